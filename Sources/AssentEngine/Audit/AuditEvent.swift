@@ -76,6 +76,19 @@ extension AuditEvent {
 }
 
 extension AuditEvent {
+    /// An initial access token for an app was made.
+    package static let registrationToken = AuditEvent("registration.token")
+    /// An instance of an app has registered, or was refused.
+    package static let registrationCreate = AuditEvent("registration.create")
+    /// An instance has changed what it has registered.
+    package static let registrationUpdate = AuditEvent("registration.update")
+    /// An instance has ended, with its grants.
+    package static let registrationEnd = AuditEvent("registration.end")
+    /// Somebody has listed instances.
+    package static let registrationList = AuditEvent("registration.list")
+}
+
+extension AuditEvent {
     /// An invite for a signing device was made or voided.
     package static let signingInvite = AuditEvent("signing.invite")
     /// A device has enrolled, its digits were entered, or it became active.

@@ -92,7 +92,7 @@ package struct Callers: Sendable {
             return .refusedToken(TokenRefusal(.notOurs, .dpop))
         }
         guard claims.expiresAt > provider.now else { return .refusedToken(TokenRefusal(.expired, .dpop)) }
-        let client = provider.configuration.client(claims.clientID)
+        let client = provider.configuration.definition(of: claims.clientID)
         let checked = proofs.checked(
             presented, accessToken: token, policy: provider.configuration.noncePolicy(of: client))
         // The token is signed, so its key is known before anything is looked up.

@@ -15,7 +15,7 @@ extension OAuthProvider {
     package func metadata() -> JSONValue {
         let base = configuration.endpointBase
         var scopes: [String] = []
-        for client in configuration.clients.values.sorted(by: { $0.id < $1.id }) {
+        for client in configuration.definitions.sorted(by: { $0.id < $1.id }) {
             for scope in client.scopes where !scopes.contains(scope) { scopes.append(scope) }
         }
         let contexts = configuration.contexts.listed.map { JSONValue.string($0.value) }
@@ -62,6 +62,7 @@ extension OAuthProvider {
                     .array(assertions.map { .string($0.rawValue) })
             }
         }
+        if !configuration.apps.isEmpty { metadata["registration_endpoint"] = .string("\(base)/register") }
         if !contexts.isEmpty { metadata["acr_values_supported"] = .array(contexts) }
         return .object(metadata)
     }

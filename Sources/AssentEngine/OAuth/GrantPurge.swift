@@ -2,8 +2,9 @@ import AssentStore
 
 extension OAuthProvider {
     /// Deletes what nobody can use any more: grants with their codes and refresh tokens, notes of revoked access tokens
-    /// that have expired, sealed successors whose grace period has ended, spent assertions of clients. Returns how many
-    /// grants there were.
+    /// that have expired, sealed successors whose grace period has ended, spent assertions of clients, and instances of
+    /// apps that nobody uses.
+    /// Returns how many grants there were.
     package func purge() async throws -> Int {
         let results = try await context.database.run([
             SQLStatement(
@@ -17,6 +18,7 @@ extension OAuthProvider {
                 "DELETE FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm) RETURNING id"),
         ])
         try await ClientAssertion.purge(context)
+        try await ClientInstance.purge(realm: configuration.realm, context)
         return results.last?.count ?? 0
     }
 }

@@ -31,11 +31,11 @@ struct NewGrant: Sendable {
             """
             INSERT INTO grants
                 (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline, auth_time,
-                auth_level, acr, amr, created_at, expires_at, epoch)
+                auth_level, acr, amr, created_at, expires_at, epoch, instance_id)
             VALUES (\(id), \(realm), \(client.id), \(owner?.user.id), \(sessionID),
                 \(owner?.sessionAuditID), \(scopes.joined(separator: " ")), \(isOffline), \(owner?.authTime),
                 \(owner?.authLevel), \(acr), \(AuthenticationMethods.text(owner?.amr ?? [])), \(now), \(expiresAt),
-                \(owner?.user.epoch ?? 0))
+                \(owner?.user.epoch ?? 0), \(client.instanceID))
             """, expecting: .exactly(1))
     }
 }

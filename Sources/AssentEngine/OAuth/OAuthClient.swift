@@ -93,6 +93,12 @@ package struct OAuthClient: Sendable, Hashable {
     /// Whether its proofs must have a nonce, whatever the realm says.
     package var requiresNonce = false
 
+    /// For an instance of an app: what is written when it authenticates; `nil` for a client of the file.
+    var use: InstanceUse?
+
+    /// Its id in the table of instances; `nil` for a client of the file.
+    var instanceID: String? { use == nil ? nil : id }
+
     /// A client with AM's defaults; what is not a parameter can be set.
     package init(id: String, kind: Kind, redirectURIs: [String], scopes: [String]) {
         self.id = id

@@ -117,6 +117,18 @@ extension OAuthError.Code {
     /// The request has no proof of a key and needs one, or its proof is not valid (RFC 9449 §5).
     package static let invalidDPoPProof = Self("invalid_dpop_proof")
 
+    /// A redirect URI cannot be registered (RFC 7591 §3.2.2).
+    package static let invalidRedirectURI = Self("invalid_redirect_uri")
+
+    /// Something else cannot be registered.
+    package static let invalidClientMetadata = Self("invalid_client_metadata")
+
+    /// The software statement is missing, or not valid.
+    package static let invalidSoftwareStatement = Self("invalid_software_statement")
+
+    /// The software statement is of somebody who signs none for this app.
+    package static let unapprovedSoftwareStatement = Self("unapproved_software_statement")
+
     /// The database cannot serve.
     package static let temporarilyUnavailable = Self("temporarily_unavailable")
 

@@ -15,6 +15,9 @@ package struct OAuthProviderConfiguration: Sendable {
     /// The clients, by id.
     package let clients: [String: OAuthClient]
 
+    /// The apps whose instances register, by id.
+    package var apps: [String: OAuthApp] = [:]
+
     /// What clients may ask for and are told about how their users signed in.
     package let contexts: AuthenticationContexts
 
@@ -59,7 +62,7 @@ package struct OAuthProviderConfiguration: Sendable {
         requiresNonce || client?.requiresNonce == true ? .required : .offered
     }
 
-    /// The client of that id.
+    /// The client of that id in the file. ``OAuthProvider/client(_:)`` knows instances of apps, too.
     package func client(_ id: String) -> OAuthClient? { clients[id] }
 
     /// The address of an endpoint at which clients authenticate.
@@ -71,7 +74,7 @@ package struct OAuthProviderConfiguration: Sendable {
 
     /// What the assertions of some client may be signed with, in the order in which the metadata lists them.
     var assertionAlgorithms: [SignatureAlgorithm] {
-        let used = clients.values.reduce(into: Set<SignatureAlgorithm>()) { used, client in
+        let used = definitions.reduce(into: Set<SignatureAlgorithm>()) { used, client in
             if case .keyed(let keys) = client.kind { used.formUnion(keys.algorithms) }
         }
         return ClientKeys.knownAlgorithms.filter(used.contains)
@@ -79,22 +82,22 @@ package struct OAuthProviderConfiguration: Sendable {
 
     /// The grant types that some client may use.
     var grantTypes: [OAuthClient.GrantType] {
-        OAuthClient.GrantType.allCases.filter { type in clients.values.contains { $0.grantTypes.contains(type) } }
+        OAuthClient.GrantType.allCases.filter { type in definitions.contains { $0.grantTypes.contains(type) } }
     }
 
     /// What the ID tokens of the clients are signed with.
     var idTokenAlgorithms: Set<SignatureAlgorithm> {
         Set(
-            clients.values.filter { $0.grantTypes.contains(.authorizationCode) && $0.scopes.contains("openid") }
+            definitions.filter { $0.grantTypes.contains(.authorizationCode) && $0.scopes.contains("openid") }
                 .map(\.idTokenAlgorithm))
     }
 
     /// What the access tokens of the clients are signed with.
-    var accessTokenAlgorithms: Set<SignatureAlgorithm> { Set(clients.values.map(\.accessTokenAlgorithm)) }
+    var accessTokenAlgorithms: Set<SignatureAlgorithm> { Set(definitions.map(\.accessTokenAlgorithm)) }
 
     /// The longest that a signed token of any client is valid, in seconds.
     var longestSignedLifetime: Int64 {
-        clients.values.map { max($0.accessTokenLifetime, $0.idTokenLifetime) }.max() ?? 0
+        definitions.map { max($0.accessTokenLifetime, $0.idTokenLifetime) }.max() ?? 0
     }
 }
 
@@ -113,6 +116,9 @@ package final class OAuthProvider: Sendable {
     /// Finds out which client a request comes from.
     package let clients: ClientAuthenticator
 
+    /// Registers instances of apps.
+    package let registration: ClientRegistration
+
     /// The keys that sign access and ID tokens.
     package let keys: ServerKeys
 
@@ -126,7 +132,8 @@ package final class OAuthProvider: Sendable {
         _ context: EngineContext, keys: ServerKeys, configuration: OAuthProviderConfiguration,
         keySets: (any ClientKeySets)? = nil
     ) throws {
-        let faults = configuration.clients.values.flatMap { $0.validate() }.sorted()
+        let clientFaults = configuration.clients.values.flatMap { $0.validate() }
+        let faults = (clientFaults + configuration.apps.values.flatMap { $0.validate() }).sorted()
         guard faults.isEmpty else { throw EngineError.internalFailure(faults.joined(separator: "; ")) }
         guard configuration.longestSignedLifetime <= keys.retention else {
             throw EngineError.internalFailure(
@@ -137,6 +144,7 @@ package final class OAuthProvider: Sendable {
         self.audit = AuditLog(context)
         self.keys = keys
         clients = ClientAuthenticator(context, configuration, keySets: keySets)
+        registration = ClientRegistration(context, configuration)
         self.configuration = configuration
     }
 

@@ -49,6 +49,7 @@ package enum FencedKind: String, Sendable, Hashable, CaseIterable {
     case journeySteps
     case oneTimePasswords
     case bootstrapTokens
+    case registrationTokens
     case signingTransactions
     case signingApprovals
     case invites
@@ -69,6 +70,7 @@ package enum FencedKind: String, Sendable, Hashable, CaseIterable {
         case .journeySteps: "steps of journeys"
         case .oneTimePasswords: "current one-time passwords"
         case .bootstrapTokens: "bootstrap tokens"
+        case .registrationTokens: "initial access tokens for apps"
         case .signingTransactions: "open signing transactions"
         case .signingApprovals: "unused approvals of devices"
         case .enrolments: "unfinished enrolments and renewals"

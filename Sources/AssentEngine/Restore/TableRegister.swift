@@ -33,6 +33,17 @@ package enum TableRegister {
     ]
 
     private static let access = [
+        RegisteredTable(
+            "client_instances", .purged,
+            remark: "Instances that have ended since are back: end them again. Keys changed since are the old ones."),
+        RegisteredTable(
+            "registration_tokens", .purged,
+            // Uses since are not counted here.
+            fence: [.delete(.registrationTokens)]),
+        RegisteredTable(
+            "registered_apps", .kept("there is one row for each app"),
+            remark: "It is the number of rows of client_instances."
+        ),
         RegisteredTable("sessions", .purged, fence: [.delete(.sessions, isOptional: true)]),
         RegisteredTable(
             "grants", .purged,

@@ -45,6 +45,10 @@ package struct SenderProofs: Sendable {
     package static let algorithms: [SignatureAlgorithm] = [.es256, .es384, .ps256, .edDSA]
 
     let context: EngineContext
+
+    /// Where the time comes from.
+    package var clock: any WallClock { context.clock }
+
     private let server: DPoPNonces
     private let gateway: DPoPNonces
     private let replays: DPoPReplays

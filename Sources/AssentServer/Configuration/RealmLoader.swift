@@ -44,12 +44,13 @@ struct RealmLoader {
             throw (transactions ?? reader).issue("failureStatus", "must be 200 (as AM does) or 401")
         }
         transactions?.finish()
+        let apps = try apps()
         let realm = RealmConfiguration(
             name: name, journeys: journeys, defaultJourney: defaultJourney, sessionLimits: limits,
-            tokensKeepSessions: tokensKeepSessions, requiresNonce: try Self.requiresNonce(reader),
+            tokensKeepSessions: tokensKeepSessions, requiresNonce: try ClientLoader.requiresNonce(reader),
             transactionFailureStatus: failureStatus, contexts: try contexts(journeys), scopeTexts: try scopeTexts(),
             allowedOrigins: try WebOrigins.read(reader),
-            clients: try clients(),
+            clients: try clients(beside: apps), apps: apps,
             policySets: try policySets(realm: name, journeys: names),
             signing: try reader.optionalMapping("signing").map {
                 try SigningLoader(reader: $0, realm: name).settings()
@@ -77,77 +78,17 @@ struct RealmLoader {
         }
     }
 
-    private func clients() throws -> [OAuthClient] {
+    private func clients(beside apps: [OAuthApp]) throws -> [OAuthClient] {
         try reader.mappings("clients").map { id, client in
-            var read = OAuthClient(
-                id: id, kind: try ClientKindLoader(client: client, paths: paths).kind(),
-                redirectURIs: client.strings("redirectURIs"), scopes: client.strings("scopes"))
-            read.postLogoutRedirectURIs = client.strings("postLogoutRedirectURIs")
-            read.defaultScopes = client.strings("defaultScopes")
-            read.audience = client.strings("audience")
-            if client.has("grantTypes") {
-                read.grantTypes = Set(
-                    try client.strings("grantTypes").map { text in
-                        guard let type = OAuthClient.GrantType(rawValue: text) else {
-                            let known = OAuthClient.GrantType.allCases.map(\.rawValue).joined(separator: ", ")
-                            throw client.issue("grantTypes", "unknown grant type \(text); known: \(known)")
-                        }
-                        return type
-                    })
+            guard apps.isEmpty || !id.contains(OAuthApp.separator) else {
+                throw client.issue(nil, "no client can have ~ in its id where there are apps: those of instances do")
             }
-            read.allowedOrigins = try WebOrigins.read(client)
-            try Self.readTokens(of: &read, client)
-            read.requiresProof = client.bool("dpopBound", default: false)
-            read.requiresNonce = try Self.requiresNonce(client)
-            read.consentImplied = client.bool("consentImplied", default: true)
-            read.consentLifetime = Int64(client.integer("consentDays", default: 365, in: 1...3650)) * 86_400
-            read.name = client.optionalString("name")
-            if let name = read.name { try Self.check(name, of: client, "name") }
-            read.introspectsAll = client.bool("introspectsAll", default: false)
-            let year = 366 * 86_400
-            read.accessTokenLifetime = Int64(client.integer("accessTokenSeconds", default: 3600, in: 10...86_400))
-            read.refreshTokenLifetime = Int64(
-                client.integer("refreshTokenSeconds", default: 7 * 86_400, in: 60...year))
-            read.idTokenLifetime = read.accessTokenLifetime
-            client.finish()
-            if let fault = read.validate().first { throw client.issue(nil, "client \(fault)") }
-            return read
+            return try ClientLoader(client: client, paths: paths).client(id)
         }
     }
 
-    /// The key `dpop` of a realm or a client: whether proofs must have a nonce.
-    private static func requiresNonce(_ reader: SettingsReader<Void>) throws -> Bool {
-        guard let dpop = reader.optionalMapping("dpop") else { return false }
-        let text = dpop.optionalString("nonce") ?? "offered"
-        guard ["offered", "required"].contains(text) else {
-            throw dpop.issue("nonce", "must be offered (the default) or required")
-        }
-        dpop.finish()
-        return text == "required"
-    }
-
-    /// What a client's tokens are like, and how they are asked for.
-    private static func readTokens(of read: inout OAuthClient, _ client: SettingsReader<Void>) throws {
-        func algorithm(_ key: String, _ purpose: ServerKeys.Purpose, _ known: String) throws -> SignatureAlgorithm? {
-            guard let text = client.optionalString(key) else { return nil }
-            guard purpose.algorithms.contains(SignatureAlgorithm(rawValue: text)) else {
-                throw client.issue(key, "\(text) is not supported; \(known)")
-            }
-            return SignatureAlgorithm(rawValue: text)
-        }
-        if let found = try algorithm("idTokenAlgorithm", .idToken, "RS256 (the default) or ES256") {
-            read.idTokenAlgorithm = found
-        }
-        if let found = try algorithm("accessTokenAlgorithm", .accessToken, "ES256 (the default) or RS256") {
-            read.accessTokenAlgorithm = found
-        }
-        read.idTokenClaims = client.strings("idTokenClaims")
-        read.checksSessions = client.bool("sessionCheck", default: false)
-        read.requiresPKCE = client.bool("requirePKCE", default: true)
-        if read.kind == .public, !read.requiresPKCE {
-            throw client.issue(
-                "requirePKCE", "a public client always needs PKCE: only a client with a secret or a key can go without")
-        }
+    private func apps() throws -> [OAuthApp] {
+        try reader.mappings("apps").map { id, app in try ClientLoader(client: app, paths: paths).app(id) }
     }
 
     /// The key `scopeTexts`: what the consent page says of a scope.
@@ -156,16 +97,11 @@ struct RealmLoader {
         var read: [String: String] = [:]
         for scope in texts.keys {
             let text = texts.string(scope)
-            try Self.check(text, of: texts, scope)
+            try ClientLoader.check(text, of: texts, scope)
             read[scope] = text
         }
         texts.finish()
         return read
-    }
-
-    /// What people read is not empty, and fits into a line or two.
-    private static func check(_ text: String, of reader: SettingsReader<Void>, _ key: String) throws {
-        guard (1...200).contains(text.utf8.count) else { throw reader.issue(key, "must have 1 to 200 bytes") }
     }
 
     private func users() throws -> [UserSeed] {

@@ -168,6 +168,9 @@ package struct RealmConfiguration: Sendable {
     /// The OAuth clients.
     package let clients: [OAuthClient]
 
+    /// The apps whose instances register as clients.
+    package let apps: [OAuthApp]
+
     /// The policy sets.
     package let policySets: [PolicySet]
 

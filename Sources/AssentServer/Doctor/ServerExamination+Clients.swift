@@ -9,6 +9,15 @@ extension ServerExamination {
         configuration.issuers(at: configuration.publicURL).map { realm, issuer in
             Diagnosis(.fine, "the issuer of realm \(realm) is \(issuer)")
         } + configuration.realms.flatMap { realm in realm.clients.flatMap { notes($0, of: realm) } }
+            + configuration.realms.flatMap { realm in realm.apps.map { fact($0, of: realm) } }
+    }
+
+    private static func fact(_ app: OAuthApp, of realm: RealmConfiguration) -> Diagnosis {
+        let demand = app.admission == .token ? "an initial access token" : "a software statement"
+        return Diagnosis(
+            .fine,
+            "instances of the app \(app.id) of \(realm.name) register with \(demand), "
+                + "\(app.maximumInstances) at most, and are deleted after \(app.days) days without use")
     }
 
     /// Proxies that are everybody.
@@ -27,7 +36,9 @@ extension ServerExamination {
         (configuration.gateway?.routes ?? []).compactMap { route in
             guard route.isSenderConstrained || !route.scopes.isEmpty, case .policies(let name, _) = route.access,
                 let realm = configuration.realms.first(where: { $0.name == name }),
-                !realm.clients.contains(where: { Set(route.scopes).isSubset(of: $0.scopes) })
+                !(realm.clients + realm.apps.map(\.client)).contains(where: {
+                    Set(route.scopes).isSubset(of: $0.scopes)
+                })
             else { return nil }
             return Diagnosis(
                 .note,

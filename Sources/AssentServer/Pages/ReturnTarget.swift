@@ -26,7 +26,7 @@ struct ReturnTarget: Hashable {
         else { return nil }
         if goto.hasPrefix("\(grants.configuration.endpointBase)/authorize?") {
             let query = (try? FormEncoding.parse(URLText.query(of: goto)?.text ?? "")) ?? FormItems()
-            let client = query["client_id"].flatMap { grants.configuration.client($0) }
+            let client = query["client_id"].flatMap { grants.configuration.definition(of: $0) }
             let uri = query["redirect_uri"].flatMap { client?.allowsRedirect(to: $0) == true ? $0 : nil }
             url = goto
             kind = .authorization(client: client.map { $0.name ?? $0.id }, redirectURI: uri)
@@ -47,11 +47,11 @@ struct ReturnTarget: Hashable {
     }
 
     /// Where an app is told that the user gives up; `nil` when nobody waits to be told.
-    func cancelled(_ grants: OAuthProvider) -> String? {
+    func cancelled(_ grants: OAuthProvider) async -> String? {
         guard case .authorization(_, .some) = kind,
             let parameters = try? OAuthParameters(urlEncoded: Array((URLText.query(of: url)?.text ?? "").utf8))
         else { return nil }
-        return try? grants.cancel(parameters).location
+        return try? await grants.cancel(parameters).location
     }
 
     /// Whether ``cancelled(_:)`` leads somewhere.

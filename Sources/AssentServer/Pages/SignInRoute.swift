@@ -83,7 +83,9 @@ struct SignInRoute: Sendable {
         let form = try await SignInForm(visit.request)
         if form.isSignOut { return try await signOut(visit) }
         if visit.wanted.transactionID != nil { return try await approve(form, visit) }
-        if form.isCancelled, let target = visit.target, let url = grants[visit.wanted.realm].flatMap(target.cancelled) {
+        if form.isCancelled, let target = visit.target, let grants = grants[visit.wanted.realm],
+            let url = await target.cancelled(grants)
+        {
             var response = go(to: url, from: target, visit)
             note(visit.wanted.run, nil, visit, on: &response)
             return response
@@ -172,7 +174,7 @@ struct SignInRoute: Sendable {
         typedName: String? = nil
     ) -> Response {
         let asker = next.approving?.approval.clientID.map { id in
-            grants[visit.wanted.realm]?.configuration.client(id)?.name ?? id
+            grants[visit.wanted.realm]?.configuration.definition(of: id)?.name ?? id
         }
         let content = SignInContent(
             next, isApproval: visit.wanted.transactionID != nil, asker: asker,

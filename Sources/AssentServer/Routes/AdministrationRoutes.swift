@@ -7,6 +7,7 @@ import Hummingbird
 struct AdministrationRoutes: Sendable {
     let administration: Administration
     let users: UserAdministration
+    let registrations: RegistrationAdministration
     let keys: ServerKeys
 
     /// Answers an action of a realm.
@@ -34,6 +35,9 @@ struct AdministrationRoutes: Sendable {
             try await administration.rotate(purposes, of: keys, discardingOld: discardingOld, by: session)
         case "createUser", "listUsers", "setPassword", "renewSecondFactor", "listSessions", "endSession":
             return try await respond(aboutUsers: try call.action() ?? "", body, by: session)
+        case "createRegistrationToken", "listRegistrations", "endRegistration", "endRegistrations":
+            return try await respond(
+                aboutRegistrations: try call.action() ?? "", body, of: call.service.configuration, by: session)
         case let action?: throw AMError.unknownAction(action)
         case nil: throw AMError.missingAction
         }

@@ -68,7 +68,7 @@ struct CallerCheck: Sendable {
             let (grant, nonce) = try Self.granted(
                 try await callers.caller(
                     with: try await token(of: request, rule, wire), realm: realm, requirement: requirement))
-            guard let client = clients[realm]?.configuration.client(grant.clientID) else {
+            guard let client = clients[realm]?.configuration.definition(of: grant.clientID) else {
                 throw RouteRefusal.tokenRefused(
                     TokenRefusal(.clientUnknown, grant.sender == nil ? .bearer : .dpop))
             }

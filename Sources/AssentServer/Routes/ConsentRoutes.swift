@@ -28,7 +28,7 @@ enum ConsentRoutes {
     private static func json(_ consent: Consent, _ provider: OAuthProvider) -> JSONValue {
         var object = JSONObject()
         object["clientId"] = .string(consent.clientID)
-        object["clientName"] = provider.configuration.client(consent.clientID)?.name.map(JSONValue.string)
+        object["clientName"] = provider.configuration.definition(of: consent.clientID)?.name.map(JSONValue.string)
         object["scopes"] = .array(consent.scopes.map(JSONValue.string))
         object["grantedAt"] = .integer(consent.grantedAt)
         object["usedAt"] = .integer(consent.usedAt)

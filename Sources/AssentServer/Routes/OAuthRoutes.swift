@@ -113,7 +113,7 @@ struct OAuthRoutes: Sendable {
         case .consent(let demand):
             // An app that presents its session itself has no browser that could show the question.
             guard case .session(_, .cookie) = caller else {
-                let redirect = try provider.withoutConsent(parameters)
+                let redirect = try await provider.withoutConsent(parameters)
                 return redirect.isPosted(for: parameters) ? posted(redirect, frame) : Self.redirect(redirect.location)
             }
             let page = ConsentPage(

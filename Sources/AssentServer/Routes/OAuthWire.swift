@@ -49,6 +49,7 @@ struct OAuthWire: RouteWire {
             return page(request, rule, SignInMessage(error, again: nil), error.status) ?? .oauth(error)
         }
         if let refusal = error as? SenderProofRefusal { return .oauth(refusal) }
+        if let error = error as? EngineError, error.code == .tooManyRequests { return .oauth(tooMany: error) }
         let error = OAuthError(answering: error)
         let scheme = TokenCredentials(request.headers[values: .authorization]).scheme ?? .bearer
         return page(request, rule, SignInMessage(error), error.status)

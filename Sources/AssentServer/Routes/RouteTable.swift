@@ -99,6 +99,19 @@ enum RouteTable {
                 "connect/jwk_uri", methods: [.get], caller: .anyone, cookie: .unguarded, crossOrigin: .everyOrigin)
         ) { try await $0.keys($1) },
 
+        // RFC 7591 §3, RFC 7592 §2. What an instance shows, the handlers and the engine verify: which of it, depends on
+        // its app.
+        Route(
+            RouteRule(
+                "register", methods: [.post], caller: .anyone, bodyLimit: 32 << 10, cookie: .unguarded,
+                crossOrigin: .sameOrigin)
+        ) { try await $0.register($1) },
+        Route(
+            RouteRule(
+                "register/{id}", methods: [.get, .put, .delete], caller: .anyone, bodyLimit: 32 << 10,
+                cookie: .unguarded, crossOrigin: .sameOrigin)
+        ) { try await $0.registered($1) },
+
         // RP-Initiated Logout §2. The ID token says which session ends.
         Route(
             RouteRule(

@@ -44,6 +44,7 @@ struct ServerParts: Sendable {
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
             settings.sessionLimits = realm.sessionLimits
+            settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             providers[realm.name] = try OAuthProvider(
                 context, keys: keys, configuration: settings, keySets: keySets)
         }
@@ -135,7 +136,7 @@ struct ServerParts: Sendable {
                 administration: Administration(context),
                 users: UserAdministration(
                     Administration(context), passwords: passwords, rules: configuration.passwordRules),
-                keys: keys),
+                registrations: RegistrationAdministration(Administration(context)), keys: keys),
             cookie: cookie)
     }
 

@@ -23,7 +23,7 @@ extension OAuthError {
     var status: Int {
         switch (code, wanted) {
         case (_, .clientCredentials), (.invalidToken, _): 401
-        case (.insufficientScope, _): 403
+        case (.insufficientScope, _), (.accessDenied, _): 403
         case (.temporarilyUnavailable, _): 503
         case (.serverError, _): 500
         default: 400
@@ -68,6 +68,13 @@ extension Response {
     static func oauth(_ refusal: SenderProofRefusal) -> Response {
         var response = oauth(400, refusal.code.name, refusal.reason)
         response.give(nonce: refusal.code.nonce)
+        return response
+    }
+
+    /// What somebody is told who asks too often in a minute.
+    static func oauth(tooMany error: EngineError) -> Response {
+        var response = oauth(429, OAuthError.Code.temporarilyUnavailable.rawValue, error.detail)
+        response.headers[.retryAfter] = "60"
         return response
     }
 

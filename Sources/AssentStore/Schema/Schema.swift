@@ -17,7 +17,7 @@ package struct Schema: Sendable {
         .users, .sessions, .audit, .serverKeys, .transactions, .grants, .journeySteps, .administration,
         .auditSequence, .boundFields, .serverState, .auditNodes, .nodes, .grantContexts, .repeatedRequests, .consents,
         .signing, .signingSlots, .signingLife, .signingNotices, .transactionMakers, .userEpochs, .codeKeys,
-        .clientAssertions, .sessionKeys, .senders, .tokenlessSessions,
+        .clientAssertions, .sessionKeys, .senders, .tokenlessSessions, .registrations,
     ])
 
     /// Brings a database up to date. All missing steps are one transaction: if one fails, the older version of the

@@ -63,7 +63,7 @@ final class ProviderFixture: Sendable {
     init(
         clients: [OAuthClient] = [bank, other, backend], random: any RandomSource = SystemRandom(),
         limits: SessionLimits = longSession, contexts: AuthenticationContexts = AuthenticationContexts(),
-        operated: OperatedDatabase? = nil
+        apps: [OAuthApp] = [], operated: OperatedDatabase? = nil
     ) async throws {
         url = FileManager.default.temporaryDirectory.appending(path: "assent-grants-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
@@ -78,10 +78,10 @@ final class ProviderFixture: Sendable {
             database: database, clock: clock, random: random,
             masterKey: try MasterKey(operated?.key ?? Secret(bytes: SystemRandom().bytes(MasterKey.byteCount))),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
-        grants = try OAuthProvider(
-            context, keys: ServerKeys(context),
-            configuration: OAuthProviderConfiguration(
-                realm: "/alpha", issuer: Self.issuer, clients: clients, contexts: contexts))
+        var configuration = OAuthProviderConfiguration(
+            realm: "/alpha", issuer: Self.issuer, clients: clients, contexts: contexts)
+        configuration.apps = Dictionary(uniqueKeysWithValues: apps.map { ($0.id, $0) })
+        grants = try OAuthProvider(context, keys: ServerKeys(context), configuration: configuration)
         user = try #require(
             await Users(context).create(
                 username: "ana", realm: "/alpha", passwordHash: nil,
@@ -98,17 +98,17 @@ final class ProviderFixture: Sendable {
 
     /// A second node on the same file, with caches of its own; with other clients, if it has read a newer
     /// configuration.
-    func secondNode(clients: [OAuthClient]? = nil) async throws -> OAuthProvider {
+    func secondNode(clients: [OAuthClient]? = nil, apps: [OAuthApp]? = nil) async throws -> OAuthProvider {
         let database = try await TestDatabase.location(url.appending(path: "test.sqlite").path).open(
             clock: clock)
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(), masterKey: context.masterKey,
             logger: context.logger)
-        let configuration = clients.map {
-            OAuthProviderConfiguration(realm: "/alpha", issuer: Self.issuer, clients: $0)
-        }
-        return try OAuthProvider(
-            context, keys: ServerKeys(context), configuration: configuration ?? grants.configuration)
+        var configuration =
+            clients.map { OAuthProviderConfiguration(realm: "/alpha", issuer: Self.issuer, clients: $0) }
+            ?? grants.configuration
+        if let apps { configuration.apps = Dictionary(uniqueKeysWithValues: apps.map { ($0.id, $0) }) }
+        return try OAuthProvider(context, keys: ServerKeys(context), configuration: configuration)
     }
 
     // MARK: Requests

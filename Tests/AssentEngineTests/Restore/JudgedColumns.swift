@@ -27,13 +27,16 @@ struct JudgedColumns: Sendable {
             "hash created_at used_by sealed_token"),
         "client_assertions": JudgedColumns(
             "id realm client_id expires_at"),
+        "client_instances": JudgedColumns(
+            used: "used_at expires_at key_thumbprint metadata",
+            "id realm app token_hash created_at"),
         "consents": JudgedColumns(
             "user_id client_id realm scope granted_at used_at expires_at"),
         "grants": JudgedColumns(
             used: "revoked_at revoked_because",
             """
             id realm client_id user_id session_id session_audit_id scope auth_time auth_level sender \
-            is_offline created_at expires_at acr amr epoch
+            is_offline created_at expires_at acr amr epoch instance_id
             """),
         "journey_steps": JudgedColumns(
             used: "claim claimed_at answer answered_at sealed_reply",
@@ -48,6 +51,12 @@ struct JudgedColumns: Sendable {
         "refresh_tokens": JudgedColumns(
             used: "used_at attempt_hash successor_id sealed_successor",
             "id grant_id client_id issued_at expires_at"),
+        "registered_apps": JudgedColumns(
+            used: "instances",
+            "realm app"),
+        "registration_tokens": JudgedColumns(
+            used: "uses_left",
+            "hash realm app created_at expires_at"),
         "revoked_access_tokens": JudgedColumns(
             "id grant_id expires_at"),
         "server_keys": JudgedColumns(

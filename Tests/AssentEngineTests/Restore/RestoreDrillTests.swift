@@ -14,7 +14,7 @@ import Testing
 struct RestoreDrillTests {
     private static let journeys: Set<FencedKind> = [.journeySteps, .oneTimePasswords]
     private static let access: Set<FencedKind> = [
-        .sessions, .grants, .consents, .tokenKeys, .codes, .refreshTokens, .bootstrapTokens,
+        .sessions, .grants, .consents, .tokenKeys, .codes, .refreshTokens, .bootstrapTokens, .registrationTokens,
     ]
     private static let approvals: Set<FencedKind> = [
         .transactions, .signingTransactions, .signingApprovals, .invites, .enrolments, .evaluations, .slots,
@@ -66,7 +66,10 @@ struct RestoreDrillTests {
 
     @Test("Sessions, grants, consents, codes, refresh tokens, keys, and the token of the first administrator")
     func access() async throws {
-        let fixture = try await ProviderFixture(operated: OperatedDatabase())
+        let fixture = try await ProviderFixture(apps: [ProviderFixture.pay], operated: OperatedDatabase())
+        let initial = try await fixture.initialToken()
+        // Nobody is an administrator yet.
+        _ = try await fixture.database.run(SQLStatement("UPDATE users SET roles = '' WHERE username = 'root'"))
         let (context, grants) = (fixture.context, fixture.grants)
         let session = try await Sessions(context).begin(
             userID: fixture.user.id, realm: "/alpha", limits: SessionLimits())
@@ -115,6 +118,11 @@ struct RestoreDrillTests {
                     try await ServerKeys(context).rotate(.idToken, discardingOld: true)
                 } again: {
                     try await ServerKeys(context).claims(of: signed, type: "JWT", for: .idToken) != nil
+                },
+                RestoreDrill(.registrationTokens, "an initial access token") {
+                    _ = try await fixture.register(AssertionKey(), token: initial)
+                } again: {
+                    await isAccepted { _ = try await fixture.register(AssertionKey(), token: initial) }
                 },
                 RestoreDrill(.bootstrapTokens, "the bootstrap token") {
                     try await administration.bootstrap(token, session: fixture.session)
@@ -301,7 +309,8 @@ struct RestoreDrillTests {
             .oneTimePasswords: "one-time passwords", .bootstrapTokens: "first administrator",
             .signingTransactions: "open transactions", .signingApprovals: "has not used", .invites: "invites",
             .enrolments: "enrolments, renewals", .evaluations: "PIN entries", .slots: "PINs",
-            .deviceCodes: "one-time codes of devices", .nonces: "what devices have sent",
+            .registrationTokens: "initial access tokens", .deviceCodes: "one-time codes of devices",
+            .nonces: "what devices have sent",
         ]
         for kind in FencedKind.allCases {
             let text = try #require(words[kind], "\(kind)")

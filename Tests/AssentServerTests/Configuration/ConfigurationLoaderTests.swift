@@ -39,6 +39,13 @@ struct ConfigurationLoaderTests {
         var testDescription: String { message }
     }
 
+    /// An app with a line that is wrong.
+    private static func app(_ id: String, _ line: String, at marker: String? = nil, _ message: String) -> Mistake {
+        let redirect = line.contains("redirectURIs") ? "" : "        redirectURIs: [\"http://127.0.0.1/cb\"]\n"
+        let lines = "    apps:\n      \(id):\n\(redirect)        \(line)\n    clients:\n      bank-app:"
+        return Mistake("    clients:\n      bank-app:", lines, at: marker ?? line.prefix { $0 != ":" } + ":", message)
+    }
+
     @Test(
         "A mistake is named where it stands",
         arguments: [
@@ -65,6 +72,25 @@ struct ConfigurationLoaderTests {
             Mistake(
                 "idTokenAlgorithm: ES256", "idTokenClaims: [mail]", at: "bank-app:",
                 "mail is not a claim that this server knows"),
+            app("pay~x", "", at: "pay~x", "an app's id has 1 to 64 letters, digits and - . _"),
+            app("pay", "registration: open", "must be token (the default) or statement"),
+            app(
+                "pay", "registration: statement", at: "      pay:", "registration by statement needs softwareStatements"
+            ),
+            app("pay", "softwareStatements: {issuer: a, jwks: {keys: []}}", at: "softwareS", "1 to 32 are possible"),
+            app("pay", "secretHash: x", "unknown key"), app("pay", "jwksURI: \"https://a.example\"", "unknown key"),
+            app("pay", "introspectsAll: true", "unknown key"), app("pay", "allowedOrigins: []", "unknown key"),
+            app(
+                "pay", "registrationDays: 6", at: "      pay:",
+                "registrationDays are fewer than a refresh token is valid"),
+            app("pay", "maximumInstances: 0", "maximumInstances"),
+            app(
+                "pay", "redirectURIs: [\"http://pay.example/\"]", at: "      pay:",
+                "which is for loopback addresses only"),
+            Mistake(
+                "    clients:\n      bank-app:",
+                "    apps:\n      pay: {redirectURIs: [\"http://127.0.0.1/cb\"]}\n    clients:\n      bank~app:",
+                at: "bank~app:", "no client can have ~ in its id where there are apps"),
             Mistake(
                 "  beta:", "  root:", at: "  root:", "root cannot be a realm: AM's clients call the top realm root"),
             Mistake("  beta:", "  /root/beta:", at: "  /root/beta:", "Write / for the top realm"),

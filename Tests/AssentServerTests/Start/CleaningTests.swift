@@ -66,6 +66,14 @@ struct CleaningTests {
                 oneTimePasswords: OneTimePasswords(context), proofs: SenderProofs(context)), keys: keys,
             proofs: SenderProofs(context),
             watch: NodeWatch(context, location, hold, clockLimit: nil), policies: "")
+        // What ends one by one is deleted only when there is something.
+        _ = try await database.run(
+            SQLStatement(
+                """
+                INSERT INTO client_instances (id, realm, app, key_thumbprint, metadata, token_hash, created_at, used_at,
+                    expires_at)
+                VALUES ('pay~1', '/alpha', 'pay', '', '', '', 0, 0, 0)
+                """))
         try await housekeeping.report()
         try await housekeeping.clean()
         var expected = Set(TableRegister.tables.filter { $0.cleaning == .purged }.map(\.name))

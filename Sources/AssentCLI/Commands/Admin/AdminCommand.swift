@@ -8,7 +8,8 @@ struct AdminCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "admin", abstract: "Administer the server as the user who is signed in.",
         subcommands: [
-            Bootstrap.self, Roles.self, Enable.self, Disable.self, Keys.self, SigningKeys.self, Devices.self,
+            Bootstrap.self, Roles.self, Enable.self, Disable.self, RegistrationsCommand.self, Keys.self,
+            SigningKeys.self, Devices.self,
             Audit.self,
             HashPasswordCommand.self,
         ])

@@ -20,7 +20,7 @@ extension OAuthProvider {
             if parameters["response_type"] == "none", parameters["redirect_uri"] == nil {
                 return try await checkSession(parameters, session: session)
             }
-            target = try redirectTarget(of: parameters)
+            target = try await redirectTarget(of: parameters)
         } catch var error as OAuthError {
             error.state = parameters["state"]
             throw error
@@ -43,7 +43,7 @@ extension OAuthProvider {
     private func checkSession(
         _ parameters: OAuthParameters, session: LiveSession?
     ) async throws -> AuthorizationOutcome {
-        guard let client = configuration.client(try parameters.required("client_id")) else {
+        guard let client = try await client(try parameters.required("client_id")) else {
             throw OAuthError.invalidClient
         }
         let request = try AuthorizationRequest(parameters, client: client, redirectURI: "", isSilent: true)
@@ -59,9 +59,9 @@ extension OAuthProvider {
     /// - Parameter parameters: the client's request.
     /// - Returns: where to send the browser.
     /// - Throws: ``OAuthError`` when the client is unknown, or the redirect URI is not the client's.
-    package func cancel(_ parameters: OAuthParameters) throws(OAuthError) -> AuthorizationRedirect {
+    package func cancel(_ parameters: OAuthParameters) async throws -> AuthorizationRedirect {
         redirect(
-            to: try redirectTarget(of: parameters).1,
+            to: try await redirectTarget(of: parameters).1,
             ["error": "access_denied", "error_description": "The user did not sign in."], state: parameters["state"])
     }
 
@@ -71,9 +71,9 @@ extension OAuthProvider {
     /// - Parameter parameters: the client's request.
     /// - Returns: where to send the browser.
     /// - Throws: ``OAuthError`` when the client is unknown, or the redirect URI is not the client's.
-    package func withoutConsent(_ parameters: OAuthParameters) throws(OAuthError) -> AuthorizationRedirect {
+    package func withoutConsent(_ parameters: OAuthParameters) async throws -> AuthorizationRedirect {
         redirect(
-            to: try redirectTarget(of: parameters).1,
+            to: try await redirectTarget(of: parameters).1,
             ["error": "consent_required", "error_description": "The request requires consent."],
             state: parameters["state"])
     }
@@ -83,10 +83,12 @@ extension OAuthProvider {
         ConstantTime.equal(TokenHash.of(token), session.id)
     }
 
-    private func redirectTarget(of parameters: OAuthParameters) throws(OAuthError) -> (OAuthClient, String) {
-        guard let client = configuration.client(try parameters.required("client_id")) else { throw .invalidClient }
+    private func redirectTarget(of parameters: OAuthParameters) async throws -> (OAuthClient, String) {
+        guard let client = try await client(try parameters.required("client_id")) else {
+            throw OAuthError.invalidClient
+        }
         let uri = try parameters.required("redirect_uri")
-        guard client.allowsRedirect(to: uri) else { throw .redirectMismatch }
+        guard client.allowsRedirect(to: uri) else { throw OAuthError.redirectMismatch }
         return (client, uri)
     }
 
@@ -145,9 +147,13 @@ extension OAuthProvider {
             return .redirect(try await sessionToken(request, session: session))
         }
         let isAgreed = agreement.map { GuardedStatement($0, else: isRemembered ? ConsentTakenBack() : nil) }
-        guard let code = try await issueCode(request, session: session, agreement: isAgreed) else {
-            return try consentDemand(request, session)
+        let code: Secret?
+        do {
+            code = try await issueCode(request, session: session, agreement: isAgreed)
+        } catch let error as StoreError where error.code == .constraint && request.client.use != nil {
+            throw OAuthError(.unauthorizedClient, "The client has ended.")
         }
+        guard let code else { return try consentDemand(request, session) }
         return .redirect(
             redirect(
                 to: request.redirectURI, ["code": code.reveal()], state: request.state,

@@ -57,12 +57,22 @@ package struct AuthenticatedClient: Sendable {
     /// - Throws: ``OAuthError`` `invalid_client` when the assertion was used before, ``SenderProofRefusal`` when the
     ///   proof was; nothing has changed then. ``StoreError``.
     func run(_ statements: [SQLStatement]) async throws {
+        do {
+            try await spend(with: statements)
+        } catch let error as StoreError where error.code == .constraint && client.use != nil {
+            // The instance has ended in between, and its grants with it.
+            throw failure
+        }
+    }
+
+    private func spend(with statements: [SQLStatement]) async throws {
         let state = state.withLock { $0 }
         let assertion = state.isAssertionSpent ? nil : assertion?.spending(realm: realm)
         let first = [assertion, state.proof?.statement].compactMap(\.self)
         guard !first.isEmpty || !statements.isEmpty else { return }
+        let use = assertion == nil ? nil : client.use?.statement(of: client.id, at: context.clock.epochSeconds)
         do {
-            _ = try await context.database.run(first + statements)
+            _ = try await context.database.run(first + [use].compactMap(\.self) + statements)
         } catch let error as StoreError where error.code == .unexpectedCount {
             guard let index = error.statement, index < first.count else { throw error }
             if let proof = state.proof, index == first.count - 1 { throw try await proof.refusal() }

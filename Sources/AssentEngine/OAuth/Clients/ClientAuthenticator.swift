@@ -51,9 +51,11 @@ package struct ClientAuthenticator: Sendable {
     ) async throws(OAuthError) -> AuthenticatedClient {
         let (message, client, own): (UnverifiedJWS, OAuthClient, ClientKeys)
         do {
-            (message, client, own) = try asserted(text, named: named)
-        } catch {
+            (message, client, own) = try await asserted(text, named: named)
+        } catch let error as JOSEError {
             throw refusal(error, at: endpoint)
+        } catch {
+            throw OAuthError(answering: error)
         }
         let keys = try await keySet(own, of: client, for: message)
         do {
@@ -70,10 +72,11 @@ package struct ClientAuthenticator: Sendable {
     /// Whom an assertion says that it comes from, with the keys that can show it.
     private func asserted(
         _ text: String, named: String?
-    ) throws(JOSEError) -> (UnverifiedJWS, OAuthClient, ClientKeys) {
+    ) async throws -> (UnverifiedJWS, OAuthClient, ClientKeys) {
         let message = try UnverifiedJWS.parse(text, limit: OAuthParameters.valueLimit)
         let id = try ClientAssertion.subject(of: message)
-        guard named.map({ $0.utf8.elementsEqual(id.utf8) }) ?? true, let client = configuration.client(id),
+        guard named.map({ $0.utf8.elementsEqual(id.utf8) }) ?? true,
+            let client = try await ClientInstance.client(id, in: configuration, context),
             case .keyed(let keys) = client.kind
         else { throw JOSEError(.noMatchingKey, "No client of this name has keys, or client_id is another one.") }
         // Nothing is fetched for an assertion that cannot be right.

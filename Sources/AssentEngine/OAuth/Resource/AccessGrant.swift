@@ -110,14 +110,17 @@ extension OAuthProvider {
         let grant = try GrantRecord(row)
         guard try !row.bool("token_revoked") else { return .refused(.revoked) }
         if let refusal = grant.refusal { return .refused(refusal) }
-        guard configuration.client(grant.clientID) != nil else { return .refused(.clientUnknown) }
+        // Grants of an instance that has ended are not there any more.
+        guard let client = configuration.definition(of: grant.clientID) else { return .refused(.clientUnknown) }
         guard grant.clientID == claims.clientID, grant.owner?.user.id ?? grant.clientID == claims.subject
         else { return .refused(.notOurs) }
         guard claims.sender?.isProved(byKey: keyThumbprint) ?? true else { return .refused(.keyMismatch) }
+        let isOfInstance = configuration.client(grant.clientID) == nil
+        let scopes = isOfInstance ? claims.scopes.filter(client.scopes.contains) : claims.scopes
         return .granted(
             AccessGrant(
                 grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, owner: grant.owner,
-                scopes: claims.scopes, audience: claims.audience, acr: grant.acr, issuedAt: claims.issuedAt,
+                scopes: scopes, audience: claims.audience, acr: grant.acr, issuedAt: claims.issuedAt,
                 expiresAt: claims.expiresAt, sender: claims.sender, isOffline: grant.isOffline))
     }
 

@@ -51,7 +51,7 @@ extension OAuthProvider {
         guard !hints.isEmpty else {
             return try await endOwnSession(parameters, session: session, decision: decision)
         }
-        guard let hint = try await endSessionHint(hints), let client = configuration.client(hint.clientID),
+        guard let hint = try await endSessionHint(hints), let client = configuration.definition(of: hint.clientID),
             parameters["client_id"] == nil || parameters["client_id"] == hint.clientID
         else { throw OAuthError.invalidRequest("The id_token_hint is not an ID token of this server for this client.") }
         let target = try logoutTarget(parameters, client: client)
@@ -98,7 +98,7 @@ extension OAuthProvider {
     ) async throws -> EndSessionOutcome {
         var client: OAuthClient?
         if let id = parameters["client_id"] {
-            guard let known = configuration.client(id) else { throw OAuthError.invalidClient }
+            guard let known = configuration.definition(of: id) else { throw OAuthError.invalidClient }
             client = known
         }
         // Without a client nobody knows whose page it is, so the browser stays here.

@@ -46,8 +46,9 @@ extension OAuthProvider {
 
         // Signed before the code is spent: if signing fails, the code is still whole.
         let refreshToken = client.grantTypes.contains(.refreshToken) ? Secret(context.random.token()) : nil
+        let scopes = grant.scopes.filter(client.scopes.contains)
         let reply = try await mint(
-            grant, client: client, scopes: grant.scopes, nonce: try row.optionalText("nonce"),
+            grant, client: client, scopes: scopes, nonce: try row.optionalText("nonce"),
             keyThumbprint: keyThumbprint, refreshToken: refreshToken)
         do {
             try await caller.run(

@@ -1,0 +1,130 @@
+import ArgumentParser
+import Assent
+import Foundation
+
+/// `assent admin registrations`
+struct RegistrationsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "registrations", abstract: "Instances of apps that have registered as clients.",
+        discussion: "docs/registration.md says how apps register. Each act is in the audit log.",
+        subcommands: [Token.self, List.self, End.self])
+
+    /// `assent admin registrations token`
+    struct Token: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make an initial access token, with which instances of an app register. It is shown this once.")
+
+        @OptionGroup var result: ResultOptions
+
+        @OptionGroup var client: ClientOptions
+
+        @Option(name: .long, help: "The app's id in the server's file.")
+        var app: String
+
+        @Option(name: .long, help: "How many instances may register with it.")
+        var count = 1
+
+        @Option(name: .long, help: "For how many days it is valid, at most 365.")
+        var days = 7
+
+        func validate() throws {
+            guard (1...1_000_000).contains(count) else { throw ValidationError("--count is from 1 to 1000000.") }
+            guard (1...365).contains(days) else { throw ValidationError("--days is from 1 to 365.") }
+        }
+
+        func run() async throws {
+            let body: JSONValue = ["app": .string(app), "count": .integer(count), "days": .integer(days)]
+            let console = result.console
+            let answer = try await SessionCalls(client, console: console).administer("createRegistrationToken") { body }
+            if console.json {
+                console.emit(answer)
+            } else {
+                console.say(DisplayText.escapedForTerminal(answer["token"]?.string ?? ""))
+            }
+            try console.finish()
+        }
+    }
+
+    /// `assent admin registrations list`
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List instances as JSON, one a line; times are seconds since 1970.")
+
+        @OptionGroup var client: ClientOptions
+
+        @Option(name: .long, help: "Only those of this app.")
+        var app: String?
+
+        func run() async throws {
+            let console = Console()
+            let app = app
+            try await SessionCalls(client, console: console).run { send in
+                var last = ""
+                while true {
+                    var body: JSONObject = ["after": .string(last), "limit": 500]
+                    body["app"] = app.map(JSONValue.string)
+                    let page = JSONValue.object(body)
+                    let listed =
+                        try await send(200) {
+                            .post("\($0("json"))/administration?_action=listRegistrations", json: page)
+                        }["result"]?.array ?? []
+                    for instance in listed { console.emit(instance) }
+                    guard listed.count == 500, let id = listed.last?["clientId"]?.string, id != last else { return }
+                    last = id
+                }
+            }
+            try console.finish()
+        }
+    }
+
+    /// `assent admin registrations end`
+    struct End: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "End an instance with all its grants, or all instances of an app with its initial access tokens.")
+
+        @OptionGroup var result: ResultOptions
+
+        @OptionGroup var client: ClientOptions
+
+        @Argument(help: "The client id of the instance.")
+        var clientID: String?
+
+        @Option(name: .long, help: "The app, together with --all.")
+        var app: String?
+
+        @Flag(name: .long, help: "End all instances of the app.")
+        var all = false
+
+        func validate() throws {
+            guard (clientID == nil) == all, (app == nil) != all else {
+                throw ValidationError("Name a client id, or an app with --app and --all.")
+            }
+        }
+
+        func run() async throws {
+            if let clientID {
+                return try await AdminCall(client, console: result.console).post(
+                    "endRegistration", ["clientId": .string(clientID)])
+            }
+            let console = result.console
+            let body: JSONValue = ["app": .string(app ?? "")]
+            var total: Int64 = 0
+            try await SessionCalls(client, console: console).run { send in
+                while true {
+                    let ended =
+                        try await send(200) {
+                            .post("\($0("json"))/administration?_action=endRegistrations", json: body)
+                        }["ended"]?.integer ?? 0
+                    guard ended > 0 else { return }
+                    total += ended
+                }
+            }
+            if console.json {
+                console.emit(["ended": .integer(total)])
+            } else {
+                console.say("\(total) instances have ended.")
+            }
+            try console.finish()
+        }
+    }
+}

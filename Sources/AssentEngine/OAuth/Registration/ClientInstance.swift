@@ -1,0 +1,168 @@
+import AssentCore
+import AssentJOSE
+import AssentStore
+
+/// What is written when an instance of an app authenticates: that it is used, at most once a day.
+struct InstanceUse: Sendable, Hashable {
+    /// When it was last written, in seconds since 1970.
+    let writtenAt: Int64
+
+    /// For how many days without use the instance is kept.
+    let days: Int64
+
+    /// How many seconds a use is not written again.
+    private static let pause: Int64 = 86_400
+
+    /// When an instance that is used now is deleted, in seconds since 1970. The pause is not taken from its time.
+    static func end(at now: Int64, days: Int64) -> Int64 { now + days * 86_400 + pause }
+
+    /// The statement that writes it; `nil` when it is too early.
+    func statement(of id: String, at now: Int64) -> SQLStatement? {
+        guard now - writtenAt >= Self.pause else { return nil }
+        return SQLStatement(
+            """
+            UPDATE client_instances SET used_at = \(now), expires_at = \(Self.end(at: now, days: days))
+            WHERE id = \(id) AND used_at < \(now)
+            """)
+    }
+}
+
+/// An installation of an app that has registered, as it is in the store.
+package struct ClientInstance: Sendable {
+    /// Its client id.
+    package let id: String
+
+    /// What it has registered.
+    package let metadata: InstanceMetadata
+
+    /// The hash of its registration token.
+    let tokenHash: String
+
+    /// When it has registered, in seconds since 1970.
+    package let createdAt: Int64
+
+    /// When its last use was written, in seconds since 1970.
+    package let usedAt: Int64
+
+    /// The columns of ``init(_:)``.
+    static let columns: SQL = "id, metadata, token_hash, created_at, used_at"
+
+    init(_ row: SQLRow) throws {
+        id = try row.text("id")
+        guard let metadata = InstanceMetadata(stored: try row.text("metadata")) else {
+            throw StoreError(.corrupt, "the metadata of an instance cannot be read")
+        }
+        self.metadata = metadata
+        tokenHash = try row.text("token_hash")
+        createdAt = try row.integer("created_at")
+        usedAt = try row.integer("used_at")
+    }
+
+    /// The instance of a client id; `nil` when there is none, or its app is not in the file (any more).
+    ///
+    /// - Throws: ``StoreError``.
+    static func find(
+        _ id: String, in configuration: OAuthProviderConfiguration, _ context: EngineContext
+    ) async throws -> (ClientInstance, OAuthApp)? {
+        guard let app = configuration.app(ofInstance: id) else { return nil }
+        let row = try await context.database.run(
+            .read("SELECT \(columns) FROM client_instances WHERE id = \(id) AND realm = \(configuration.realm)")
+        ).first
+        return try row.map { (try ClientInstance($0), app) }
+    }
+
+    /// The client of an id: one of the file, or an instance.
+    ///
+    /// - Throws: ``StoreError``.
+    static func client(
+        _ id: String, in configuration: OAuthProviderConfiguration, _ context: EngineContext
+    ) async throws -> OAuthClient? {
+        if let client = configuration.client(id) { return client }
+        return try await find(id, in: configuration, context).map { $0.client(of: $1) }
+    }
+
+    /// The client that it is now: never more than its app.
+    func client(of app: OAuthApp) -> OAuthClient {
+        let left = metadata.narrowed(to: app)
+        var client = app.client
+        client.id = id
+        client.kind = .keyed(ClientKeys(.listed(JWKSet([left.key]))))
+        client.redirectURIs = left.redirectURIs
+        client.scopes = left.scopes
+        client.defaultScopes = client.defaultScopes.filter(left.scopes.contains)
+        client.grantTypes = Set(left.grantTypes)
+        client.requiresProof = left.requiresProof
+        client.use = InstanceUse(writtenAt: usedAt, days: app.days)
+        return client
+    }
+}
+
+extension OAuthProvider {
+    /// The client of an id: one of the file, or an instance of an app, which is looked up in the database.
+    ///
+    /// - Throws: ``StoreError``.
+    package func client(_ id: String) async throws -> OAuthClient? {
+        try await ClientInstance.client(id, in: configuration, context)
+    }
+}
+
+// MARK: - The end
+
+extension ClientInstance {
+    /// How many instances are ended in a row.
+    static let batch = 200
+
+    /// The statements that end an instance, with its grants and all that hangs on them, which the database deletes with
+    /// its row, the consents given to it, and the sessions without a token that its grants hang on. They fail as a whole when it has ended already, or is not one of
+    /// `condition`.
+    static func ending(
+        _ id: String, of app: String, realm: String, if condition: SQL = "1 = 1", noting record: SQLStatement
+    ) -> [SQLStatement] {
+        [
+            // Who agrees writes in this order, too, so that neither waits for the other.
+            SQLStatement("DELETE FROM consents WHERE client_id = \(id) AND realm = \(realm)"),
+            // Nothing else could use them.
+            SQLStatement(
+                """
+                DELETE FROM sessions WHERE \(TokenlessSession.isMeant(by: "id"))
+                    AND id IN (SELECT session_id FROM grants WHERE instance_id = \(id))
+                """),
+            SQLStatement(
+                "DELETE FROM client_instances WHERE id = \(id) AND realm = \(realm) AND \(condition)",
+                expecting: .exactly(1)),
+            SQLStatement(
+                "UPDATE registered_apps SET instances = instances - 1 WHERE realm = \(realm) AND app = \(app)"),
+            record,
+        ]
+    }
+
+    /// Deletes the instances of a realm that nobody has used for long, and the initial access tokens that have expired.
+    ///
+    /// - Throws: ``StoreError``.
+    static func purge(realm: String, _ context: EngineContext) async throws {
+        let now = context.clock.epochSeconds
+        _ = try await context.database.run(
+            SQLStatement("DELETE FROM registration_tokens WHERE expires_at <= \(now) AND realm = \(realm)"))
+        let audit = AuditLog(context)
+        while true {
+            let rows = try await context.database.run(
+                .read(
+                    """
+                    SELECT id, app FROM client_instances WHERE expires_at <= \(now) AND realm = \(realm) LIMIT \(batch)
+                    """))
+            for row in rows {
+                let (id, app) = (try row.text("id"), try row.text("app"))
+                let record = AuditRecord(
+                    .registrationEnd, .success, reason: "unused", realm: realm, detail: ["client": .string(id)])
+                do {
+                    _ = try await context.database.run(
+                        ending(
+                            id, of: app, realm: realm, if: "expires_at <= \(now)", noting: audit.statement(record)))
+                } catch let error as StoreError where error.code == .unexpectedCount {
+                    // It was used, or has ended, in between.
+                }
+            }
+            guard rows.count == batch else { return }
+        }
+    }
+}

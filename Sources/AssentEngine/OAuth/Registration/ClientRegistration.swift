@@ -1,0 +1,196 @@
+package import AssentCore
+import AssentStore
+import Logging
+
+/// Registers installations of apps as clients (RFC 7591), and lets these look at, change and end themselves (RFC 7592).
+package struct ClientRegistration: Sendable {
+    private let context: EngineContext
+    private let audit: AuditLog
+    private let configuration: OAuthProviderConfiguration
+
+    init(_ context: EngineContext, _ configuration: OAuthProviderConfiguration) {
+        self.context = context
+        self.configuration = configuration
+        audit = AuditLog(context)
+    }
+
+    private var realm: String { configuration.realm }
+
+    private var now: Int64 { context.clock.epochSeconds }
+
+    /// An instance as it is told (RFC 7591 §3.2.1).
+    package struct Registered: Sendable {
+        /// Its client id.
+        package let id: String
+        /// What it has now, after all that its app was narrowed by.
+        package let metadata: InstanceMetadata
+        /// When it has registered, in seconds since 1970.
+        package let createdAt: Int64
+        /// Its registration token, when it was just made.
+        package let token: Secret?
+    }
+
+    /// Counts a request of an address to register with an app.
+    ///
+    /// - Throws: ``EngineError`` `tooManyRequests`; ``StoreError``.
+    package func countAttempt(at address: String?, _ app: OAuthApp) async throws {
+        guard let address else { return }
+        try await count("register:\(realm):\(app.id):\(address)", limit: app.registrationsPerAddress)
+    }
+
+    private func count(_ counter: String, limit: Int64) async throws {
+        guard try await AttemptCounter(context).attempt(counter, limit: limit, window: 60) else {
+            throw EngineError(.tooManyRequests, "Too many registrations. Try again in a minute.")
+        }
+    }
+
+    /// Registers an instance.
+    ///
+    /// - Parameters:
+    ///   - metadata: what it wants. The caller has verified a proof of its key.
+    ///   - app: its app.
+    ///   - token: the initial access token of the request.
+    ///   - claim: spends the proof. It is asked when everything else is known to be right.
+    /// - Returns: the instance, with its registration token.
+    /// - Throws: ``OAuthError`` `invalid_token`, or `access_denied` when the app has all its instances;
+    ///   ``EngineError`` `tooManyRequests`; ``StoreError``; what `claim` throws.
+    package func register(
+        _ metadata: InstanceMetadata, of app: OAuthApp, token: Secret?,
+        claimingProof claim: @Sendable () async throws -> Void
+    ) async throws -> Registered {
+        let use = try await admission(to: app, token)
+        // Counted here, so that nobody who has nothing to show keeps others from registering.
+        try await count("register:\(realm):\(app.id)", limit: app.registrationsPerMinute)
+        try await claim()
+        let id = "\(app.id)\(OAuthApp.separator)\(context.random.token(byteCount: OAuthApp.randomBytes))"
+        let own = Secret(context.random.token())
+        let record = record(.registrationCreate, .success, ["client": .string(id)])
+        let statements = [
+            SQLStatement(
+                """
+                INSERT INTO registered_apps (realm, app, instances) VALUES (\(realm), \(app.id), 1)
+                ON CONFLICT (realm, app) DO UPDATE SET instances = registered_apps.instances + 1
+                WHERE registered_apps.instances < \(app.maximumInstances) RETURNING instances
+                """, expecting: .exactly(1)),
+            SQLStatement(
+                """
+                INSERT INTO client_instances (id, realm, app, key_thumbprint, metadata, token_hash, created_at, used_at,
+                    expires_at)
+                VALUES (\(id), \(realm), \(app.id), \(metadata.keyThumbprint), \(Self.stored(metadata)),
+                    \(TokenHash.of(own)), \(now), \(now), \(InstanceUse.end(at: now, days: app.days)))
+                """, expecting: .exactly(1)),
+            audit.statement(record),
+        ]
+        do {
+            _ = try await context.database.run([use].compactMap(\.self) + statements)
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            guard use == nil || error.statement != 0 else { throw try await refusedToken(app) }
+            throw OAuthError(.accessDenied, "The app has as many instances as it may have.")
+        }
+        return Registered(id: id, metadata: metadata.narrowed(to: app), createdAt: now, token: own)
+    }
+
+    /// The statement that uses an initial access token; `nil` for an app that demands none.
+    private func admission(to app: OAuthApp, _ token: Secret?) async throws -> SQLStatement? {
+        switch (app.admission, token) {
+        case (.statement, nil): return nil
+        case (.token, nil): throw OAuthError.missingToken
+        case (.statement, _?): throw try await refusedToken(app)
+        case (.token, let token?):
+            let isValid: SQL = """
+                hash = \(TokenHash.of(token)) AND realm = \(realm) AND app = \(app.id) AND uses_left > 0
+                    AND expires_at > \(now)
+                """
+            let known = try await context.database.run(
+                .read("SELECT uses_left FROM registration_tokens WHERE \(isValid)"))
+            guard !known.isEmpty else { throw try await refusedToken(app) }
+            return SQLStatement(
+                "UPDATE registration_tokens SET uses_left = uses_left - 1 WHERE \(isValid)", expecting: .exactly(1))
+        }
+    }
+
+    private func refusedToken(_ app: OAuthApp) async throws -> OAuthError {
+        try await audit.write(
+            record(.registrationCreate, .refused, reason: "token", ["app": .string(app.id)]))
+        return .invalidToken
+    }
+
+    /// Notes that a software statement was refused.
+    ///
+    /// - Throws: ``StoreError``.
+    package func noteRefusedStatement(for app: OAuthApp) async throws {
+        try await audit.write(
+            record(.registrationCreate, .refused, reason: "statement", ["app": .string(app.id)]))
+    }
+
+    private func record(
+        _ event: AuditEvent, _ outcome: AuditRecord.Outcome, reason: String? = nil, _ detail: JSONObject
+    ) -> AuditRecord {
+        AuditRecord(event, outcome, reason: reason, realm: realm, detail: detail)
+    }
+
+    private static func stored(_ metadata: InstanceMetadata) -> String {
+        JSONValue.object(JSONObject(metadata.members)).serialized()
+    }
+}
+
+// MARK: - What an instance does itself (RFC 7592)
+
+extension ClientRegistration {
+    /// The instance of a client id, to somebody who has its registration token. Its key is yet to be proved.
+    ///
+    /// - Throws: ``OAuthError`` `invalid_token` also when there is no such instance; ``StoreError``.
+    package func instance(_ id: String, token: Secret) async throws -> (ClientInstance, OAuthApp) {
+        guard let (instance, app) = try await ClientInstance.find(id, in: configuration, context),
+            ConstantTime.equal(instance.tokenHash, TokenHash.of(token))
+        else { throw OAuthError.invalidToken }
+        return (instance, app)
+    }
+
+    /// What an instance has now.
+    package func told(_ instance: ClientInstance, of app: OAuthApp) -> Registered {
+        Registered(
+            id: instance.id, metadata: instance.metadata.narrowed(to: app), createdAt: instance.createdAt, token: nil)
+    }
+
+    /// Replaces what an instance has registered. The caller has verified a proof of its key and, where that changes, of
+    /// the new one.
+    ///
+    /// - Throws: ``OAuthError`` `invalid_token` when it has ended, or has another key since; ``StoreError``.
+    package func change(
+        _ instance: ClientInstance, of app: OAuthApp, to metadata: InstanceMetadata
+    ) async throws -> Registered {
+        var detail: JSONObject = ["client": .string(instance.id)]
+        if metadata.keyThumbprint != instance.metadata.keyThumbprint { detail["newKey"] = true }
+        do {
+            _ = try await context.database.run([
+                SQLStatement(
+                    """
+                    UPDATE client_instances
+                    SET metadata = \(Self.stored(metadata)), key_thumbprint = \(metadata.keyThumbprint)
+                    WHERE id = \(instance.id) AND key_thumbprint = \(instance.metadata.keyThumbprint)
+                    """, expecting: .exactly(1)),
+                audit.statement(record(.registrationUpdate, .success, detail)),
+            ])
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            throw OAuthError.invalidToken
+        }
+        return Registered(
+            id: instance.id, metadata: metadata.narrowed(to: app), createdAt: instance.createdAt, token: nil)
+    }
+
+    /// Ends an instance, as its owner asks.
+    ///
+    /// - Throws: ``OAuthError`` `invalid_token` when it has ended, or has another key since; ``StoreError``.
+    package func end(_ instance: ClientInstance, of app: OAuthApp) async throws {
+        let record = record(.registrationEnd, .success, reason: "own", ["client": .string(instance.id)])
+        do {
+            _ = try await context.database.run(
+                ClientInstance.ending(
+                    instance.id, of: app.id, realm: realm,
+                    if: "key_thumbprint = \(instance.metadata.keyThumbprint)", noting: audit.statement(record)))
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            throw OAuthError.invalidToken
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import AssentCore
+import AssentJOSE
+
+/// An app whose installations register and become clients of their own (RFC 7591), as the operator's file defines it.
+/// It is the most that an instance can have.
+package struct OAuthApp: Sendable, Hashable {
+    /// What an instance must show besides a key.
+    package enum Admission: Sendable, Hashable {
+        /// An initial access token of an administrator.
+        case token
+        /// A software statement.
+        case statement
+    }
+
+    /// What stands between the app's id and the instance's own part of a client id. No app has it in its id.
+    package static let separator: Character = "~"
+
+    /// How many bytes at random a client id has, which are 22 characters.
+    static let randomBytes = 16
+
+    /// What each instance has at most. Its id is the app's.
+    package var client: OAuthClient
+
+    /// What an instance must show besides a key.
+    package var admission = Admission.token
+
+    /// Who signs software statements for the app; `nil` when nobody does.
+    package var statements: SoftwareStatements?
+
+    /// How many instances there may be at a time.
+    package var maximumInstances: Int64 = 100_000
+
+    /// How many registrations are tried in a minute.
+    package var registrationsPerMinute: Int64 = 60
+
+    /// How many requests to register one address may send in a minute.
+    package var registrationsPerAddress: Int64 = 10
+
+    /// After how many days without use an instance is deleted.
+    package var days: Int64 = 90
+
+    /// An app. What the client is, a key, is seen to here.
+    package init(_ client: OAuthClient) {
+        self.client = client
+        self.client.kind = .keyed(ClientKeys(.listed(JWKSet([]))))
+    }
+
+    /// Its id.
+    package var id: String { client.id }
+
+    /// The app that a client id is of; `nil` for an id that no instance can have.
+    static func id(ofInstance id: String) -> String? {
+        let parts = id.split(separator: separator, omittingEmptySubsequences: false)
+        guard parts.count == 2, let app = parts.first, let own = parts.last, own.utf8.count == 22,
+            Base64URL.decode(String(own))?.count == randomBytes
+        else { return nil }
+        return String(app)
+    }
+
+    /// What is wrong with the definition, one sentence each; empty when nothing is.
+    package func validate() -> [String] {
+        var faults: [String] = []
+        let isName = client.id.utf8.allSatisfy { RedirectURI.isUnreserved($0) && $0 != UInt8(ascii: "~") }
+        if !(1...64).contains(client.id.utf8.count) || !isName {
+            faults.append("an app's id has 1 to 64 letters, digits and - . _")
+        }
+        var client = client
+        // It has no key of its own, and needs none.
+        client.kind = .confidential(secretHash: Base64URL.encode([UInt8](repeating: 0, count: 32)))
+        faults += client.validate()
+        if admission == .statement, statements == nil {
+            faults.append("\(id): registration by statement needs softwareStatements")
+        }
+        if days * 86_400 < client.refreshTokenLifetime {
+            faults.append("\(id): registrationDays are fewer than a refresh token is valid")
+        }
+        return faults
+    }
+}
+
+extension OAuthProviderConfiguration {
+    /// The clients of the file, and the apps as their instances have them at most.
+    var definitions: [OAuthClient] { Array(clients.values) + apps.values.map(\.client) }
+
+    /// The app of an instance's client id; `nil` when the file has none.
+    func app(ofInstance id: String) -> OAuthApp? { OAuthApp.id(ofInstance: id).flatMap { apps[$0] } }
+
+    /// What the file says of a client: itself or, for an instance, the most that it can have. Whether there is such an
+    /// instance, ``OAuthProvider/client(_:)`` knows.
+    package func definition(of id: String) -> OAuthClient? {
+        if let client = client(id) { return client }
+        guard var client = app(ofInstance: id)?.client else { return nil }
+        client.id = id
+        return client
+    }
+}
