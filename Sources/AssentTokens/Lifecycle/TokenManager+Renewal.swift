@@ -127,7 +127,8 @@ extension TokenManager {
             if error.isDefiniteRefusal { return (.refused, isRepeated) }
             // Nothing was attempted.
             if error.isDemandForNonce || error.isAboutClientKey, !isRepeated { try await storage.forgetAttempt() }
-            guard error.isWithoutReason || error.isRefusalOfClient else { return (.failed(error), isRepeated) }
+            let isRefusalOfClient = error.isRefusalOfClient || error.code == .notRegistered
+            guard error.isWithoutReason || isRefusalOfClient else { return (.failed(error), isRepeated) }
             // It was answered, so no later attempt is one that was interrupted; unless the answer may be to a copy.
             if !isRepeated, !mayBeAboutCopy(error) { try await storage.forgetAttempt() }
             return (error.isWithoutReason ? .refusedWithoutReason : .refusedClient(error), isRepeated)
@@ -138,7 +139,8 @@ extension TokenManager {
     /// repeats a request, the copy has a client assertion that was used before. The next refresh must be the same
     /// attempt then, since another would be reuse of the refresh token.
     private func mayBeAboutCopy(_ error: TokenError) -> Bool {
-        configuration.clientAuthentication.isOn && error.oauthError == "invalid_client"
+        (configuration.clientAuthentication.isOn || configuration.registration != nil)
+            && error.oauthError == "invalid_client"
     }
 
     /// Asks for tokens with the session. Another user's ID token is thrown: an older token does not help over that.
