@@ -19,7 +19,7 @@ struct AuthorizationAttempt: Sendable {
     let maxAge: TimeInterval?
 
     /// Who asks.
-    let client: ClientIdentity
+    let client: TokenClient
 
     private let state: String
     private let issuer: String
@@ -29,7 +29,7 @@ struct AuthorizationAttempt: Sendable {
     /// configuration's of the same name, and never ours. With `key` the code is good only with that key's proof (RFC
     /// 9449 §10).
     init(
-        _ configuration: TokenConfiguration, _ metadata: ProviderMetadata, client: ClientIdentity,
+        _ configuration: TokenConfiguration, _ metadata: ProviderMetadata, client: TokenClient,
         redirectURI: String? = nil, parameters: [FormItems.Item] = [], key: KeyBinding? = nil,
         random: any RandomSource
     ) {

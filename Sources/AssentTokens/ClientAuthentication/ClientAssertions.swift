@@ -11,7 +11,7 @@ actor ClientAssertions {
     /// The value of `client_assertion_type` (RFC 7523 §2.2).
     static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-    private let configured: ClientIdentity
+    private let configured: TokenClient
     private let registration: AppRegistration?
     private let issuer: String
     private let clock: any WallClock
@@ -22,7 +22,7 @@ actor ClientAssertions {
         _ configuration: TokenConfiguration, registration: AppRegistration?, clock: any WallClock,
         random: any RandomSource
     ) {
-        configured = ClientIdentity(id: configuration.clientID, key: configuration.clientAuthentication.key)
+        configured = TokenClient(id: configuration.clientID, key: configuration.clientAuthentication.key)
         self.registration = registration
         issuer = configuration.issuer
         self.clock = clock
@@ -32,7 +32,7 @@ actor ClientAssertions {
     /// Which client asks for something new. An installation that is to register does so now, unless it has.
     ///
     /// - Throws: ``TokenError``, as ``AppRegistration/register()``.
-    func identity() async throws -> ClientIdentity {
+    func identity() async throws -> TokenClient {
         guard let registration else { return configured }
         guard configured.key == nil else {
             throw TokenError(
@@ -45,7 +45,7 @@ actor ClientAssertions {
     /// Which client has got what is stored. Nothing is registered for that.
     ///
     /// - Throws: ``TokenError`` with code `notRegistered` when the registration is not there any more.
-    func knownIdentity() async throws -> ClientIdentity {
+    func knownIdentity() async throws -> TokenClient {
         guard let registration else { return configured }
         return try await registration.knownIdentity()
     }
@@ -60,14 +60,14 @@ actor ClientAssertions {
 
     /// Whether a client that was refused may be another one at the next try, since the server has ended its
     /// registration.
-    func isGone(_ identity: ClientIdentity) async -> Bool {
+    func isGone(_ identity: TokenClient) async -> Bool {
         guard let registration, identity.isRegistered else { return false }
         return await registration.isGone(identity.id)
     }
 
     /// A form that says who sends it, for one sending. `client_id` stays in it: it must agree (RFC 7521 §4.2), and some
     /// servers find the client by it.
-    func authenticated(_ form: FormItems, as identity: ClientIdentity) async throws -> FormItems {
+    func authenticated(_ form: FormItems, as identity: TokenClient) async throws -> FormItems {
         guard let place = identity.key else { return form }
         var form = form
         form.append("client_assertion_type", Self.type)
@@ -80,7 +80,7 @@ actor ClientAssertions {
 
     /// What it means that the server answered with this `error`, and what to do; `nil` when it is not about the
     /// assertion. The next request looks for the key again.
-    func refusal(_ error: String?, of identity: ClientIdentity) -> (detail: String, suggestion: String)? {
+    func refusal(_ error: String?, of identity: TokenClient) -> (detail: String, suggestion: String)? {
         guard let place = identity.key, error == "invalid_client" else { return nil }
         let kid = found.map { " (kid \($0.key.publicKey.thumbprint))" } ?? ""
         found = nil

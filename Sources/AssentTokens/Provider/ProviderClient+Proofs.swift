@@ -5,7 +5,7 @@ extension ProviderClient {
     /// Posts a form to the token endpoint, with a proof where tokens are bound to a key. Each sending has an assertion
     /// of its own.
     func post(
-        _ form: FormItems, as identity: ClientIdentity, to url: String, _ key: ProofKey?
+        _ form: FormItems, as identity: TokenClient, to url: String, _ key: ProofKey?
     ) async throws -> ProviderExchange.Reply {
         guard let key else {
             return try await exchange.post(url, form: try await client.authenticated(form, as: identity))
@@ -21,7 +21,7 @@ extension ProviderClient {
 
     /// The error for a reply that refuses; one that refuses the client's assertion says so.
     func refused(
-        _ code: TokenError.Code, _ detail: String, by reply: ProviderExchange.Reply, of identity: ClientIdentity
+        _ code: TokenError.Code, _ detail: String, by reply: ProviderExchange.Reply, of identity: TokenClient
     ) async -> TokenError {
         let refusal = await client.refusal(reply.oauthError, of: identity)
         return TokenError(

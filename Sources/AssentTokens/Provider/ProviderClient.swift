@@ -57,7 +57,7 @@ actor ProviderClient {
         }
     }
 
-    private func authorize(_ session: Session, as identity: ClientIdentity, key: ProofKey?) async throws -> TokenSet {
+    private func authorize(_ session: Session, as identity: TokenClient, key: ProofKey?) async throws -> TokenSet {
         let metadata = try await metadata()
         let attempt = AuthorizationAttempt(
             configuration, metadata, client: identity, key: key?.binding, random: random)
@@ -186,7 +186,7 @@ actor ProviderClient {
     }
 
     private func token(
-        _ form: FormItems, as identity: ClientIdentity, _ key: ProofKey?, _ metadata: ProviderMetadata,
+        _ form: FormItems, as identity: TokenClient, _ key: ProofKey?, _ metadata: ProviderMetadata,
         isNewGrant: Bool = false
     ) async throws -> TokenReply {
         let reply = try await post(form, as: identity, to: metadata.tokenEndpoint, key)
@@ -208,7 +208,7 @@ actor ProviderClient {
     }
 
     private func verified(
-        _ text: String, _ accessToken: Secret, of identity: ClientIdentity, nonce: String?,
+        _ text: String, _ accessToken: Secret, of identity: TokenClient, nonce: String?,
         maxAge: TimeInterval? = nil, isRefresh: Bool = false, _ metadata: ProviderMetadata
     ) async throws -> IDToken {
         guard let url = metadata.keySetURI else { throw ProviderMetadata.missing("jwks_uri") }

@@ -8,8 +8,8 @@ import Logging
 ///
 /// ```swift
 /// configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
-/// let tokens = TokenManager(configuration: configuration, transport: transport, store: vault)
-/// let instance = try await tokens.registration?.register()
+/// let assent = try Assent(configuration)
+/// let clientID = try await assent.registration?.register().clientID
 /// ```
 ///
 /// Nobody needs to call ``register()``: the first request for tokens, or the first sign-in in a browser, does. The key
@@ -91,9 +91,9 @@ public actor AppRegistration {
 
     // MARK: For token requests
 
-    func identity() async throws -> ClientIdentity { identity(of: try await register()) }
+    func identity() async throws -> TokenClient { identity(of: try await register()) }
 
-    func knownIdentity() async throws -> ClientIdentity {
+    func knownIdentity() async throws -> TokenClient {
         guard let instance = try await current() else {
             throw TokenError(.notRegistered, "This installation is not registered at the provider.")
         }
@@ -117,8 +117,8 @@ public actor AppRegistration {
         }
     }
 
-    private func identity(of instance: RegisteredInstance) -> ClientIdentity {
-        ClientIdentity(id: instance.clientID, key: place(instance.keyName), isRegistered: true)
+    private func identity(of instance: RegisteredInstance) -> TokenClient {
+        TokenClient(id: instance.clientID, key: place(instance.keyName), isRegistered: true)
     }
 
     // MARK: Registering

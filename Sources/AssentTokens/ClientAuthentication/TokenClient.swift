@@ -1,5 +1,5 @@
 /// Which client this is, and where the key is that proves it.
-struct ClientIdentity: Sendable {
+struct TokenClient: Sendable {
     /// The client's id.
     let id: String
 
