@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import AssentJOSE
 public import Foundation
 
@@ -26,7 +26,7 @@ public struct RegisteredInstance: Sendable, Equatable {
     let keyName: String
 
     /// What lets the registration be read and ended, together with the key.
-    let token: Secret
+    package let token: Secret
 }
 
 extension RegisteredInstance {
