@@ -8,25 +8,35 @@ extension Story {
     /// The app's id in the configuration.
     static let app = "bank-pay"
 
-    /// What lets one installation register: its operator makes it, with the rights that the first start gives out.
-    func initialAccessToken(_ operating: Assent) async throws -> Secret {
-        guard let file = world.endpoints.bootstrapFile, let session = try await operating.tokens.session() else {
+    /// What lets installations register: the operator makes it, with the rights that the first start gives out.
+    ///
+    /// - Parameters:
+    ///   - operating: the app in which the operator has signed in.
+    ///   - count: how many installations it is good for.
+    func initialAccessToken(_ operating: Assent, count: Int64 = 1) async throws -> Secret {
+        guard let file = world.endpoints.bootstrapFile else {
             throw BankProcess.Failure(description: "the server has made no file for its first administrator")
         }
         let token = try String(contentsOfFile: file, encoding: .utf8).trimmingCharacters(in: .newlines)
-        remember("administrator's first token", Secret(token))
-        let realm = try JourneyRealm(operating.configuration.realm).path
-        let url = "\(world.endpoints.server)/json/\(realm)/administration?_action="
-        let fields = [(world.endpoints.cookieName, session.token.reveal()), ("X-Requested-With", "assent")]
-        let first = try await post(url + "bootstrap", ["token": .string(token)], fields)
-        let reply = try await post(url + "createRegistrationToken", ["app": .string(Self.app), "count": 1], fields)
+        let first = try await administer(operating, "bootstrap", ["token": .string(token)])
+        let reply = try await administer(
+            operating, "createRegistrationToken", ["app": .string(Self.app), "count": .integer(count)])
         let made = try JSONValue.parse(try await reply.body.collect(upTo: 1 << 16))["token"]?.string
         check(
-            "the operator makes an initial access token, good for one installation",
+            "the operator makes an initial access token, good for \(count) installation\(count == 1 ? "" : "s")",
             first.status == 200 && reply.status == 200 && made != nil)
         let secret = Secret(made ?? "")
         remember("initial access token", secret)
         return secret
+    }
+
+    /// Asks the server's administration with the session of an app.
+    func administer(_ operating: Assent, _ action: String, _ body: JSONValue) async throws -> HTTPReply {
+        let session = try await operating.tokens.session()
+        let realm = try JourneyRealm(operating.configuration.realm).path
+        return try await post(
+            "\(world.endpoints.server)/json/\(realm)/administration?_action=\(action)", body,
+            [(world.endpoints.cookieName, session?.token.reveal() ?? ""), ("X-Requested-With", "assent")])
     }
 
     /// Registers the installation, which its first sign-in would do by itself.

@@ -25,22 +25,28 @@ import Testing
         return (manager, registration)
     }
 
+    /// A browser in which somebody signs in at once, or gives up.
     private struct Browser: RedirectReceiver {
-        let opened = Locked<[String]>([])
+        let provider: FakeProvider
+        var givesUp = false
+        let opened = Locked<[FormItems]>([])
         var redirectURI: String { "https://bank.example/app/callback" }
 
         func receive(
             opening url: String, accepting accepts: @escaping @Sendable (String) -> Bool
         ) async throws -> String {
-            opened.withLock { $0.append(url) }
-            throw CancellationError()
+            let query = try FormEncoding.parse(URLText.query(of: url)?.text ?? "")
+            opened.withLock { $0.append(query) }
+            if givesUp { throw CancellationError() }
+            provider.change { $0.nonce = query["nonce"] ?? "" }
+            var answer = FormItems()
+            answer.append("code", "c")
+            answer.append("iss", issuer)
+            answer.append("state", query["state"] ?? "")
+            return "\(redirectURI)?\(FormEncoding.encode(answer))"
         }
 
-        var clientIDs: [String?] {
-            opened.withLock { $0 }.map { url in
-                (try? FormEncoding.parse(URLText.query(of: url)?.text ?? ""))?["client_id"]
-            }
-        }
+        var clientIDs: [String?] { opened.withLock { $0 }.map { $0["client_id"] } }
     }
 
     // MARK: By the app
@@ -181,7 +187,7 @@ import Testing
     @Test("In a browser: the registration is looked up first, so that nobody meets an unknown client there")
     func endedBeforeBrowser() async throws {
         let (manager, _) = try await registered()
-        let browser = Browser()
+        let browser = Browser(provider: provider, givesUp: true)
         await #expect(throws: CancellationError.self) { try await manager.signIn(through: browser) }
         door.change { $0.clients = [:] }
         await #expect(throws: CancellationError.self) { try await manager.signIn(through: browser) }
@@ -192,19 +198,20 @@ import Testing
         #expect(browser.clientIDs.last == "bank-app~2" && door.registered == 2)
     }
 
-    @Test("Only tokens: the error says to sign in, the refresh token is kept, and nothing registers by itself")
+    @Test("Only tokens: the error says to sign in, nothing is removed and nothing registers; the next sign-in does")
     func endedWithTokens() async throws {
         let (manager, registration) = try await registered()
-        try await manager.install(Session(token: Secret("SESS")))
-        let tokens = try await manager.tokens()
-        try await provider.store.update(try #require(await sessionName()), to: nil, expected: .any)
+        let browser = Browser(provider: provider)
+        let tokens = try await manager.signIn(through: browser).tokens
         door.change { $0.clients = [:] }
         clock.advance(by: 601)
         let error = await #expect(throws: TokenError.self) { try await manager.tokens() }
-        // The tokens came with a session that is gone.
-        #expect(error?.code == .signInNeeded || error?.oauthError == "invalid_client")
-        #expect(door.registered == 1 && tokens.refreshToken != nil)
+        #expect(error?.code == .tokenRefused && error?.oauthError == "invalid_client")
+        #expect(error?.detail.contains("bank-app~1") == true && error?.suggestion?.contains("Sign in") == true)
+        #expect(try await manager.storedTokens() == tokens && door.registered == 1)
         #expect(try await registration.current()?.clientID == "bank-app~1")
+        let anew = try await manager.signIn(through: browser).tokens
+        #expect(anew.idToken?.claims.aud == ["bank-app~2"] && browser.clientIDs.last == "bank-app~2")
     }
 
     @Test("Forgotten here with tokens left: they are not sent as another client's; the session gets new ones")
@@ -221,9 +228,5 @@ import Testing
         // The server has ended what it gave to a registration that has ended.
         #expect(result.undone.map(\.step) == [.revokeTokens] && result.undone.allSatisfy { !$0.isKept })
         #expect(door.registered == 2 && provider.sent("/token/revoke").isEmpty)
-    }
-
-    private func sessionName() async -> String? {
-        await provider.store.names().first { $0.hasPrefix("session.") }
     }
 }
