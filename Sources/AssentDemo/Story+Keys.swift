@@ -16,13 +16,14 @@ extension Story {
                 number: 9,
                 title: "An installation registers; all it has belongs to its keys: a thief with copies gets nothing"))
         let keys = SoftwareKeyProvider(unprotectedFile: keyFile(ofVault: "bound"))
-        let initialToken = try await initialAccessToken(operating)
+        let scene = InstallationScene(self)
+        let initialToken = try await scene.initialAccessToken(operating)
         let assent = try makeAssent(vault: "bound") { configuration, keys in
-            configuration.client.id = Self.app
+            configuration.client.id = InstallationScene.app
             configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: initialToken)
             configuration.dpop = .on(keys: keys)
         }
-        let instance = try await register(assent)
+        let instance = try await scene.register(assent)
         narration.tell(.note(.app, "makes another key for session and tokens, and proves it with every request"))
         try await signIn(assent, forcing: false)
         let tokens = try await assent.tokens.tokens()
@@ -62,7 +63,7 @@ extension Story {
             .note(.thief, "elsewhere, has copies of all tokens and of the session, but not of the keys"))
         try await stealTokens(thief, assent, loot)
         try await stealSession(thief, assent, loot)
-        try await stealRegistration(thief, assent, loot)
+        try await InstallationScene(self).steal(thief, assent, loot)
         await connections.shutdown()
     }
 

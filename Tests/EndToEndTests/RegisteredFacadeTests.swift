@@ -13,7 +13,7 @@ struct RegisteredFacadeTests {
     /// An installation, or another process of one with the same vault.
     private func installation(_ story: Story, _ vault: String, token: Secret?) throws -> Assent {
         try story.makeAssent(vault: vault) { configuration, keys in
-            configuration.client.id = Story.app
+            configuration.client.id = InstallationScene.app
             configuration.registration = RegistrationConfiguration(
                 keys: keys, initialAccessToken: token, clientName: "Ana's laptop")
         }
@@ -26,7 +26,8 @@ struct RegisteredFacadeTests {
     }
 
     private func listed(_ story: Story, _ operating: Assent) async throws -> [String] {
-        let reply = try await story.administer(operating, "listRegistrations", ["app": .string(Story.app)])
+        let reply = try await InstallationScene(story).administer(
+            operating, "listRegistrations", ["app": .string(InstallationScene.app)])
         let answer = try JSONValue.parse(try await reply.body.collect(upTo: 1 << 16))
         return try #require(answer["result"]?.array).compactMap { $0["clientId"]?.string }
     }
@@ -37,7 +38,7 @@ struct RegisteredFacadeTests {
     func once() async throws {
         try await World.run(logger: CollectingLog().logger) { story in
             let operating = try await operating(story)
-            let token = try await story.initialAccessToken(operating)
+            let token = try await InstallationScene(story).initialAccessToken(operating)
             let (first, second) = (
                 try installation(story, "shared", token: token), try installation(story, "shared", token: token)
             )
@@ -72,11 +73,11 @@ struct RegisteredFacadeTests {
         try await World.run(logger: CollectingLog().logger) { story in
             let operating = try await operating(story)
             let assent = try installation(
-                story, "ended", token: try await story.initialAccessToken(operating, count: 2))
+                story, "ended", token: try await InstallationScene(story).initialAccessToken(operating, count: 2))
             try await story.signIn(assent, forcing: false)
             let tokens = try await assent.tokens.tokens()
             let first = try #require(try await assent.registration?.current())
-            let reply = try await story.administer(
+            let reply = try await InstallationScene(story).administer(
                 operating, "endRegistration", ["clientId": .string(first.clientID)])
             #expect(reply.status == 200)
             let renewed = try await assent.tokens.tokens(rejecting: tokens.accessToken)
@@ -92,13 +93,14 @@ struct RegisteredFacadeTests {
     func refused() async throws {
         try await World.run(logger: CollectingLog().logger) { story in
             let operating = try await operating(story)
-            let token = try await story.initialAccessToken(operating)
+            let token = try await InstallationScene(story).initialAccessToken(operating)
             let none = try installation(story, "none", token: nil)
             let error = await #expect(throws: TokenError.self) { try await none.registration?.register() }
             #expect(error?.code == .registrationRefused && error?.oauthError == "invalid_token")
             let more = try story.makeAssent(vault: "more") { configuration, keys in
                 configuration.client = .init(
-                    id: Story.app, redirectURI: configuration.client.redirectURI, scopes: ["openid", "everything"])
+                    id: InstallationScene.app, redirectURI: configuration.client.redirectURI,
+                    scopes: ["openid", "everything"])
                 configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
             }
             let scope = await #expect(throws: TokenError.self) { try await more.registration?.register() }

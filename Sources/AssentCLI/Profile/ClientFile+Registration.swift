@@ -25,6 +25,7 @@ extension ClientFile {
         /// - Parameters:
         ///   - keys: what guards the vault.
         ///   - token: the initial access token, in place of the one in the file.
+        /// - Returns: the configuration.
         /// - Throws: ``CommandFailure`` when a file is there and cannot be read.
         func configuration(keys: any KeyProvider, token: Secret? = nil) throws -> RegistrationConfiguration {
             RegistrationConfiguration(

@@ -40,7 +40,7 @@ struct RegisterCommand: AsyncParsableCommand {
             var profile = try client.load()
             guard profile.file.clientKey == nil else {
                 throw CommandFailure(
-                    "The client's file has clientKey: this client is known by that key, and is no app to register. "
+                    "The client's file has clientKey: this client is known by that key and cannot register. "
                         + "Take clientKey out if client.id is an app's id.")
             }
             profile.file.registration = profile.file.registration ?? .init()
