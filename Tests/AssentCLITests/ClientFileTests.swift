@@ -49,8 +49,10 @@ struct ClientFileTests {
         file.clientKey = "bank-app"
         let error = #expect(throws: ConfigurationError.self) { try ClientFile.parse(file.yaml, file: "client.yaml") }
         #expect(error?.message.contains("leave clientKey out") == true)
-        let unknown = "client: {id: a, redirectURI: r, scopes: [s]}\nserver: s\nregistration: {secret: s}\n"
-        #expect(throws: ConfigurationError.self) { try ClientFile.parse(unknown, file: "client.yaml") }
+        file.clientKey = nil
+        let unknown = file.yaml.replacing("registration: {", with: "registration: {secret: s, ")
+        let other = #expect(throws: ConfigurationError.self) { try ClientFile.parse(unknown, file: "client.yaml") }
+        #expect(other?.message.contains("secret") == true)
     }
 
     @Test("A client's file in the place of a server's, and the other way round, is told with its line")
