@@ -60,6 +60,24 @@ func clientKey(_ configuration: inout Assent.Configuration, keys: any KeyProvide
     return forTheServer
 }
 
+func registration(
+    _ configuration: inout Assent.Configuration, keys: any KeyProvider, token: Secret
+) async throws -> String? {
+    // snippet: registration begin
+    configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
+    let assent = try Assent(configuration)
+    let clientID = try await assent.registration?.register().clientID
+    // snippet: registration end
+    return clientID
+}
+
+func unregister(_ assent: Assent, _ logger: Logger) async throws {
+    // snippet: unregister begin
+    let result = try await assent.unregister()
+    for undone in result.undone { logger.warning("the server does not know yet: \(undone)") }
+    // snippet: unregister end
+}
+
 func payment(_ assent: Assent, _ transfer: Transfer, on screen: some Screen) async throws -> Int {
     // snippet: payment begin
     let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)

@@ -22,6 +22,7 @@ extension Assent.Configuration {
         settings.trustedAudiences = trustedAudiences
         settings.dpop = dpop
         settings.clientAuthentication = clientAuthentication
+        settings.registration = registration
         return settings
     }
 }

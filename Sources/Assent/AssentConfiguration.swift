@@ -78,6 +78,11 @@ extension Assent {
         /// public client.
         public var clientAuthentication = ClientAuthentication.none
 
+        /// How this installation becomes a client of its own, with a key that only it has; `nil` for an app whose
+        /// installations are all the same client. `client.id` is then the app's id at the server, and the first
+        /// sign-in registers the installation. Give it the provider that guards the vault.
+        public var registration: RegistrationConfiguration?
+
         /// How many seconds before it expires an access token is renewed.
         public var renewBefore: TimeInterval = 60
 
@@ -151,10 +156,10 @@ extension Assent {
         }
     }
 
-    /// The app's registration at the server. The client has no secret: it is public, or has a key of its own, see
-    /// ``Configuration/clientAuthentication``.
+    /// The app as the server knows it. The client has no secret: it is public, or has a key of its own, see
+    /// ``Configuration/clientAuthentication`` and ``Configuration/registration``.
     public struct Client: Hashable, Sendable {
-        /// The client's id.
+        /// The client's id; the app's id where each installation registers.
         public var id: String
 
         /// The redirect URI exactly as it is registered.

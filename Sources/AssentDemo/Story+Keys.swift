@@ -4,18 +4,27 @@ import AssentServer
 import Foundation
 import HTTPTypes
 
-/// An app whose session and tokens belong to its key, and a thief who has copied all but the key.
+/// An installation that registers as a client of its own, whose session and tokens belong to a key as well, and a thief
+/// who has copied all but the keys.
 extension Story {
     private static let payment: JSONValue = ["to": "Bob", "amount": "50.00", "currency": "EUR"]
 
-    func guardByKey() async throws {
+    /// Tells of an installation of its own, beside the app in which Ana, who is also the operator here, has signed in.
+    func guardByKey(with operating: Assent) async throws {
         narration.tell(
             .step(
                 number: 9,
-                title: "An app whose session and tokens belong to its key: a thief with copies of them gets nothing"))
+                title: "An installation registers; all it has belongs to its keys: a thief with copies gets nothing"))
         let keys = SoftwareKeyProvider(unprotectedFile: keyFile(ofVault: "bound"))
-        let assent = try makeAssent(vault: "bound", bindsToKey: true)
-        narration.tell(.note(.app, "makes a key, and proves it with every request"))
+        let scene = InstallationScene(self)
+        let initialToken = try await scene.initialAccessToken(operating)
+        let assent = try makeAssent(vault: "bound") { configuration, keys in
+            configuration.client.id = InstallationScene.app
+            configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: initialToken)
+            configuration.dpop = .on(keys: keys)
+        }
+        let instance = try await scene.register(assent)
+        narration.tell(.note(.app, "makes another key for session and tokens, and proves it with every request"))
         try await signIn(assent, forcing: false)
         let tokens = try await assent.tokens.tokens()
         let session = try await assent.tokens.session()
@@ -29,14 +38,18 @@ extension Story {
             return check("there are a session and a refresh token to steal", false)
         }
         let loot = Thief.Loot(
-            accessToken: tokens.accessToken, refreshToken: refreshToken, session: session.token)
+            accessToken: tokens.accessToken, refreshToken: refreshToken, session: session.token,
+            clientID: instance.clientID, registration: instance.address, registrationToken: instance.token,
+            initialToken: initialToken)
         try await beRobbed(assent, of: loot)
         try await goOn(assent, after: loot, key: tokens.keyThumbprint)
 
         let before = try await keys.keyNames().count
-        let result = await assent.signOut()
+        let result = try await assent.unregister()
         let after = try await keys.keyNames().count
-        check("she signs out of this app, which removes the key", result.isComplete && before - after == 1)
+        check(
+            "she removes this app: signed out, the registration ended, and both keys destroyed",
+            result.isComplete && before - after == 2)
         await assent.shutdown()
     }
 
@@ -47,9 +60,10 @@ extension Story {
             transport: NarratingTransport(
                 transport: connections, narration: narration, parties: parties, sender: .thief), clock: clock)
         narration.tell(
-            .note(.thief, "elsewhere, has copies of access token, refresh token and session, but not of the key"))
+            .note(.thief, "elsewhere, has copies of all tokens and of the session, but not of the keys"))
         try await stealTokens(thief, assent, loot)
         try await stealSession(thief, assent, loot)
+        try await InstallationScene(self).steal(thief, assent, loot)
         await connections.shutdown()
     }
 
@@ -73,14 +87,18 @@ extension Story {
             try await thief.prove(
                 HTTPRequest(.get, url: accounts, headerFields: bound), token: loot.accessToken), "401 invalid_token")
 
-        let form = FormItems([
-            "grant_type": "refresh_token", "refresh_token": loot.refreshToken.reveal(),
-            "client_id": assent.configuration.client.id,
+        var form = FormItems([
+            "grant_type": "refresh_token", "refresh_token": loot.refreshToken.reveal(), "client_id": loot.clientID,
         ])
         let request = try HTTPRequest(.post, url: try oauth(assent) + "/access_token")
         refused(
             "the refresh token with a proof by the thief's key", try await thief.prove(request, form: form),
-            "400 invalid_grant")
+            "401 invalid_client")
+        form.append("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+        form.append("client_assertion", try await thief.assertion(loot.clientID, for: try oauth(assent)))
+        refused(
+            "the same with an assertion by the thief's key", try await thief.prove(request, form: form),
+            "401 invalid_client")
     }
 
     private func stealSession(_ thief: Thief, _ assent: Assent, _ loot: Thief.Loot) async throws {
@@ -93,9 +111,10 @@ extension Story {
             try await thief.send(HTTPRequest(.get, url: gateway + "/accounts", headerFields: field)),
             "401 invalid_dpop_proof")
         let client = assent.configuration.client
+        // The code would be the installation's.
         let verifier = SystemRandom().token()
         let query = FormEncoding.encode([
-            "response_type": "code", "client_id": client.id, "redirect_uri": client.redirectURI,
+            "response_type": "code", "client_id": loot.clientID, "redirect_uri": client.redirectURI,
             "scope": client.scopes.joined(separator: " "), "code_challenge_method": "S256",
             "code_challenge": Base64URL.encode(SHA2.sha256(verifier.utf8)),
         ])
@@ -120,11 +139,11 @@ extension Story {
     }
 
     /// Where the authorization server's endpoints are.
-    private func oauth(_ assent: Assent) throws -> String {
+    func oauth(_ assent: Assent) throws -> String {
         "\(world.endpoints.server)/oauth2/\(try JourneyRealm(assent.configuration.realm).path)"
     }
 
-    private func refused(_ what: String, _ answer: Thief.Answer, _ expected: String) {
+    func refused(_ what: String, _ answer: Thief.Answer, _ expected: String) {
         check("\(what): \(answer)", answer.description == expected)
     }
 }

@@ -77,20 +77,21 @@ package struct Story: Sendable {
         try await refreshMeanwhile(assent)
         try await loseReply(assent)
         try await decline(assent)
-        try await guardByKey()
+        try await guardByKey(with: assent)
         try await signOnPhone(assent)
         try await signOut(assent)
         await assent.shutdown()
         await connections.shutdown()
     }
 
-    /// The SDK as an app would make it, with the pins that the server printed. With `bindsToKey` session and tokens
-    /// belong to a key beside the vault's own.
-    func makeAssent(vault name: String = "vault", bindsToKey: Bool = false) throws -> Assent {
+    /// The SDK as an app would make it, with the pins that the server printed.
+    func makeAssent(
+        vault name: String = "vault", configure: (inout Assent.Configuration, any KeyProvider) -> Void = { _, _ in }
+    ) throws -> Assent {
         let keys = SoftwareKeyProvider(unprotectedFile: keyFile(ofVault: name), clock: clock)
         var configuration = world.app.configuration(
             .file(at: URL(fileURLWithPath: "\(world.directory)/\(name)"), keys: .software(keys)))
-        if bindsToKey { configuration.dpop = .on(keys: keys) }
+        configure(&configuration, keys)
         configuration.transport = NarratingTransport(
             transport: transport, narration: narration, parties: parties)
         configuration.clock = clock

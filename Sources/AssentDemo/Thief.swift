@@ -9,6 +9,13 @@ struct Thief: Sendable {
         let accessToken: Secret
         let refreshToken: Secret
         let session: Secret
+        /// The installation's client id.
+        let clientID: String
+        /// Where its registration is.
+        let registration: String
+        let registrationToken: Secret
+        /// What let the installation register.
+        let initialToken: Secret
     }
 
     /// What comes back to a thief.
@@ -48,20 +55,39 @@ struct Thief: Sendable {
     }
 
     /// Sends a request as it is.
-    func send(_ request: HTTPRequest, form: FormItems? = nil) async throws -> Answer {
+    func send(_ request: HTTPRequest, form: FormItems? = nil, json: JSONValue? = nil) async throws -> Answer {
         var request = request
         if form != nil { request.headerFields[.contentType] = FormEncoding.mediaType }
-        let body = form.map { HTTPBody(FormEncoding.encode($0)) }
+        if json != nil { request.headerFields[.contentType] = "application/json" }
+        let body = form.map { HTTPBody(FormEncoding.encode($0)) } ?? json.map { HTTPBody($0.serializedBytes()) }
         return try await Answer(try await transport.send(HTTPCall(request, body: body, limits: HTTPLimits())))
     }
 
     /// Sends a request with a proof by the thief's own key, made for `token` if one goes along. Where the server wants
     /// a nonce in it, everybody gets one.
-    func prove(_ request: HTTPRequest, token: Secret? = nil, form: FormItems? = nil) async throws -> Answer {
-        let answer = try await send(try await proved(request, token, nonce: nil), form: form)
+    func prove(
+        _ request: HTTPRequest, token: Secret? = nil, form: FormItems? = nil, json: JSONValue? = nil
+    ) async throws -> Answer {
+        let answer = try await send(try await proved(request, token, nonce: nil), form: form, json: json)
         guard answer.error == "use_dpop_nonce", let nonce = answer.nonce else { return answer }
-        return try await send(try await proved(request, token, nonce: nonce), form: form)
+        return try await send(try await proved(request, token, nonce: nonce), form: form, json: json)
     }
+
+    /// An assertion by the thief's own key that says it is this client.
+    func assertion(_ clientID: String, for issuer: String) async throws -> String {
+        let now = clock.epochSeconds
+        var claims = JWTClaims()
+        claims.iss = clientID
+        claims.sub = clientID
+        claims["aud"] = .string(issuer)
+        claims.jti = SystemRandom().token()
+        claims["iat"] = .integer(now)
+        claims["exp"] = .integer(now + 60)
+        return try await JWS.sign(claims.payload, with: key)
+    }
+
+    /// The public half of the thief's own key.
+    var keySet: JWKSet { get throws { JWKSet([try JWK(publicKeyInfo: key.publicKeyInfo)]) } }
 
     private func proved(_ request: HTTPRequest, _ token: Secret?, nonce: String?) async throws -> HTTPRequest {
         var request = request

@@ -7,7 +7,8 @@ public struct TokenConfiguration: Sendable {
     /// The issuer exactly as the server calls itself.
     public let issuer: String
 
-    /// The client's id. The client is public unless ``clientAuthentication`` says otherwise.
+    /// The client's id; with ``registration`` the app's. The client is public unless ``clientAuthentication`` or
+    /// ``registration`` says otherwise.
     public let clientID: String
 
     /// The redirect URI exactly as it is registered.
@@ -42,6 +43,9 @@ public struct TokenConfiguration: Sendable {
 
     /// How the client proves that it is this client. By default it does not: it is public.
     public var clientAuthentication = ClientAuthentication.none
+
+    /// How this installation registers as a client of its own. By default it does not: ``clientID`` is the client.
+    public var registration: RegistrationConfiguration?
 
     /// How many seconds clocks may differ.
     public var leeway: TimeInterval = 30

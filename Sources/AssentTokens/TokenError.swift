@@ -81,6 +81,8 @@ public struct TokenError: AssentError {
         case .transport, .busy: true
         case .storageFailed: storeError?.isTransient ?? false
         case .clientKeyUnavailable: mayPass
+        // It may have had an effect, whatever the status is.
+        case .registrationUnknown: false
         default: status.map { $0 >= 500 || $0 == 429 || $0 == 408 } ?? false
         }
     }
@@ -105,7 +107,10 @@ public struct TokenError: AssentError {
     var mayBeToldLater: Bool { isTransient || code == .clientKeyUnavailable }
 
     /// Whether there was no request, since the client could not say who it is.
-    var isAboutClientKey: Bool { code == .clientKeyMissing || code == .clientKeyUnavailable }
+    var isAboutClientKey: Bool { [.clientKeyMissing, .clientKeyUnavailable, .notRegistered].contains(code) }
+
+    /// Whether the server refused because of the client, so that nothing has happened.
+    var isAboutClient: Bool { oauthError.map(Self.clientErrors.contains) == true }
 
     /// Whether the token endpoint wants a nonce and so did nothing (RFC 9449 §8). `invalid_dpop_proof` does not say
     /// that: where something between repeats a request, the second copy has a proof that was used before, and the first
@@ -161,6 +166,13 @@ public struct TokenError: AssentError {
         public static let clientKeyMissing = Code("clientKeyMissing")
         /// The key by which this client authenticates cannot be used, now or at all.
         public static let clientKeyUnavailable = Code("clientKeyUnavailable")
+        /// The server did not register this installation, or did not end its registration; see
+        /// ``TokenError/oauthError``.
+        public static let registrationRefused = Code("registrationRefused")
+        /// The server may have registered this installation, and nobody knows.
+        public static let registrationUnknown = Code("registrationUnknown")
+        /// This installation is not registered, and what it was to do needs no new registration.
+        public static let notRegistered = Code("notRegistered")
         /// Another task or process was renewing the tokens for too long.
         public static let busy = Code("busy")
         /// The store failed; the detail is the store's.
@@ -221,6 +233,9 @@ extension TokenError {
         case .keyUnavailable, .clientKeyUnavailable: return "Check the key provider, and try again."
         case .clientKeyMissing:
             return "Check the key's name and provider, or make a key and register it at the provider."
+        case .registrationRefused: return "Check the app at the provider."
+        case .registrationUnknown: return "Try again: the next try registers anew."
+        case .notRegistered: return "Sign in, which registers this installation."
         case .unboundTokens: return "Ask the provider's operator to support DPoP (RFC 9449) for this client."
         default: return nil
         }

@@ -28,6 +28,33 @@ struct ClientFileTests {
         #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
     }
 
+    @Test(
+        "A registration is written as it was read; its files are found from any directory; beside a key it is refused")
+    func registration() throws {
+        var file = file
+        for registration in [
+            ClientFile.Registration(), .init(clientName: "Ana's \"laptop\": 1"),
+            .init(initialAccessTokenFile: "/t/token", softwareStatementFile: "/t/a b.jwt"),
+        ] {
+            file.registration = registration
+            #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
+        }
+        let path = NSTemporaryDirectory() + "/assent-registration-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        file.registration = .init(initialAccessTokenFile: "token.txt")
+        try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        let read = try ClientFile.load(path)
+        let beside = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent("token.txt")
+        #expect(read.registration?.initialAccessTokenFile == beside.standardizedFileURL.path)
+        file.clientKey = "bank-app"
+        let error = #expect(throws: ConfigurationError.self) { try ClientFile.parse(file.yaml, file: "client.yaml") }
+        #expect(error?.message.contains("leave clientKey out") == true)
+        file.clientKey = nil
+        let unknown = file.yaml.replacing("registration: {", with: "registration: {secret: s, ")
+        let other = #expect(throws: ConfigurationError.self) { try ClientFile.parse(unknown, file: "client.yaml") }
+        #expect(other?.message.contains("secret") == true)
+    }
+
     @Test("A client's file in the place of a server's, and the other way round, is told with its line")
     func exchanged() throws {
         let path = NSTemporaryDirectory() + "/assent-exchanged-" + SystemRandom().uuid() + ".yaml"

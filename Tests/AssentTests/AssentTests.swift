@@ -71,7 +71,15 @@ final class Servers: Sendable {
                     "jwks_uri": .string("\(issuer)/connect/jwk_uri"),
                     "userinfo_endpoint": .string("\(issuer)/userinfo"),
                     "revocation_endpoint": .string("\(issuer)/token/revoke"),
+                    "registration_endpoint": .string("\(issuer)/register"),
                 ])
+        case "\(issuer)/register":
+            var answer = try JSONValue.parse(exchange.body).object ?? JSONObject()
+            answer["client_id"] = "app~1"
+            answer["registration_client_uri"] = .string("\(issuer)/register/app~1")
+            answer["registration_access_token"] = "registration-token"
+            return .json(201, .object(answer))
+        case "\(issuer)/register/app~1": return HTTPReply(HTTPResponse(status: .noContent))
         case "\(issuer)/connect/jwk_uri":
             let keys = try idTokens.map { [try JWK(publicKeyInfo: $0.key.publicKeyInfo, keyID: "k1")] } ?? []
             return .json(200, JWKSet(keys).json)

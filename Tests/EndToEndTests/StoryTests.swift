@@ -24,7 +24,7 @@ struct StoryTests {
             story.judgeEvidence()
             let narration = story.narration
             #expect(narration.failures == [])
-            #expect(narration.checkCount == 48)
+            #expect(narration.checkCount == 54)
             expectThiefRefused(narration.events)
 
             let kept = try keptSecrets(story.world.directory)
@@ -34,7 +34,8 @@ struct StoryTests {
                 Set(seen.keys) == [
                     "password", "TOTP seed", "TOTP seed in base 32", "TOTP code", "session token", "authId",
                     "authorization code", "PKCE verifier", "access token", "refresh token", "ID token", "master key",
-                    "TLS key", "vault key", "bootstrap token", "invite's code", "proof",
+                    "TLS key", "vault key", "bootstrap token", "invite's code", "proof", "initial access token",
+                    "registration token",
                 ], "\(seen)")
             // Three apps signed in, and two of them refreshed.
             for name in ["session token", "authorization code", "PKCE verifier"] {
@@ -90,9 +91,13 @@ struct StoryTests {
             "the same request, copied from the wire: 401 invalid_dpop_proof",
             "the access token without a proof, as a bearer token: 401 invalid_token",
             "the access token with a proof by the thief's key: 401 invalid_token",
-            "the refresh token with a proof by the thief's key: 400 invalid_grant",
+            "the refresh token with a proof by the thief's key: 401 invalid_client",
+            "the same with an assertion by the thief's key: 401 invalid_client",
             "the session without a proof, at the gateway: 401 invalid_dpop_proof",
             "the session without a proof, to get tokens with it: 401 invalid_dpop_proof",
+            "the registration token as a bearer token, to end the registration: 401 invalid_token",
+            "the registration token with a proof by the thief's key: 401 invalid_token",
+            "the initial access token, which is used up, with the thief's own key: 401 invalid_token",
         ]
         for refusal in refusals { #expect(events.contains(.check(refusal, passed: true)), "\(refusal)") }
         let answers = events.compactMap { event in

@@ -35,6 +35,9 @@ struct ClientFile: Sendable, Equatable {
     /// The name of the key by which the client authenticates, at what guards the vault; `nil` for a public client.
     var clientKey: String?
 
+    /// How this installation registers as a client of its own; `nil` when ``clientID`` is the client, and not an app.
+    var registration: Registration?
+
     struct Resource: Sendable, Equatable {
         var origin: String
         var credential: String
@@ -66,6 +69,7 @@ struct ClientFile: Sendable, Equatable {
                 URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(authority)
                 .standardizedFileURL.path
         }
+        read.registration = read.registration?.absolute(beside: path)
         return read
     }
 
@@ -174,6 +178,7 @@ extension ClientFile {
         authority = reader.optionalString("authority")
         pins = try Self.hostPins(reader)
         clientKey = try Self.clientKey(reader)
+        registration = try Self.registration(reader)
         client.finish()
     }
 
@@ -194,6 +199,7 @@ extension ClientFile {
             lines += resources.map { "  \(Self.quoted($0.origin)): \($0.credential)" }
         }
         if let clientKey { lines.append("clientKey: \(Self.quoted(clientKey))") }
+        if let registration { lines += registration.yaml }
         if let authority { lines.append("authority: \(Self.quoted(authority))") }
         let several = pins.filter { !$0.isSingle }
         if !several.isEmpty {
@@ -213,5 +219,5 @@ extension ClientFile {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    private static func quoted(_ text: String) -> String { JSONValue.string(text).serialized() }
+    static func quoted(_ text: String) -> String { JSONValue.string(text).serialized() }
 }

@@ -12,6 +12,9 @@ struct ClientProfile: Sendable {
     /// Knows or asks for the vault's passphrase.
     var presence = TerminalPresence(known: nil)
 
+    /// What lets this installation register, in place of what the file names.
+    var initialAccessToken: Secret?
+
     /// The profile's configuration: from `config`, or the one that was kept before. ``keep()`` keeps it.
     static func load(config: String?, name: String, places: Places = Places()) throws -> ClientProfile {
         try check(name: name)
@@ -65,6 +68,7 @@ struct ClientProfile: Sendable {
         if let name = file.clientKey {
             configuration.clientAuthentication = .privateKeyJWT(keys: provider, named: name)
         }
+        configuration.registration = try file.registration?.configuration(keys: provider, token: initialAccessToken)
         configuration.transport = transport
         configuration.clock = clock
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })

@@ -9,9 +9,11 @@ enum SecretSource {
 
     /// The secret in `file` or behind `descriptor` without the line's end; `nil` when neither is named.
     ///
-    /// - Throws: ``CommandFailure`` when it cannot be read, is empty or too long; `ValidationError` when both are
-    ///   named.
-    static func read(file: String?, descriptor: Int32?, _ what: String) throws -> Secret? {
+    /// - Throws: ``CommandFailure`` when it cannot be read, is empty or has more than `limit` bytes; `ValidationError`
+    ///   when both are named.
+    static func read(
+        file: String?, descriptor: Int32?, _ what: String, limit: Int = limit
+    ) throws -> Secret? {
         if file != nil, descriptor != nil {
             throw ValidationError("Name a file or a descriptor for \(what), not both.")
         }
@@ -22,14 +24,17 @@ enum SecretSource {
             } catch {
                 throw CommandFailure.unreadable(file, error, "Name a file that has \(what) in it.")
             }
-            return try read(handle, from: file, what)
+            return try read(handle, from: file, what, limit)
         }
         guard let descriptor else { return nil }
         return try read(
-            FileHandle(fileDescriptor: descriptor, closeOnDealloc: false), from: "descriptor \(descriptor)", what)
+            FileHandle(fileDescriptor: descriptor, closeOnDealloc: false), from: "descriptor \(descriptor)", what,
+            limit)
     }
 
-    private static func read(_ handle: FileHandle, from source: String, _ what: String) throws -> Secret {
+    private static func read(
+        _ handle: FileHandle, from source: String, _ what: String, _ limit: Int
+    ) throws -> Secret {
         var data = Data()
         do {
             while data.count <= limit + 2, let more = try handle.read(upToCount: limit + 3 - data.count), !more.isEmpty

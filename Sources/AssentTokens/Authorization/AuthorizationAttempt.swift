@@ -18,6 +18,9 @@ struct AuthorizationAttempt: Sendable {
     /// The `max_age` that is asked for, in seconds.
     let maxAge: TimeInterval?
 
+    /// Who asks.
+    let client: TokenClient
+
     private let state: String
     private let issuer: String
     private let needsIssuer: Bool
@@ -26,9 +29,11 @@ struct AuthorizationAttempt: Sendable {
     /// configuration's of the same name, and never ours. With `key` the code is good only with that key's proof (RFC
     /// 9449 §10).
     init(
-        _ configuration: TokenConfiguration, _ metadata: ProviderMetadata, redirectURI: String? = nil,
-        parameters: [FormItems.Item] = [], key: KeyBinding? = nil, random: any RandomSource
+        _ configuration: TokenConfiguration, _ metadata: ProviderMetadata, client: TokenClient,
+        redirectURI: String? = nil, parameters: [FormItems.Item] = [], key: KeyBinding? = nil,
+        random: any RandomSource
     ) {
+        self.client = client
         let verifier = random.token()
         state = random.token()
         nonce = configuration.scopes.contains("openid") ? random.token() : nil
@@ -37,7 +42,7 @@ struct AuthorizationAttempt: Sendable {
         self.redirectURI = redirectURI ?? configuration.redirectURI
         needsIssuer = metadata.sendsIssuer
         var items: [(String, String)] = [
-            ("response_type", "code"), ("client_id", configuration.clientID), ("redirect_uri", self.redirectURI),
+            ("response_type", "code"), ("client_id", client.id), ("redirect_uri", self.redirectURI),
             ("scope", configuration.scopes.joined(separator: " ")), ("state", state),
             ("code_challenge", Base64URL.encode(SHA2.sha256(verifier.utf8))), ("code_challenge_method", "S256"),
         ]

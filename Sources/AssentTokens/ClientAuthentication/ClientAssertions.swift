@@ -1,8 +1,8 @@
 import AssentCore
 import AssentJOSE
 
-/// Makes the assertions by which the client authenticates (RFC 7523 §3), each for one sending: a server takes each
-/// once, so that a request that goes out again has another.
+/// Knows which client this is, and makes the assertions by which it authenticates (RFC 7523 §3), each for one sending:
+/// a server takes each once, so that a request that goes out again has another.
 actor ClientAssertions {
     /// How many seconds an assertion is good: long enough for a slow network and for clocks that differ a little, short
     /// enough that one that lies about somewhere is worth nothing, and that servers remember it for a minute only.
@@ -11,33 +11,67 @@ actor ClientAssertions {
     /// The value of `client_assertion_type` (RFC 7523 §2.2).
     static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-    private let place: ClientKey.Place?
+    private let configured: TokenClient
+    private let registration: AppRegistration?
     private let issuer: String
-    private let clientID: String
     private let clock: any WallClock
     private let random: any RandomSource
-    private var found: ClientKey?
+    private var found: (name: String, key: ClientKey)?
 
-    init(_ configuration: TokenConfiguration, clock: any WallClock, random: any RandomSource) {
-        place = configuration.clientAuthentication.key
+    init(
+        _ configuration: TokenConfiguration, registration: AppRegistration?, clock: any WallClock,
+        random: any RandomSource
+    ) {
+        configured = TokenClient(id: configuration.clientID, key: configuration.clientAuthentication.key)
+        self.registration = registration
         issuer = configuration.issuer
-        clientID = configuration.clientID
         self.clock = clock
         self.random = random
     }
 
-    /// Makes sure that the key is there, before somebody is asked to sign in for nothing.
+    /// Which client asks for something new. An installation that is to register does so now, unless it has.
+    ///
+    /// - Throws: ``TokenError``, as ``AppRegistration/register()``.
+    func identity() async throws -> TokenClient {
+        guard let registration else { return configured }
+        guard configured.key == nil else {
+            throw TokenError(
+                .invalidConfiguration, "The configuration has clientAuthentication and registration.",
+                suggestion: "Leave one of them out: an installation that registers authenticates with its own key.")
+        }
+        return try await registration.identity()
+    }
+
+    /// Which client has got what is stored. Nothing is registered for that.
+    ///
+    /// - Throws: ``TokenError`` with code `notRegistered` when the registration is not there any more.
+    func knownIdentity() async throws -> TokenClient {
+        guard let registration else { return configured }
+        return try await registration.knownIdentity()
+    }
+
+    /// Makes sure that the key is there, before somebody is asked to sign in for nothing; and that the server still
+    /// knows a client that has registered, since a browser would show its refusal to the user and not to us.
     func check() async throws {
-        if let place { _ = try await key(at: place) }
+        var identity = try await identity()
+        if let registration, await registration.isGone(identity.id) { identity = try await self.identity() }
+        if let place = identity.key { _ = try await key(at: place) }
+    }
+
+    /// Whether a client that was refused may be another one at the next try, since the server has ended its
+    /// registration.
+    func isGone(_ identity: TokenClient) async -> Bool {
+        guard let registration, identity.isRegistered else { return false }
+        return await registration.isGone(identity.id)
     }
 
     /// A form that says who sends it, for one sending. `client_id` stays in it: it must agree (RFC 7521 §4.2), and some
     /// servers find the client by it.
-    func authenticated(_ form: FormItems) async throws -> FormItems {
-        guard let place else { return form }
+    func authenticated(_ form: FormItems, as identity: TokenClient) async throws -> FormItems {
+        guard let place = identity.key else { return form }
         var form = form
         form.append("client_assertion_type", Self.type)
-        form.append("client_assertion", try await assertion(at: place).reveal())
+        form.append("client_assertion", try await assertion(of: identity.id, at: place).reveal())
         return form
     }
 
@@ -46,18 +80,25 @@ actor ClientAssertions {
 
     /// What it means that the server answered with this `error`, and what to do; `nil` when it is not about the
     /// assertion. The next request looks for the key again.
-    func refusal(_ error: String?) -> (detail: String, suggestion: String)? {
-        guard let place, error == "invalid_client" else { return nil }
-        let kid = found.map { " (kid \($0.publicKey.thumbprint))" } ?? ""
+    func refusal(_ error: String?, of identity: TokenClient) -> (detail: String, suggestion: String)? {
+        guard let place = identity.key, error == "invalid_client" else { return nil }
+        let kid = found.map { " (kid \($0.key.publicKey.thumbprint))" } ?? ""
         found = nil
+        let detail = "The provider did not accept the assertion by which the client \(identity.id) authenticates."
+        guard !identity.isRegistered else {
+            return (
+                "\(detail) The provider may have ended the registration of this installation.",
+                "Sign in, which registers this installation again if that is so, and check this machine's clock."
+            )
+        }
         return (
-            "The provider did not accept the assertion by which the client \(clientID) authenticates.",
+            detail,
             "Register the public half of the client key \(ClientKey.shown(place.name))\(kid) at the provider, with "
                 + "private_key_jwt, and check this machine's clock."
         )
     }
 
-    private func assertion(at place: ClientKey.Place) async throws -> Secret {
+    private func assertion(of clientID: String, at place: ClientKey.Place) async throws -> Secret {
         let key = try await key(at: place)
         var claims = JWTClaims()
         claims.iss = clientID
@@ -86,9 +127,9 @@ actor ClientAssertions {
     }
 
     private func key(at place: ClientKey.Place) async throws -> ClientKey {
-        if let found { return found }
+        if let found, found.name == place.name { return found.key }
         let key = try await ClientKey.find(named: place.name, at: place.provider)
-        found = key
+        found = (place.name, key)
         return key
     }
 }

@@ -127,18 +127,12 @@ extension TokenManager {
             if error.isDefiniteRefusal { return (.refused, isRepeated) }
             // Nothing was attempted.
             if error.isDemandForNonce || error.isAboutClientKey, !isRepeated { try await storage.forgetAttempt() }
-            guard error.isWithoutReason || error.isRefusalOfClient else { return (.failed(error), isRepeated) }
+            let isRefusalOfClient = error.isRefusalOfClient || error.code == .notRegistered
+            guard error.isWithoutReason || isRefusalOfClient else { return (.failed(error), isRepeated) }
             // It was answered, so no later attempt is one that was interrupted; unless the answer may be to a copy.
-            if !isRepeated, !mayBeAboutCopy(error) { try await storage.forgetAttempt() }
+            if !isRepeated, !error.mayBeAboutCopy(configuration) { try await storage.forgetAttempt() }
             return (error.isWithoutReason ? .refusedWithoutReason : .refusedClient(error), isRepeated)
         }
-    }
-
-    /// Whether a refusal may be about the second copy of a refresh that was carried out: where something between
-    /// repeats a request, the copy has a client assertion that was used before. The next refresh must be the same
-    /// attempt then, since another would be reuse of the refresh token.
-    private func mayBeAboutCopy(_ error: TokenError) -> Bool {
-        configuration.clientAuthentication.isOn && error.oauthError == "invalid_client"
     }
 
     /// Asks for tokens with the session. Another user's ID token is thrown: an older token does not help over that.
@@ -150,5 +144,15 @@ extension TokenManager {
             guard error.signInReason == .sessionRefused else { return .failed(error) }
             return error.isWithoutReason ? .refusedWithoutReason : .refused
         }
+    }
+}
+
+extension TokenError {
+    /// Whether a refusal may be about the second copy of a refresh that was carried out: where something between
+    /// repeats a request, the copy has a client assertion that was used before. The next refresh must be the same
+    /// attempt then, since another would be reuse of the refresh token.
+    fileprivate func mayBeAboutCopy(_ configuration: TokenConfiguration) -> Bool {
+        let authenticates = configuration.clientAuthentication.isOn || configuration.registration != nil
+        return authenticates && oauthError == "invalid_client"
     }
 }

@@ -86,10 +86,14 @@ public actor TokenManager {
         storage = sessionProofs.storage
         proofs = sessionProofs.proofs
         provider = ProviderClient(
-            configuration, transport: transport, proofs: proofs, clock: clock, random: random, logger: logger)
+            configuration, transport: transport, storage: storage, proofs: proofs, clock: clock, random: random,
+            logger: logger)
         self.sessions = sessions
         pending = PendingSignOuts(store: storage.store, name: storage.pendingSignOuts)
     }
+
+    /// This installation's registration; `nil` when the configuration asks for none.
+    public nonisolated var registration: AppRegistration? { provider.registration }
 
     /// The stored session, or `nil` when nobody is signed in.
     ///

@@ -15,7 +15,7 @@ struct TokenStorage: Sendable {
     private let tokens: String
     private let attempt: String
     private let keyName: String
-    private let owner: String
+    let owner: String
 
     /// The name of what the server must still be told of earlier sign-ins.
     let pendingSignOuts: String

@@ -27,6 +27,9 @@ struct ProofKey: Sendable {
     let binding: KeyBinding
     let key: any SigningKey
 
+    /// Whether it is the key by which the client authenticates, and no token is bound to it.
+    private let isClientKey: Bool
+
     init(name: String, _ key: any SigningKey) throws {
         guard DPoPConfiguration.algorithms.contains(key.algorithm) else {
             throw TokenError(
@@ -39,6 +42,19 @@ struct ProofKey: Sendable {
             throw TokenError(.keyUnavailable, "The key for proofs cannot be used: \(error.explanation)")
         }
         self.key = key
+        isClientKey = false
+    }
+
+    /// The key of a client, which also proves its registration.
+    init(client: ClientKey, name: String) {
+        binding = KeyBinding(name: name, thumbprint: client.publicKey.thumbprint)
+        key = client.key
+        isClientKey = true
+    }
+
+    /// What a failure of its provider means.
+    func failure(_ error: KeyProviderError) -> TokenError {
+        isClientKey ? TokenError(clientKey: binding.name, error) : TokenError(error: error)
     }
 }
 

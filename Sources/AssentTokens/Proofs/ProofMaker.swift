@@ -38,7 +38,7 @@ struct ProofMaker: Sendable {
         } catch let error as KeyProviderError {
             // The next look-up says whether it is gone for good.
             await keys.forget()
-            throw TokenError(error: error)
+            throw key.failure(error)
         }
     }
 

@@ -4,11 +4,16 @@ import HTTPTypes
 extension ProviderClient {
     /// Posts a form to the token endpoint, with a proof where tokens are bound to a key. Each sending has an assertion
     /// of its own.
-    func post(_ form: FormItems, to url: String, _ key: ProofKey?) async throws -> ProviderExchange.Reply {
-        guard let key else { return try await exchange.post(url, form: try await client.authenticated(form)) }
+    func post(
+        _ form: FormItems, as identity: TokenClient, to url: String, _ key: ProofKey?
+    ) async throws -> ProviderExchange.Reply {
+        guard let key else {
+            return try await exchange.post(url, form: try await client.authenticated(form, as: identity))
+        }
         let target = ProofMaker.Target(method: .post, url: url, role: .authorizationServer)
         return try await proofs.exchange(target, key: key) { proof in
-            try await exchange.post(url, form: try await client.authenticated(form), fields: [.dpop: proof])
+            let form = try await client.authenticated(form, as: identity)
+            return try await exchange.post(url, form: form, fields: [.dpop: proof])
         } read: { reply in
             (reply.fields, [400, 401].contains(reply.status) && reply.oauthError == "use_dpop_nonce")
         }
@@ -16,9 +21,9 @@ extension ProviderClient {
 
     /// The error for a reply that refuses; one that refuses the client's assertion says so.
     func refused(
-        _ code: TokenError.Code, _ detail: String, by reply: ProviderExchange.Reply
+        _ code: TokenError.Code, _ detail: String, by reply: ProviderExchange.Reply, of identity: TokenClient
     ) async -> TokenError {
-        let refusal = await client.refusal(reply.oauthError)
+        let refusal = await client.refusal(reply.oauthError, of: identity)
         return TokenError(
             code, refusal?.detail ?? detail, suggestion: refusal?.suggestion, status: reply.status,
             oauthError: reply.oauthError)

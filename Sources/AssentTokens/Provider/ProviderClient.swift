@@ -6,58 +6,61 @@ import Logging
 
 /// The authorization server as this client uses it: each method is one exchange, nothing is kept but public facts.
 actor ProviderClient {
-    private static let metadataLifetime: TimeInterval = 24 * 3600
-
     private let configuration: TokenConfiguration
     let exchange: ProviderExchange
+    private let description: MetadataCache
     private let keys: KeySetCache
     let proofs: ProofMaker
     let client: ClientAssertions
+
+    /// This installation's registration, where the configuration asks for one.
+    nonisolated let registration: AppRegistration?
     private let clock: any WallClock
     private let random: any RandomSource
     let logger: Logger
-    private var cached: (metadata: ProviderMetadata, at: Date)?
-    private var fetching: Task<ProviderMetadata, any Error>?
 
     init(
-        _ configuration: TokenConfiguration, transport: any HTTPTransport, proofs: ProofMaker, clock: any WallClock,
-        random: any RandomSource, logger: Logger
+        _ configuration: TokenConfiguration, transport: any HTTPTransport, storage: TokenStorage, proofs: ProofMaker,
+        clock: any WallClock, random: any RandomSource, logger: Logger
     ) {
         self.configuration = configuration
-        exchange = ProviderExchange(transport: transport, limits: configuration.limits)
+        let exchange = ProviderExchange(transport: transport, limits: configuration.limits)
+        let description = MetadataCache(configuration, exchange: exchange, clock: clock)
+        self.exchange = exchange
+        self.description = description
         keys = KeySetCache(exchange: exchange, clock: clock)
         self.proofs = proofs
-        client = ClientAssertions(configuration, clock: clock, random: random)
+        let registration = configuration.registration.map { settings in
+            AppRegistration(
+                configuration, settings, store: storage,
+                wire: RegistrationWire(exchange: exchange, metadata: description, proofs: proofs), random: random,
+                logger: logger)
+        }
+        self.registration = registration
+        client = ClientAssertions(configuration, registration: registration, clock: clock, random: random)
         self.clock = clock
         self.random = random
         self.logger = logger
     }
 
-    func metadata() async throws -> ProviderMetadata {
-        if let cached, (0..<Self.metadataLifetime).contains(clock.now.timeIntervalSince(cached.at)) {
-            return cached.metadata
-        }
-        if let fetching { return try await fetching.value }
-        let task = Task {
-            defer { fetching = nil }
-            let reply = try await exchange.get(configuration.discoveryURL)
-            guard reply.status == 200, let object = reply.object else {
-                throw TokenError(
-                    .malformedReply, "The provider's description of itself cannot be read.", status: reply.status)
-            }
-            let metadata = try ProviderMetadata(object, issuer: configuration.issuer)
-            cached = (metadata, clock.now)
-            return metadata
-        }
-        fetching = task
-        return try await task.value
-    }
+    func metadata() async throws -> ProviderMetadata { try await description.metadata() }
 
     /// Gets tokens with AM's session: authorization request, redirect read but not followed, code, tokens, which are
-    /// bound to `key` if there is one.
+    /// bound to `key` if there is one. A client whose registration the server has ended registers again, once.
     func authorize(_ session: Session, key: ProofKey?) async throws -> TokenSet {
+        let identity = try await client.identity()
+        do {
+            return try await authorize(session, as: identity, key: key)
+        } catch let error as TokenError where error.isAboutClient {
+            guard await client.isGone(identity) else { throw error }
+            return try await authorize(session, as: try await client.identity(), key: key)
+        }
+    }
+
+    private func authorize(_ session: Session, as identity: TokenClient, key: ProofKey?) async throws -> TokenSet {
         let metadata = try await metadata()
-        let attempt = AuthorizationAttempt(configuration, metadata, key: key?.binding, random: random)
+        let attempt = AuthorizationAttempt(
+            configuration, metadata, client: identity, key: key?.binding, random: random)
         let code = try await code(attempt, session, metadata)
         return try await redeem(
             code, attempt, sessionFingerprint: TokenSet.fingerprint(of: session), key: key, metadata)
@@ -68,8 +71,8 @@ actor ProviderClient {
         redirectURI: String, parameters: [FormItems.Item], key: KeyBinding?
     ) async throws -> AuthorizationAttempt {
         AuthorizationAttempt(
-            configuration, try await metadata(), redirectURI: redirectURI, parameters: parameters, key: key,
-            random: random)
+            configuration, try await metadata(), client: try await client.identity(), redirectURI: redirectURI,
+            parameters: parameters, key: key, random: random)
     }
 
     /// Gets tokens with what a browser brought.
@@ -86,15 +89,15 @@ actor ProviderClient {
         form.append("grant_type", "authorization_code")
         form.append("code", code.reveal())
         form.append("redirect_uri", attempt.redirectURI)
-        form.append("client_id", configuration.clientID)
+        form.append("client_id", attempt.client.id)
         form.append("code_verifier", attempt.verifier.reveal())
-        let reply = try await token(form, key, metadata, isNewGrant: true)
+        let reply = try await token(form, as: attempt.client, key, metadata, isNewGrant: true)
         let wantsIDToken = configuration.scopes.contains("openid")
         if wantsIDToken, reply.idToken == nil { throw TokenError(.invalidIDToken, "The provider sent no ID token.") }
         var idToken: IDToken?
         if wantsIDToken, let text = reply.idToken {
             idToken = try await verified(
-                text, reply.accessToken, nonce: attempt.nonce, maxAge: attempt.maxAge, isRefresh: false, metadata)
+                text, reply.accessToken, of: attempt.client, nonce: attempt.nonce, maxAge: attempt.maxAge, metadata)
         }
         return TokenSet(
             reply, idToken: idToken, requestedScopes: configuration.scopes, now: clock.now,
@@ -141,7 +144,7 @@ actor ProviderClient {
             throw TokenError(
                 .authorizationRefused,
                 isAboutClient
-                    ? "The provider does not know the client \(configuration.clientID), or does not let it do this."
+                    ? "The provider does not know the client \(attempt.client.id), or does not let it do this."
                     : "The authorization endpoint does not redirect.", status: reply.status,
                 oauthError: reply.oauthError)
         }
@@ -155,17 +158,19 @@ actor ProviderClient {
         _ old: TokenSet, _ refreshToken: Secret, attemptID: String?, key: ProofKey?
     ) async throws -> TokenSet {
         let metadata = try await metadata()
+        let identity = try await client.knownIdentity()
         var form = FormItems()
         form.append("grant_type", "refresh_token")
         form.append("refresh_token", refreshToken.reveal())
-        form.append("client_id", configuration.clientID)
+        form.append("client_id", identity.id)
         if let attemptID { form.append("attempt_id", attemptID) }
-        let reply = try await token(form, key, metadata)
+        let reply = try await token(form, as: identity, key, metadata)
         var idToken: IDToken?
         if let text = reply.idToken, let oldID = old.idToken {
             do {
                 let new = try await verified(
-                    text, reply.accessToken, nonce: oldID.claims["nonce"]?.string, isRefresh: true, metadata)
+                    text, reply.accessToken, of: identity, nonce: oldID.claims["nonce"]?.string, isRefresh: true,
+                    metadata)
                 guard new.subject.utf8.elementsEqual(oldID.subject.utf8) else {
                     throw TokenError(.invalidIDToken, "The ID token of the refresh is another user's.")
                 }
@@ -181,32 +186,34 @@ actor ProviderClient {
     }
 
     private func token(
-        _ form: FormItems, _ key: ProofKey?, _ metadata: ProviderMetadata, isNewGrant: Bool = false
+        _ form: FormItems, as identity: TokenClient, _ key: ProofKey?, _ metadata: ProviderMetadata,
+        isNewGrant: Bool = false
     ) async throws -> TokenReply {
-        let reply = try await post(form, to: metadata.tokenEndpoint, key)
+        let reply = try await post(form, as: identity, to: metadata.tokenEndpoint, key)
         guard reply.status == 200 else {
             if reply.body.isEmpty {
                 await client.forget()
                 throw TokenError.refusedWithoutReason(status: reply.status)
             }
-            throw await refused(.tokenRefused, "The token endpoint gave no tokens.", by: reply)
+            throw await refused(.tokenRefused, "The token endpoint gave no tokens.", by: reply, of: identity)
         }
         guard let object = reply.object else {
             throw TokenError(.malformedReply, "The token endpoint's reply is not a JSON object.", status: reply.status)
         }
         if object["access_token"] == nil, reply.oauthError != nil {
-            throw await refused(.tokenRefused, "The token endpoint gave an error with status 200.", by: reply)
+            throw await refused(
+                .tokenRefused, "The token endpoint gave an error with status 200.", by: reply, of: identity)
         }
         return try await accepted(try TokenReply(object), isBound: key != nil, isNewGrant: isNewGrant)
     }
 
     private func verified(
-        _ text: String, _ accessToken: Secret, nonce: String?, maxAge: TimeInterval? = nil, isRefresh: Bool,
-        _ metadata: ProviderMetadata
+        _ text: String, _ accessToken: Secret, of identity: TokenClient, nonce: String?,
+        maxAge: TimeInterval? = nil, isRefresh: Bool = false, _ metadata: ProviderMetadata
     ) async throws -> IDToken {
         guard let url = metadata.keySetURI else { throw ProviderMetadata.missing("jwks_uri") }
         let expected = UnverifiedIDToken.Expectation(
-            issuer: configuration.issuer, clientID: configuration.clientID, nonce: nonce, isRefresh: isRefresh,
+            issuer: configuration.issuer, clientID: identity.id, nonce: nonce, isRefresh: isRefresh,
             trustedAudiences: configuration.trustedAudiences, maxAge: maxAge,
             accessToken: accessToken, clock: clock, leeway: configuration.leeway)
         do {
@@ -232,66 +239,5 @@ actor ProviderClient {
             }
         }
         return object
-    }
-
-    /// Revokes the refresh token, then the access token: the end of the first need not be that of the second (RFC 7009
-    /// §2.1). What may pass is thrown at once, and both are to be revoked again; a refusal of the first does not save
-    /// the second.
-    func revoke(refreshToken: Secret?, accessToken: Secret?, within limit: Duration? = nil) async throws {
-        var refusal: TokenError?
-        for (token, kind) in [(refreshToken, "refresh_token"), (accessToken, "access_token")] {
-            guard let token else { continue }
-            do {
-                try await revoke(token, kind: kind, within: limit)
-            } catch let error as TokenError where !error.isTransient {
-                refusal = refusal ?? error
-            }
-        }
-        if let refusal { throw refusal }
-    }
-
-    private func revoke(_ token: Secret, kind: String, within limit: Duration?) async throws {
-        guard let url = try await metadata().revocationEndpoint else {
-            throw ProviderMetadata.missing("revocation_endpoint")
-        }
-        var form = FormItems()
-        form.append("token", token.reveal())
-        form.append("token_type_hint", kind)
-        form.append("client_id", configuration.clientID)
-        let reply = try await exchange.post(url, form: try await client.authenticated(form), within: limit)
-        let detail = "The provider revoked no token."
-        if reply.oauthError == "invalid_client" { throw await refused(.signOutRefused, detail, by: reply) }
-        try Self.checkDone(reply, detail)
-    }
-
-    /// The page that ends the provider's session (OpenID Connect RP-Initiated Logout 1.0 §2).
-    func endSessionURL(idToken: Secret, redirectURI: String? = nil) async throws -> String {
-        guard let endpoint = try await metadata().endSessionEndpoint else {
-            throw ProviderMetadata.missing("end_session_endpoint")
-        }
-        var items = [("id_token_hint", idToken.reveal()), ("client_id", configuration.clientID)]
-        if let redirectURI { items.append(("post_logout_redirect_uri", redirectURI)) }
-        return items.reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
-    }
-
-    /// Ends the provider's session without a browser. Nothing is followed: a redirect leads to a page where the
-    /// provider asks its user (§2), whom nobody asks here.
-    func endSession(idToken: Secret) async throws {
-        let url = try await endSessionURL(idToken: idToken)
-        try Self.checkDone(try await exchange.get(url), "The provider's session is not ended.")
-    }
-
-    /// Neither endpoint's success has content that means anything (RFC 7009 §2.2). A page is a question to the user
-    /// (RP-Initiated Logout §2) or comes from somebody who does not know the protocol, an `error` is one whatever the
-    /// status, and 202 promises what nobody can look up later.
-    private static func checkDone(_ reply: ProviderExchange.Reply, _ detail: String) throws(TokenError) {
-        guard [200, 204].contains(reply.status), reply.oauthError == nil else {
-            throw TokenError(.signOutRefused, detail, status: reply.status, oauthError: reply.oauthError)
-        }
-        guard !reply.isPage else {
-            throw TokenError(
-                .signOutRefused, "\(detail) It shows a page instead, where it may ask the user.",
-                suggestion: "Sign out in a browser.", status: reply.status)
-        }
     }
 }

@@ -50,6 +50,16 @@ struct ProviderExchange: Sendable {
         return try await send(.post, url, fields, body: HTTPBody(FormEncoding.encode(form)), within: limit)
     }
 
+    /// Sends JSON, or nothing, with any method.
+    func send(
+        _ method: HTTPRequest.Method, _ url: String, json: JSONValue?, fields: HTTPFields
+    ) async throws -> Reply {
+        var fields = fields
+        fields[.accept] = "application/json"
+        if json != nil { fields[.contentType] = "application/json" }
+        return try await send(method, url, fields, body: json.map { HTTPBody($0.serializedBytes()) })
+    }
+
     private func send(
         _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields, body: HTTPBody?,
         within limit: Duration? = nil

@@ -24,6 +24,9 @@ public struct ProviderMetadata: Hashable, Sendable {
     /// `ping_end_idp_session_endpoint` when there is one, else `end_session_endpoint`
     public let endSessionEndpoint: String?
 
+    /// `registration_endpoint` (RFC 7591)
+    public let registrationEndpoint: String?
+
     /// Whether answers to authorization requests always carry `iss` (RFC 9207 §3).
     public let sendsIssuer: Bool
 
@@ -61,6 +64,7 @@ public struct ProviderMetadata: Hashable, Sendable {
         keySetURI = try endpoint("jwks_uri")
         userInfoEndpoint = try endpoint("userinfo_endpoint")
         revocationEndpoint = try endpoint("revocation_endpoint")
+        registrationEndpoint = try endpoint("registration_endpoint")
         let ping = try endpoint("ping_end_idp_session_endpoint")
         let standard = try endpoint("end_session_endpoint")
         endSessionEndpoint = ping ?? standard

@@ -19,6 +19,9 @@ struct LoginCommand: AsyncParsableCommand {
 
             With --dpop the tokens are bound to a key that what guards the vault holds (RFC 9449): who steals them cannot use \
             them. That stays so until 'assent logout', which removes the key.
+
+            Where the file says registration, this installation registers first, unless it has: as a client of its own, with a \
+            key that what guards the vault holds.
             """)
 
     @OptionGroup var client: ClientOptions

@@ -26,15 +26,21 @@ struct StatusCommand: AsyncParsableCommand {
                 .init(origin: try Origin(server.server).description, credential: "session"), at: 0)
             let assent = try profile.assent()
             let status = try await SignInStatus.look(assent, at: server)
+            let registration = try await assent.registration?.current()
             await assent.shutdown()
             if json {
-                console.emit(status?.json(server, profile: profile.name) ?? ["signedIn": false])
+                var result = status?.json(server, profile: profile.name).object ?? ["signedIn": false]
+                result["registration"] = registration.map { .object($0.status) }
+                console.emit(.object(result))
             } else if let status {
                 for line in status.lines(server) { console.say(line) }
             } else {
                 console.say("Nobody is signed in at \(DisplayText.escapedForTerminal(server.server)).")
-                console.say("Next:  assent login")
             }
+            if !json, server.registration != nil {
+                console.say(registration?.line ?? "Registration:  none yet, made by the next sign-in")
+            }
+            if !json, status == nil { console.say("Next:  assent login") }
             if status?.isSignedIn != true { throw ExitCode(1) }
         }
     }

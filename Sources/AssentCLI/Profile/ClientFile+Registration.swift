@@ -1,0 +1,87 @@
+import Assent
+import AssentConfiguration
+import AssentCore
+import Foundation
+
+extension ClientFile {
+    /// How this installation registers as a client of its own: `registration` in the file. `client.id` is then the
+    /// app's id.
+    struct Registration: Sendable, Equatable {
+        /// The name in the operator's list of installations; none when it is `nil`, not even the machine's.
+        var clientName: String?
+
+        /// The file with the initial access token. It is read until the installation has registered, and may be removed
+        /// afterwards.
+        var initialAccessTokenFile: String?
+
+        /// The file with the software statement, likewise.
+        var softwareStatementFile: String?
+
+        /// The most bytes of a software statement.
+        private static let statementLimit = 8 << 10
+
+        /// The SDK's configuration.
+        ///
+        /// - Parameters:
+        ///   - keys: what guards the vault.
+        ///   - token: the initial access token, in place of the one in the file.
+        /// - Returns: the configuration.
+        /// - Throws: ``CommandFailure`` when a file is there and cannot be read.
+        func configuration(keys: any KeyProvider, token: Secret? = nil) throws -> RegistrationConfiguration {
+            RegistrationConfiguration(
+                keys: keys, initialAccessToken: try token ?? Self.secret(initialAccessTokenFile, Self.tokenName),
+                softwareStatement: try Self.secret(softwareStatementFile, Self.statementName, Self.statementLimit),
+                clientName: clientName)
+        }
+
+        static let tokenName = "the initial access token"
+        private static let statementName = "the software statement"
+
+        /// What is in a file; `nil` when there is none: an installation that has registered needs it no more, and the
+        /// server says so to one that does.
+        private static func secret(_ file: String?, _ what: String, _ limit: Int = SecretSource.limit) throws -> Secret?
+        {
+            guard let file, FileManager.default.fileExists(atPath: file) else { return nil }
+            return try SecretSource.read(file: file, descriptor: nil, what, limit: limit)
+        }
+
+        /// The same, with files that are found from any directory.
+        func absolute(beside path: String) -> Registration {
+            func absolute(_ file: String?) -> String? {
+                guard let file, !file.hasPrefix("/") else { return file }
+                return URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(file)
+                    .standardizedFileURL.path
+            }
+            var registration = self
+            registration.initialAccessTokenFile = absolute(initialAccessTokenFile)
+            registration.softwareStatementFile = absolute(softwareStatementFile)
+            return registration
+        }
+
+        /// The lines of the client's file.
+        var yaml: [String] {
+            let members = [
+                ("clientName", clientName), ("initialAccessTokenFile", initialAccessTokenFile),
+                ("softwareStatementFile", softwareStatementFile),
+            ].compactMap { name, value in value.map { "\(name): \(ClientFile.quoted($0))" } }
+            return [
+                "# This installation registers as a client of its own; client.id is the app's.",
+                "registration: {\(members.joined(separator: ", "))}",
+            ]
+        }
+    }
+
+    static func registration(_ reader: SettingsReader<Void>) throws -> Registration? {
+        guard let own = reader.optionalMapping("registration") else { return nil }
+        guard !reader.has("clientKey") else {
+            throw reader.issue(
+                "registration", "makes a key of its own: leave clientKey out, or leave registration out")
+        }
+        let registration = Registration(
+            clientName: own.optionalString("clientName"),
+            initialAccessTokenFile: own.optionalString("initialAccessTokenFile"),
+            softwareStatementFile: own.optionalString("softwareStatementFile"))
+        own.finish()
+        return registration
+    }
+}

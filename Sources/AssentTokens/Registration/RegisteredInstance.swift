@@ -1,0 +1,115 @@
+package import AssentCore
+import AssentJOSE
+public import Foundation
+
+/// An installation of an app as the authorization server has registered it.
+public struct RegisteredInstance: Sendable, Equatable {
+    /// The installation's own client id.
+    public let clientID: String
+
+    /// When the server registered it; `nil` when it did not say.
+    public let registeredAt: Date?
+
+    /// What access the installation may ask for, as the server has stored it; empty when it did not say.
+    public let scopes: [String]
+
+    /// The name that the server has stored; `nil` when it has none.
+    public let clientName: String?
+
+    /// The thumbprint of the installation's key (RFC 7638).
+    public let keyThumbprint: String
+
+    /// Where the registration can be read and ended.
+    public let address: String
+
+    /// The key's name, as a ``ClientKey`` has it.
+    let keyName: String
+
+    /// What lets the registration be read and ended, together with the key.
+    package let token: Secret
+}
+
+extension RegisteredInstance {
+    /// Bounds of what a server may give.
+    private static let (idLimit, tokenLimit, nameLimit, scopeLimit) = (512, 4096, 200, 4096)
+
+    /// What must be in a reply.
+    struct Expectation {
+        let keyName: String
+        let keyThumbprint: String
+        let redirectURI: String
+        /// Where the registration was sent.
+        let endpoint: String
+    }
+
+    /// Reads the answer to a registration (RFC 7591 §3.2.1, RFC 7592 §3).
+    ///
+    /// - Throws: ``TokenError`` with code `malformedReply` when it is not about this key and redirect URI, or lacks
+    ///   what is needed; `unusableEndpoint` when its address is at another origin: the registration token would go
+    ///   there.
+    init(_ reply: JSONObject, _ expected: Expectation) throws(TokenError) {
+        func text(_ name: String, _ limit: Int) throws(TokenError) -> String {
+            guard let text = reply[name]?.string, (1...limit).contains(text.utf8.count),
+                text.utf8.allSatisfy(\.isASCIIVisible)
+            else { throw Self.malformed("has no \(name) that can be used") }
+            return text
+        }
+        clientID = try text("client_id", Self.idLimit)
+        token = Secret(try text("registration_access_token", Self.tokenLimit))
+        address = try text("registration_client_uri", Self.tokenLimit)
+        try EndpointRule.check(address, as: "The address of the registration")
+        guard let origin = try? Origin(address), origin == (try? Origin(expected.endpoint)) else {
+            throw TokenError(
+                .unusableEndpoint, "The address of the registration is on another origin than the endpoint.")
+        }
+        guard reply["token_endpoint_auth_method"]?.string == "private_key_jwt" else {
+            throw Self.malformed("is not about a client that authenticates with its key")
+        }
+        let keys = reply["jwks"].flatMap { try? JWKSet($0).keys.map(\.thumbprint) }
+        guard keys == [expected.keyThumbprint] else { throw Self.malformed("does not have this installation's key") }
+        guard
+            reply["redirect_uris"]?.strings?.contains(where: { $0.utf8.elementsEqual(expected.redirectURI.utf8) })
+                == true
+        else { throw Self.malformed("does not have the redirect URI") }
+        registeredAt = reply["client_id_issued_at"]?.integer.map { Date(timeIntervalSince1970: Double($0)) }
+        let scope = reply["scope"]?.string ?? ""
+        scopes = scope.utf8.count <= Self.scopeLimit ? scope.split(separator: " ").map(String.init) : []
+        clientName = reply["client_name"]?.string.flatMap { $0.utf8.count <= Self.nameLimit ? $0 : nil }
+        (keyName, keyThumbprint) = (expected.keyName, expected.keyThumbprint)
+    }
+
+    private static func malformed(_ what: String) -> TokenError {
+        TokenError(
+            .malformedReply, "The reply to the registration \(what).",
+            suggestion: "Check that the server supports registration with a key (RFC 7591, RFC 7592).")
+    }
+}
+
+extension RegisteredInstance {
+    /// What the store keeps.
+    var json: JSONObject {
+        var json: JSONObject = [
+            "client_id": .string(clientID), "token": .string(token.reveal()), "uri": .string(address),
+            "key": .string(keyName), "jkt": .string(keyThumbprint),
+            "scope": .string(scopes.joined(separator: " ")),
+        ]
+        json["name"] = clientName.map(JSONValue.string)
+        json["at"] = registeredAt.map { .integer(Int64($0.timeIntervalSince1970)) }
+        return json
+    }
+
+    /// Reads what ``json`` wrote.
+    init?(stored json: JSONValue) {
+        guard let clientID = json["client_id"]?.string, let token = json["token"]?.string,
+            let uri = json["uri"]?.string, let key = json["key"]?.string, let thumbprint = json["jkt"]?.string
+        else { return nil }
+        self.clientID = clientID
+        self.token = Secret(token)
+        address = uri
+        keyName = key
+        keyThumbprint = thumbprint
+        scopes = (json["scope"]?.string ?? "").split(separator: " ").map(String.init)
+        clientName = json["name"]?.string
+        registeredAt = json["at"]?.integer.map { Date(timeIntervalSince1970: Double($0)) }
+    }
+}

@@ -1,0 +1,82 @@
+import Assent
+import AssentTesting
+import AssentVault
+import Foundation
+import HTTPTypes
+import Testing
+
+@Suite("The façade's switch for registration") struct RegisteredConfigurationTests {
+    private let directory = FileManager.default.temporaryDirectory.appending(path: "assent-\(SystemRandom().uuid())")
+
+    private var keys: SoftwareKeyProvider { SoftwareKeyProvider(unprotectedFile: directory.appending(path: "keys")) }
+
+    @Test("After a journey the installation registers by itself, and asks for tokens as the client that it became")
+    func journey() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let servers = Servers()
+        let assent = try servers.assent {
+            $0.registration = RegistrationConfiguration(
+                keys: keys, initialAccessToken: Secret("initial"), clientName: "Ana's laptop")
+        }
+        try await assent.journey("Login") { step in
+            step[NameCallback.self]?.name = "ana"
+            return .next
+        }
+        let call = ResourceCall.get("https://api.bank.example/balance")
+        _ = try await assent.send(call)
+        _ = try await assent.send(call)
+        let registrations = servers.sent("/register")
+        #expect(registrations.count == 1)
+        let asked = try JSONValue.parse(try #require(registrations.first).body)
+        #expect(asked["software_id"] == "app" && asked["client_name"] == "Ana's laptop")
+        #expect(registrations.first?.request.headerFields[.authorization] == "Bearer initial")
+        let form = try FormEncoding.parse(try #require(servers.sent("/access_token").first).body)
+        let registered = try #require(try await assent.registration?.current())
+        #expect(form["client_id"] == "app~1" && registered.clientID == "app~1")
+        let message = try UnverifiedJWS.parse(try #require(form["client_assertion"]))
+        let claims = try JWTValidation(
+            issuer: "app~1", audience: assent.tokens.configuration.issuer, clock: servers.clock
+        ).validate(try message.verified(with: JWKSet(try #require(asked["jwks"])), algorithms: ClientKey.algorithms))
+        #expect(claims.sub == "app~1")
+    }
+
+    @Test("The end: signed out while the client can still say so, then ended at the server, then forgotten here")
+    func unregister() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let servers = Servers()
+        let assent = try servers.assent { $0.registration = RegistrationConfiguration(keys: keys) }
+        try await assent.tokens.install(Session(token: Secret("SESS")))
+        _ = try await assent.tokens.tokens()
+        #expect(try await keys.keyNames().count == 1)
+        #expect(try await assent.unregister().isComplete)
+        let urls = servers.exchanges.withLock { $0 }.compactMap { $0.request.url }
+        let revoked = try #require(urls.lastIndex { $0.hasSuffix("/token/revoke") })
+        let ended = try #require(urls.firstIndex { $0.hasSuffix("/register/app~1") })
+        #expect(revoked < ended && servers.sent("/register/app~1").map(\.request.method) == [.delete])
+        #expect(try await assent.registration?.current() == nil && assent.user() == nil)
+        #expect(try await keys.keyNames().isEmpty)
+    }
+
+    @Test("Without a server nothing but the sign-out is done, and the registration is still there")
+    func offline() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let servers = Servers()
+        let assent = try servers.assent { $0.registration = RegistrationConfiguration(keys: keys) }
+        try await assent.registration?.register()
+        servers.offline.withLock { $0 = true }
+        let error = await #expect(throws: TokenError.self) { try await assent.unregister() }
+        #expect(error?.code == .transport && error?.isTransient == true)
+        #expect(try await assent.registration?.current()?.clientID == "app~1")
+        #expect(try await keys.keyNames().count == 1)
+    }
+
+    @Test("Without the switch nothing registers, and ending it is a sign-out")
+    func off() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        try await assent.tokens.install(Session(token: Secret("SESS")))
+        _ = try await assent.tokens.tokens()
+        #expect(assent.registration == nil)
+        #expect(try await assent.unregister().isComplete && servers.sent("/register").isEmpty)
+    }
+}
