@@ -62,14 +62,15 @@ extension OAuthRoutes {
             let newKey = try newKey(call.request, metadata, of: instance, token, policy)
             try await proofs.claim(proof)
             if let newKey { try await proofs.claim(newKey) }
-            response = .json(200, json(try await registration.change(instance, of: app, to: metadata), of: call))
+            response = .json(
+                200, json(try await registration.change(instance, of: app, to: metadata, token: token), of: call))
         case .delete:
             try await proofs.claim(proof)
             try await registration.end(instance, of: app)
             response = Response(status: .noContent, headers: [.cacheControl: "no-store"])
         default:
             try await proofs.claim(proof)
-            response = .json(200, json(registration.told(instance, of: app), of: call))
+            response = .json(200, json(registration.told(instance, of: app, token: token), of: call))
         }
         response.give(nonce: proof.newNonce)
         return response
@@ -138,8 +139,8 @@ extension OAuthRoutes {
             "client_id_issued_at": .integer(registered.createdAt),
             "registration_client_uri":
                 .string("\(call.service.configuration.endpointBase)/register/\(registered.id)"),
+            "registration_access_token": .string(registered.token.reveal()),
         ]
-        object["registration_access_token"] = registered.token.map { .string($0.reveal()) }
         for member in registered.metadata.members { object[member.name] = member.value }
         return .object(object)
     }

@@ -26,8 +26,8 @@ package struct ClientRegistration: Sendable {
         package let metadata: InstanceMetadata
         /// When it has registered, in seconds since 1970.
         package let createdAt: Int64
-        /// Its registration token, when it was just made.
-        package let token: Secret?
+        /// Its registration token, which was just made or was presented.
+        package let token: Secret
     }
 
     /// Counts a request of an address to register with an app.
@@ -147,10 +147,10 @@ extension ClientRegistration {
         return (instance, app)
     }
 
-    /// What an instance has now.
-    package func told(_ instance: ClientInstance, of app: OAuthApp) -> Registered {
+    /// What an instance has now. It hears the token that it has presented, as RFC 7592 §3 asks.
+    package func told(_ instance: ClientInstance, of app: OAuthApp, token: Secret) -> Registered {
         Registered(
-            id: instance.id, metadata: instance.metadata.narrowed(to: app), createdAt: instance.createdAt, token: nil)
+            id: instance.id, metadata: instance.metadata.narrowed(to: app), createdAt: instance.createdAt, token: token)
     }
 
     /// Replaces what an instance has registered. The caller has verified a proof of its key and, where that changes, of
@@ -158,7 +158,7 @@ extension ClientRegistration {
     ///
     /// - Throws: ``OAuthError`` `invalid_token` when it has ended, or has another key since; ``StoreError``.
     package func change(
-        _ instance: ClientInstance, of app: OAuthApp, to metadata: InstanceMetadata
+        _ instance: ClientInstance, of app: OAuthApp, to metadata: InstanceMetadata, token: Secret
     ) async throws -> Registered {
         var detail: JSONObject = ["client": .string(instance.id)]
         if metadata.keyThumbprint != instance.metadata.keyThumbprint { detail["newKey"] = true }
@@ -176,7 +176,7 @@ extension ClientRegistration {
             throw OAuthError.invalidToken
         }
         return Registered(
-            id: instance.id, metadata: metadata.narrowed(to: app), createdAt: instance.createdAt, token: nil)
+            id: instance.id, metadata: metadata.narrowed(to: app), createdAt: instance.createdAt, token: token)
     }
 
     /// Ends an instance, as its owner asks.

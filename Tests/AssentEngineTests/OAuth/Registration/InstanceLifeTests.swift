@@ -186,14 +186,15 @@ struct InstanceLifeTests {
             keyThumbprint: "thumbprint", on: node)
         #expect(refreshed.scopes == ["openid", "profile"])
         let (instance, app) = try await node.registration.instance(
-            registered.id, token: try #require(registered.token))
-        #expect(node.registration.told(instance, of: app).metadata.scopes == ["openid", "profile"])
+            registered.id, token: registered.token)
+        #expect(
+            node.registration.told(instance, of: app, token: registered.token).metadata.scopes == ["openid", "profile"])
         // Without the app, nothing is left.
         let none = try await fixture.secondNode(apps: [])
         #expect(try await none.client(registered.id) == nil)
         #expect(try await none.access(token: tokens.accessToken) == nil)
         await #expect(throws: OAuthError.invalidToken) {
-            _ = try await none.registration.instance(registered.id, token: try #require(registered.token))
+            _ = try await none.registration.instance(registered.id, token: registered.token)
         }
         // The file is as it was.
         #expect(try await fixture.grants.client(registered.id)?.scopes == ProviderFixture.pay.client.scopes)
@@ -204,7 +205,7 @@ struct InstanceLifeTests {
         let fixture = try await ProviderFixture(apps: [ProviderFixture.pay])
         let (registered, key) = try await fixture.instance()
         let registration = fixture.grants.registration
-        let (instance, app) = try await registration.instance(registered.id, token: try #require(registered.token))
+        let (instance, app) = try await registration.instance(registered.id, token: registered.token)
         let keys = [try AssertionKey(), try AssertionKey()]
         let metadata = try keys.map {
             try InstanceMetadata(
@@ -212,10 +213,10 @@ struct InstanceLifeTests {
                 of: app, as: registered.id, clock: fixture.clock)
         }
         async let first = fixture.refusalCode {
-            _ = try await registration.change(instance, of: app, to: metadata[0])
+            _ = try await registration.change(instance, of: app, to: metadata[0], token: registered.token)
         }
         async let second = fixture.refusalCode {
-            _ = try await registration.change(instance, of: app, to: metadata[1])
+            _ = try await registration.change(instance, of: app, to: metadata[1], token: registered.token)
         }
         let codes = [try await first, try await second]
         #expect(codes.filter { $0 == nil }.count == 1 && codes.contains("invalid_token"))
@@ -229,7 +230,7 @@ struct InstanceLifeTests {
         #expect(record.detail["newKey"]?.bool == true && record.detail["client"]?.string == registered.id)
         // Who has looked it up with the old key cannot end it any more.
         #expect(try await fixture.refusalCode { try await registration.end(instance, of: app) } == "invalid_token")
-        let (now, _) = try await registration.instance(registered.id, token: try #require(registered.token))
+        let (now, _) = try await registration.instance(registered.id, token: registered.token)
         try await registration.end(now, of: app)
         #expect(try await fixture.count("client_instances") == 0)
     }

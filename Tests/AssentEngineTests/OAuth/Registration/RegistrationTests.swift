@@ -38,7 +38,7 @@ struct RegistrationTests {
         let fixture = try await ProviderFixture(apps: [ProviderFixture.pay])
         let initial = try await fixture.initialToken()
         let registered = try await fixture.register(AssertionKey(), token: initial)
-        let own = try #require(registered.token)
+        let own = registered.token
         let rows = try await fixture.database.run([
             .read("SELECT * FROM client_instances"), .read("SELECT * FROM registration_tokens"),
             .read("SELECT * FROM audit"),
