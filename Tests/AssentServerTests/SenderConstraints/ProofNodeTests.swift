@@ -53,7 +53,8 @@ struct ProofNodeTests {
                     let asked = try await tells.send(
                         "GET", door.url(tells), ServerFixture.dpop(token, try await key.proof(subject)))
                     #expect(try door.outcome(asked) == "401 `DPoP` `use_dpop_nonce`", "\(door): \(asked.text)")
-                    subject.nonce = try #require(asked["DPoP-Nonce"], "\(door)")
+                    let told = try #require(asked["DPoP-Nonce"], "\(door)")
+                    subject.nonce = told
                     let there = try await takes.send(
                         "GET", door.url(takes), ServerFixture.dpop(token, try await key.proof(subject)))
                     #expect(door.accepts(there), "\(door): \(there.text)")

@@ -205,7 +205,8 @@ actor KeyRace {
         nonce = nil
         let asked = try await Self.send(try await proof(issuedAt: now - 3600), to: nodes[0])
         #expect(asked.status == 400 && asked.error == "use_dpop_nonce", "\(asked.text)")
-        nonce = try #require(asked["DPoP-Nonce"])
+        let told = try #require(asked["DPoP-Nonce"])
+        nonce = told
         return try await proof(issuedAt: now)
     }
 
