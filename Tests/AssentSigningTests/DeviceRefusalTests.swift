@@ -72,11 +72,27 @@ struct DeviceRefusalTests {
         await #expect(throws: SigningError(.unavailable)) { try await transaction.setStatus("accept", number: "42") }
         await scene.server.refuse("/device/delete", refusal, times: 2)
         #expect(try await !container.delete())
+        // It gets no new keys, and makes no codes.
+        await #expect(throws: SigningError(.invalidContainer)) { try await container.renew() }
+        await #expect(throws: SigningError(.credentialsLost)) { try await container.oneTimeCode() }
         await #expect(throws: SigningError(.unavailable)) { try await scene.device().sendQueued() }
         try await scene.device().sendQueued()
         #expect(await scene.server.decisions.isEmpty)
         #expect(await scene.server.transactions.map(\.effect) == [nil])
         #expect(await scene.isEmpty)
+    }
+
+    @Test("An enrolment that was finished is not given up as one that was interrupted")
+    func abandoned() async throws {
+        let device = scene.device()
+        let invite = try await scene.invite()
+        await scene.server.refuse("/device/provision/confirm", .init(status: 503, code: "unavailable"))
+        await #expect(throws: SigningError(.unavailable)) { try await device.enrol(invite) }
+        let unfinished = try #require(await device.unfinishedEnrolments().first)
+        let enrolment = try await device.enrol(invite)
+        await #expect(throws: SigningError(.invalidContainer)) { try await device.abandonEnrolment(unfinished.id) }
+        #expect(try await scene.server.type(enrolment.digits))
+        #expect(try await device.container(enrolment.containerID).status().state == .active)
     }
 
     @Test("An answer is sent again up to the last second of its transaction, by the server's clock")
