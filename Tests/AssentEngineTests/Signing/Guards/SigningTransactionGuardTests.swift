@@ -128,8 +128,6 @@ struct SigningTransactionGuardTests {
     @Test("What is too long as a whole is refused before the user is asked, although each part could be shown")
     func size() async throws {
         var long = SigningWorld.payment
-        long.text = LocalizedText(String(repeating: "€", count: 1000))
-        long.warning = LocalizedText(String(repeating: "€", count: 200))
         long.fields += (0..<14).map {
             SigningTemplate.Field(
                 id: "f-\($0)", label: LocalizedText("Field \($0)"), type: .text, pointer: "/0/f-\($0)")
