@@ -166,6 +166,29 @@ struct SignTransactionNodeTests {
         #expect(audited.contains("refused declined") && audited.contains("refused failedOnDevice"), "\(audited)")
     }
 
+    @Test("A device that may not approve is none for a journey: blocked, suspect, new or expired")
+    func unusable() async throws {
+        let world = try await World()
+        _ = try await world.enrolled()
+        let now = world.provider.now
+        func set(_ change: SQL) async throws {
+            _ = try await world.journeys.database.run(SQLStatement("UPDATE signing_containers SET \(change)"))
+        }
+        let good: SQL = "state = 'ACTIVE', approvals_from = \(now), expires_at = \(now + 3600)"
+        for change: SQL in [
+            "state = 'BLOCKED'", "state = 'SUSPECT'", "approvals_from = \(now + 60)", "expires_at = \(now)",
+        ] {
+            try await set(good)
+            try await set(change)
+            let id = try await world.journeys.transaction(world.session, journey: "Sign")
+            await #expect(throws: EngineError(.noDevice), "\(change)") { try await world.begin(id) }
+        }
+        let asked = try await world.journeys.database.run(.read("SELECT txn FROM signing_transactions"))
+        #expect(asked.isEmpty)
+        try await set(good)
+        _ = try await world.begin(try await world.journeys.transaction(world.session, journey: "Sign"))
+    }
+
     @Test("When its time is over, the journey goes its own way, and nothing is approved any more")
     func expired() async throws {
         let world = try await World()

@@ -127,7 +127,7 @@ extension SigningEnrolments {
     }
 
     /// Why a container does not get new keys now.
-    private static func refusal(
+    static func refusal(
         renewing container: SigningContainerRecord, hasCode: Bool, at now: Int64
     ) -> SigningRefusal? {
         switch container.state(at: now) {

@@ -45,11 +45,14 @@ struct SigningEnrolments: SigningPart {
         return KeyEnrolment(enrolment, user: invite.userID, named: invite.username)
     }
 
-    /// The renewal of the container that calls.
+    /// The renewal of the container that calls, which may still get new keys.
     func renewal(_ request: DeviceRequest) async throws -> (SigningContainerRecord, SigningRenewalRecord) {
         let container = try request.known()
         guard let renewal = try await renewal(of: container.did, at: request.now) else {
             throw SigningRefusal(.enrolmentVoid)
+        }
+        if let refusal = Self.refusal(renewing: container, hasCode: renewal.invite != nil, at: request.now) {
+            throw refusal
         }
         return (container, renewal)
     }

@@ -82,6 +82,10 @@ struct SigningInviteGuardTests {
         world.base.clock.advance(by: 900)
         #expect(try await late.code("provision/commit", offered.content.did, commit) == "enrolment_void")
         #expect(try await world.provider.invites.status(world.ana, pid: offered.content.pid.text).state == "VOID")
+        for (seconds, state) in [(599.0, ContainerState.unconfirmed), (1, .void)] {
+            world.base.clock.advance(by: seconds)
+            #expect(try await late.status(offered.content.did).state == state)
+        }
         for (seconds, code) in [(1499.0, nil), (1500, "enrolment_void")] {
             let (device, offer, nonceD, commit) = try await begun()
             let did = offer.content.did
@@ -110,6 +114,19 @@ struct SigningInviteGuardTests {
             #expect(try await device.status(did).state == .void)
             #expect(try await device.code("provision/commit", did, commit) == "enrolment_void")
         }
+    }
+
+    @Test("An active device that repeats its confirmation is answered the same; with another echo it is refused")
+    func confirmation() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let right = ConfirmBody(echo: container.echo)
+        let wrong = ConfirmBody(echo: SigningNonce(random: device.random))
+        #expect(try await device.code("provision/confirm", container.did, wrong) == "enrolment_void")
+        #expect(try await device.code("provision/confirm", container.did, right) == nil)
+        let records = try await world.base.database.run(
+            .read("SELECT seq FROM signing_records WHERE did = \(container.did.text)"))
+        #expect(records.count == 1)
     }
 
     @Test("An invite for the user's own devices needs the session of the last five minutes, to the second")

@@ -190,6 +190,30 @@ struct SigningRenewalGuardTests {
         #expect(try await !scene.keepsKeys())
     }
 
+    @Test("A renewal goes no further, and gives out no secrets, in a container that may do nothing else either")
+    func halted() async throws {
+        let scene = try await Scene { $0.oneTimeKeys = [OneTimeKeySettings(label: "counted", kind: .counter)] }
+        let renewal = try await scene.renewal()
+        let body = try await renewal.body(scene.old, by: "payments")
+        let commit = CommitBody(commitment: SigningHash(sha256: [1]), offer: renewal.content.offer)
+        let evaluate = EvaluateBody(
+            slot: .signing, generation: 1, rid: SigningID(random: scene.old.random),
+            blinded: try ObliviousInput(Secret("any")).element.bytes)
+        let now = scene.world.provider.now
+        for (change, code) in [
+            ("state = 'BLOCKED'", "container_blocked"), ("state = 'REVOKED'", "container_revoked"),
+            ("state = 'VOID'", "enrolment_void"), ("state = 'SUSPECT'", "container_suspect"),
+            ("state = 'ACTIVE', expires_at = \(now)", "key_expired"),
+        ] as [(SQL, String)] {
+            try await scene.world.set(change, of: scene.did)
+            #expect(try await scene.old.code("renew/evaluate", scene.did, evaluate) == code)
+            #expect(try await scene.old.code("renew/commit", scene.did, commit) == code)
+            #expect(try await scene.old.code("renew/complete", scene.did, body) == code)
+        }
+        try await scene.world.set("expires_at = \(now + 60)", of: scene.did)
+        #expect(try await scene.old.code("renew/complete", scene.did, body) == nil)
+    }
+
     @Test("Another commitment for the same offer ends a renewal")
     func otherCommitment() async throws {
         let scene = try await Scene()

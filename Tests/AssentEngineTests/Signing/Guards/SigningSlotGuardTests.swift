@@ -176,6 +176,27 @@ struct SigningSlotGuardTests {
         #expect(slot.sealedKey == nil && slot.generation == 0)
     }
 
+    @Test("At an enrolment another element under the same id is another evaluation, of which there are five")
+    func elements() async throws {
+        let fixture = try await SigningStoreFixture()
+        let enrolment = fixture.enrolment(try await fixture.invited())
+        let slot = SigningOfferedSlot(slot: .signing, generation: 0, publicKey: [1], sealedKey: [7])
+        #expect(
+            try await fixture.enrolments.start(
+                enrolment, slots: [slot], user: fixture.user, isAgain: false, at: fixture.now))
+        func evaluate(_ element: String) async throws -> RefusalCode? {
+            try await signingCode {
+                _ = try await fixture.slots.count(
+                    SlotEvaluation(
+                        did: enrolment.did, pid: enrolment.pid, isRenewal: false, user: nil, slot: .signing,
+                        generation: 0, rid: "a", element: element), at: fixture.now)
+            }
+        }
+        for number in 0..<5 { #expect(try await evaluate("e\(number)") == nil) }
+        #expect(try await evaluate("e5") == .rateLimited)
+        #expect(try await evaluate("e4") == nil)
+    }
+
     @Test("A new policy without a PIN destroys what the server has of the old one, when keys are renewed under it")
     func noPIN() async throws {
         let scene = try await Scene()
