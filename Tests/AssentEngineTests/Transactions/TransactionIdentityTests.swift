@@ -17,15 +17,11 @@ struct TransactionIdentityTests {
             let key = try #require(try alteration.binding(fixture).requestKey(idempotencyKey: nil))
             #expect(seen.insert(key).inserted, "\(alteration.reason)")
         }
-        for key in ["", "null", "a", "A"] {
+        // One of them has the text that a grant and a key have above: in another place it is another request.
+        for key in ["", "null", "a", "A", "another"] {
             let own = try #require(try fixture.binding().requestKey(idempotencyKey: key))
             #expect(seen.insert(own).inserted, "\(key)")
         }
-        // The same text in another place is another request.
-        let byGrant = try #require(try fixture.binding(grantID: "x").requestKey(idempotencyKey: nil))
-        let byKey = try #require(try fixture.binding(keyThumbprint: "x").requestKey(idempotencyKey: nil))
-        let byText = try #require(try fixture.binding().requestKey(idempotencyKey: "x"))
-        #expect(Set([byGrant, byKey, byText]).count == 3)
     }
 
     @Test("At the gateway a request whose body was not read is known again only if it has none")
