@@ -58,6 +58,7 @@ struct AdministrationRouteTests {
                 ("createUser", #"{"username":"eve","password":null}"#, "admin.create"),
                 ("setPassword", #"{"username":"ana","password":"x"}"#, "admin.password"),
                 ("renewSecondFactor", #"{"username":"ana"}"#, "admin.secondFactor"),
+                ("listSessions", #"{"username":"ana"}"#, "admin.sessions"),
             ]
             let denied = #"{"code":403,"reason":"Forbidden","message":"Permission denied."}"#
             let gateway = try await fixture.session("pat")
@@ -89,7 +90,8 @@ struct AdministrationRouteTests {
                 ("setRoles", #"{\#(name),"roles":["auditor"]}"#), ("setActive", #"{\#(name),"active":false}"#),
                 ("createUser", #"{\#(name),"password":null}"#),
                 ("setPassword", #"{\#(name),"password":"long enough 1"}"#),
-                ("renewSecondFactor", "{\(name)}"), ("listUsers", #"{"after":"\u0000"}"#),
+                ("renewSecondFactor", "{\(name)}"), ("listSessions", "{\(name)}"),
+                ("endSession", #"{"username":"ana","session":"\u0000"}"#), ("listUsers", #"{"after":"\u0000"}"#),
                 ("bootstrap", #"{"token":"\u0000"}"#),
             ] {
                 let reply = try await act(fixture, action, body, by: session)
@@ -104,6 +106,29 @@ struct AdministrationRouteTests {
             }
             #expect(signIn.status == 400, "\(signIn.text)")
             #expect(try await fixture.rows("SELECT username, roles, active FROM users ORDER BY username") == before)
+        }
+    }
+
+    @Test("An administrator lists a user's sessions, and ends one, which is of no use afterwards")
+    func sessions() async throws {
+        try await ServerFixture.run { fixture in
+            let admin = try await administrator(fixture)
+            let ben = try await fixture.session("ben")
+            let listed = try await act(fixture, "listSessions", #"{"username":"ben"}"#, by: admin)
+            let session = try #require(listed.json["result"]?.array?.first)
+            #expect(listed.json["resultCount"] == 1 && session["token"] == true && session["bound"] == false)
+            #expect(session["clients"] == [] && session["acr"] == nil && !listed.text.contains(ben))
+            let id = try #require(session["session"]?.string)
+            #expect(
+                try await act(fixture, "endSession", #"{"username":"ana","session":"\#(id)"}"#, by: admin).status == 404
+            )
+            let body = #"{"username":"ben","session":"\#(id)"}"#
+            #expect(try await act(fixture, "endSession", body, by: ben).status == 403)
+            #expect(try await act(fixture, "endSession", body, by: admin).status == 200)
+            #expect(try await act(fixture, "endSession", body, by: ben).status == 401)
+            #expect(try await act(fixture, "endSession", body, by: admin).status == 404)
+            let none = try await act(fixture, "listSessions", #"{"username":"ben"}"#, by: admin)
+            #expect(none.json["result"] == [] && none.status == 200)
         }
     }
 
@@ -216,6 +241,9 @@ struct AdministrationRouteTests {
                 ("setPassword", #"{"username":"ben"}"#, 400),
                 ("setPassword", #"{"username":"nobody","password":"x"}"#, 404),
                 ("renewSecondFactor", "{}", 400), ("renewSecondFactor", #"{"username":"nobody"}"#, 404),
+                ("listSessions", "{}", 400), ("listSessions", #"{"username":"nobody"}"#, 404),
+                ("endSession", #"{"username":"ben"}"#, 400), ("endSession", #"{"username":"ben","session":1}"#, 400),
+                ("endSession", #"{"session":"a"}"#, 400), ("endSession", #"{"username":"ben","session":""}"#, 404),
                 ("listUsers", #"{"limit":0}"#, 400), ("listUsers", #"{"limit":1001}"#, 400),
                 ("setRoles", #"{"username":["ben"],"roles":[]}"#, 400),
                 ("setRoles", #"{"username":"nobody","roles":[]}"#, 404),

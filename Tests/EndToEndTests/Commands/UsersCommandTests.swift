@@ -68,6 +68,18 @@ struct UsersCommandTests {
             #expect(try await login("correct horse", second).status != 0)
             #expect(try await login("staple battery", second).status == 0)
             #expect(try await typist.program.run("users", "totp", "nobody").status == 2)
+
+            let sessions = try await typist.program.run("users", "sessions", "ben", "--json")
+            let session = try JSONValue.parse(sessions.output)
+            #expect(session["token"] == true && session["bound"] == false, "\(sessions.output)\(sessions.errors)")
+            let sid = try #require(session["session"]?.string)
+            let shown = try await typist.program.run("users", "sessions", "ben")
+            #expect(shown.output.hasPrefix("\(sid)  level "), "\(shown.output)")
+            #expect(try await typist.program.run("users", "sessions", "ben", "--end", sid).status == 0)
+            #expect(try await typist.program.run("users", "sessions", "ben", "--end", sid).status == 2)
+            let none = try await typist.program.run("users", "sessions", "ben")
+            #expect(none.status == 0 && none.output.contains("ben has no session"), "\(none.output)")
+            #expect(try await ben.run("userinfo").status != 0)
         }
     }
 
