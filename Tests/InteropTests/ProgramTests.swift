@@ -1,4 +1,5 @@
 import AssentCore
+import AssentJOSE
 import AssentPeers
 import AssentServer
 import AssentTokens
@@ -34,12 +35,20 @@ struct ProgramTests {
 
     private static let secret = Secret(SystemRandom().token())
 
+    /// Hosts whose programs the tests run at an address of this machine.
+    private static let local = ["https://intranet.bank.example", "https://extranet.bank.example"]
+
+    /// The key of the client that has one.
+    static let clientKey = Result { try SoftwareSigningKey.generate(.rs256, rsaBits: 2048) }
+
     /// Runs a server that has the clients of the page.
     static func run(
         clock: (any WallClock)? = nil, _ body: (OurServer, Page) async throws -> Void
     ) async throws {
         let page = try Page()
-        let clients = page.blocks("yaml").joined().replacing("https://intranet.bank.example", with: "http://127.0.0.1")
+        let key = try JWK(publicKeyInfo: clientKey.get().publicKeyInfo).json
+        let clients = local.reduce(page.blocks("yaml").joined()) { $0.replacing($1, with: "http://127.0.0.1") }
+            .replacing("(the modulus)", with: try #require(key["n"]?.string))
         let files = clients.matches(of: /secretFile: (\S+)/).map { String($0.1) }
         try await OurServer.run(
             clients: clients, secrets: Dictionary(files.map { ($0, secret) }, uniquingKeysWith: { $1 }), clock: clock
@@ -62,7 +71,7 @@ struct ProgramTests {
         let python = page.text.components(separatedBy: "\n## ").filter { $0.contains("```python") }
             .compactMap { $0.components(separatedBy: "\n").first }
         #expect(Set(python) == tested)
-        #expect(page.blocks("apache").count == 3)
+        #expect(page.blocks("apache").count == 4)
         // What runs a section takes its first block of a language: a second one would be run by nobody.
         for section in page.text.components(separatedBy: "\n## ").compactMap({ $0.split(separator: "\n").first }) {
             for language in ["yaml", "python", "apache"] {
@@ -139,12 +148,83 @@ struct ProgramTests {
     static func apache(
         _ module: String, _ block: String, more: String = "", _ server: OurServer, directory: String
     ) async throws -> (Locked<ChildProcess>, Int) {
-        let settings =
-            block.replacing(Page.issuer, with: server.issuer).replacing("(the secret)", with: secret.reveal())
-            .replacing("https://intranet.bank.example", with: "http://127.0.0.1:@PORT@") + more
+        let named = block.replacing(Page.issuer, with: server.issuer).replacing("(the secret)", with: secret.reveal())
+        let settings = local.reduce(named) { $0.replacing($1, with: "http://127.0.0.1:@PORT@") } + more
         let file = directory + "/settings.conf"
         try settings.write(toFile: file, atomically: true, encoding: .utf8)
         return try await Peer.start("apache_program.sh", [module, file])
+    }
+
+    private static let html: HTTPFields = [.accept: "text/html"]
+
+    /// The server's authority in a file that Apache's user can read.
+    private static func readableAuthority(_ server: OurServer) throws -> String {
+        let readable = NSTemporaryDirectory() + "/assent-authority-\(SystemRandom().uuid()).pem"
+        try FileManager.default.copyItem(atPath: try #require(server.endpoints.authorityFile), toPath: readable)
+        chmod(readable, 0o644)
+        return readable
+    }
+
+    /// A person who has a session comes to an Apache that asks for a sign-in.
+    private struct Visit {
+        let browser: PeerClient
+        /// Where the browser was sent.
+        let asked: String
+        /// The session's cookie.
+        let cookie: HTTPFields
+        /// What the Apache answers to the code.
+        let done: PeerClient.Answer
+
+        init(_ here: String, _ server: OurServer) async throws {
+            browser = try PeerClient()
+            let begun = try await browser.send(.get, here + "/", html)
+            asked = try #require(begun.fields[.location], "\(begun.status) \(begun.text)")
+            #expect(asked.contains("code_challenge_method=S256"))
+            let session = try await server.signIn()
+            cookie = [.cookie: "\(server.endpoints.cookieName)=\(session.token.reveal())"]
+            let answer = try await PeerClient(server.transport).send(.get, asked, cookie)
+            let back = try #require(answer.fields[.location], "\(answer.status) \(answer.text)")
+            done = try await browser.send(.get, back, html)
+        }
+    }
+
+    @Test("mod_auth_openidc with private_key_jwt signs a user in by the client's key, and by no other")
+    func modAuthOpenIDCWithKey() async throws {
+        // The module makes assertions by its own clock.
+        try await Self.run(clock: SystemClock()) { server, page in
+            let block = try #require(page.blocks("apache", of: "Apache with a client key").first)
+            let readable = try Self.readableAuthority(server)
+            defer { try? FileManager.default.removeItem(atPath: readable) }
+            let other = try SoftwareSigningKey.generate(.rs256, rsaBits: 2048)
+            for (key, isRight) in [(try Self.clientKey.get(), true), (other, false)] {
+                let directory = try Peer.temporaryDirectory()
+                defer { try? FileManager.default.removeItem(atPath: directory) }
+                let files = [
+                    "extranet.pem": ("PRIVATE", key.privateKey),
+                    "extranet.pub": ("PUBLIC", Secret(bytes: key.publicKeyInfo)),
+                ]
+                for (name, (kind, der)) in files {
+                    let text = Data(der.revealBytes()).base64EncodedString(options: [
+                        .lineLength64Characters, .endLineWithLineFeed,
+                    ])
+                    let pem = "-----BEGIN \(kind) KEY-----\n\(text)\n-----END \(kind) KEY-----\n"
+                    try PrivateFile.create(directory + "/" + name, Array(pem.utf8))
+                }
+                let (process, port) = try await Self.apache(
+                    "auth_openidc", block.replacing("/etc/assent", with: directory),
+                    more: "OIDCCABundlePath \(readable)\n", server, directory: directory)
+                defer { process.withLock { $0.stop() } }
+                let here = "http://127.0.0.1:\(port)"
+                let published = try await PeerClient().send(.get, here + "/oidc?jwks=rsa").json["keys"]?.array?.first
+                #expect(published?["kid"] == "2026")
+                #expect(published?["n"] == (try JWK(publicKeyInfo: key.publicKeyInfo).json["n"]))
+                let visit = try await Visit(here, server)
+                #expect((visit.done.status == 302) == isRight, "\(visit.done.status) \(visit.done.text)")
+                let seen = try await visit.browser.send(.get, here + "/", Self.html)
+                #expect(seen.status == (isRight ? 200 : 302))
+                #expect((seen.text == "protected\n") == isRight)
+            }
+        }
     }
 
     @Test("mod_auth_openidc signs a user in, knows them by name, and signs them out here and there")
@@ -153,27 +233,16 @@ struct ProgramTests {
             let directory = try Peer.temporaryDirectory()
             defer { try? FileManager.default.removeItem(atPath: directory) }
             let block = try #require(page.blocks("apache", of: "Apache with mod_auth_openidc").first)
-            let authority = try #require(server.endpoints.authorityFile)
-            // Apache's user must be able to read it.
-            let readable = NSTemporaryDirectory() + "/assent-authority-\(SystemRandom().uuid()).pem"
-            try FileManager.default.copyItem(atPath: authority, toPath: readable)
+            let readable = try Self.readableAuthority(server)
             defer { try? FileManager.default.removeItem(atPath: readable) }
-            chmod(readable, 0o644)
             let (process, port) = try await Self.apache(
                 "auth_openidc", block, more: "OIDCCABundlePath \(readable)\n", server, directory: directory)
             defer { process.withLock { $0.stop() } }
             let here = "http://127.0.0.1:\(port)"
-            let browser = try PeerClient()
-            let html: HTTPFields = [.accept: "text/html"]
-            let begun = try await browser.send(.get, here + "/", html)
-            let asked = try #require(begun.fields[.location], "\(begun.status) \(begun.text)")
-            #expect(asked.contains("code_challenge_method=S256"))
-            let session = try await server.signIn()
-            let cookie: HTTPFields = [.cookie: "\(server.endpoints.cookieName)=\(session.token.reveal())"]
-            let answer = try await PeerClient(server.transport).send(.get, asked, cookie)
-            let back = try #require(answer.fields[.location], "\(answer.status) \(answer.text)")
-            let done = try await browser.send(.get, back, html)
-            #expect(done.status == 302, "\(done.status) \(done.text)")
+            let html = Self.html
+            let visit = try await Visit(here, server)
+            let (browser, asked, cookie) = (visit.browser, visit.asked, visit.cookie)
+            #expect(visit.done.status == 302, "\(visit.done.status) \(visit.done.text)")
             let seen = try await browser.send(.get, here + "/", html)
             #expect(seen.status == 200 && seen.text == "protected\n")
             let name = try #require(HTTPField.Name("X-Seen-User"))

@@ -49,24 +49,27 @@ final class OurServer: Sendable {
     }
 
     static func run(
-        clients: String = clients, secrets: [String: Secret] = [:], clock: (any WallClock)? = nil,
-        _ body: (OurServer) async throws -> Void
+        clients: String = clients, apps: String = "", secrets: [String: Secret] = [:],
+        clock: (any WallClock)? = nil, _ body: (OurServer) async throws -> Void
     ) async throws {
-        let server = try await OurServer(clients: clients, secrets: secrets, clock: clock)
+        let server = try await OurServer(clients: clients, apps: apps, secrets: secrets, clock: clock)
         defer { server.stop() }
         try await body(server)
     }
 
-    /// A server with these clients, in YAML; `secrets` are the files that they name. It goes by `clock` where one is
-    /// given, and otherwise by its own.
-    init(clients: String = clients, secrets: [String: Secret] = [:], clock other: (any WallClock)? = nil) async throws {
+    /// A server with these clients and apps, in YAML; `secrets` are the files that they name. It goes by `clock` where
+    /// one is given, and otherwise by its own.
+    init(
+        clients: String = clients, apps: String = "", secrets: [String: Secret] = [:],
+        clock other: (any WallClock)? = nil
+    ) async throws {
         directory = try Peer.temporaryDirectory()
         for (name, secret) in secrets {
             try PrivateFile.create(directory + "/" + name, secret.revealBytes())
         }
         let logger = Logger(label: "interop") { _ in SwiftLogNoOpLogHandler() }
         let server = try await IdentityServer(
-            configuration: try .parse(Self.yaml(clients), file: directory + "/assent.yaml"),
+            configuration: try .parse(Self.yaml(clients, apps: apps), file: directory + "/assent.yaml"),
             clock: other ?? clock, logger: logger)
         let group = ServiceGroup(services: [server], logger: logger)
         running = Task { try await group.run() }
@@ -150,7 +153,9 @@ final class OurServer: Sendable {
 
     private static func hash(_ secret: Secret) -> String { Base64URL.encode(SHA2.sha256(secret.revealBytes())) }
 
-    private static func yaml(_ clients: String) -> String { realm + indented(clients, by: 6) }
+    private static func yaml(_ clients: String, apps: String) -> String {
+        realm + indented(clients, by: 6) + (apps.isEmpty ? "" : "    apps:\n" + indented(apps, by: 6))
+    }
 
     private static func indented(_ text: String, by count: Int) -> String {
         text.split(separator: "\n").map { String(repeating: " ", count: count) + $0 + "\n" }.joined()
