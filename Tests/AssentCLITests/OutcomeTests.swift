@@ -54,6 +54,12 @@ struct OutcomeTests {
                 AuthorizationError(
                     .outcomeUnknown, "the connection ended", pending: .init(transactionID: "t", idempotencyKey: "k")),
                 .unknown, "The outcome is unknown", "Do not repeat it", "--ask t:k"),
+            Row(
+                TokenError(.registrationRefused, "It is used up.", status: 401, oauthError: "invalid_token"), .refused,
+                "The server says no: It is used up.", "[registrationRefused]"),
+            Row(
+                TokenError(.registrationUnknown, "The connection ended."), .unknown,
+                "The outcome is unknown: The connection ended.", "the next try registers anew"),
             Row(AuthorizationError(.declined, "You said no."), .refused, "You said no."),
             Row(AuthorizationError(.refused, "Again."), .refused, "Again."),
             Row(AuthorizationError(.approvalForAnotherRequest, "Another."), .refused, "Another."),

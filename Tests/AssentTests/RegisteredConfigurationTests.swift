@@ -53,7 +53,8 @@ import Testing
         let revoked = try #require(urls.lastIndex { $0.hasSuffix("/token/revoke") })
         let ended = try #require(urls.firstIndex { $0.hasSuffix("/register/app~1") })
         #expect(revoked < ended && servers.sent("/register/app~1").map(\.request.method) == [.delete])
-        #expect(try await assent.registration?.current() == nil && assent.user() == nil)
+        #expect(try await assent.registration?.current() == nil)
+        #expect(try await assent.user() == nil)
         #expect(try await keys.keyNames().isEmpty)
     }
 

@@ -86,8 +86,10 @@ struct Outcome: Equatable {
         case let error as AuthorizationError: self.init(Self.refusals.contains(error.code) ? .refused : .failed, words)
         case let error as TokenError where error.code == .signInNeeded:
             self.init(.failed, "Sign in first: assent login. \(words)")
-        case let error as TokenError where error.code == .authorizationRefused:
+        case let error as TokenError where [.authorizationRefused, .registrationRefused].contains(error.code):
             self.init(.refused, "The server says no: \(words)")
+        case let error as TokenError where error.code == .registrationUnknown:
+            self.init(.unknown, "The outcome is unknown: \(words)")
         case let error as SigningError where error.code.endsTransaction: self.init(.refused, words)
         case let error as NIOTransportError where error.code == .noRedirect:
             self.init(.failed, "Nobody signed in: \(words)")

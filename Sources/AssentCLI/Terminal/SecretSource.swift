@@ -12,7 +12,7 @@ enum SecretSource {
     /// - Throws: ``CommandFailure`` when it cannot be read, is empty or has more than `limit` bytes; `ValidationError`
     ///   when both are named.
     static func read(
-        file: String?, descriptor: Int32?, _ what: String, limit: Int = limit
+        file: String?, descriptor: Int32?, _ what: String, limit: Int = SecretSource.limit
     ) throws -> Secret? {
         if file != nil, descriptor != nil {
             throw ValidationError("Name a file or a descriptor for \(what), not both.")

@@ -171,7 +171,6 @@ extension FakeProvider {
     }
 }
 
-/// Text that a test may look through for secrets.
 extension InMemoryTransport.Exchange {
     var json: JSONValue { (try? JSONValue.parse(body)) ?? .null }
 }
