@@ -62,7 +62,7 @@ package struct OAuthProviderConfiguration: Sendable {
         requiresNonce || client?.requiresNonce == true ? .required : .offered
     }
 
-    /// The client of that id in the file. ``OAuthProvider/client(_:)`` knows instances of apps, too.
+    /// The client of that id in the file. ``ClientAuthenticator/find(_:)`` knows instances of apps, too.
     package func client(_ id: String) -> OAuthClient? { clients[id] }
 
     /// The address of an endpoint at which clients authenticate.

@@ -43,7 +43,7 @@ extension OAuthProvider {
     private func checkSession(
         _ parameters: OAuthParameters, session: LiveSession?
     ) async throws -> AuthorizationOutcome {
-        guard let client = try await client(try parameters.required("client_id")) else {
+        guard let client = try await clients.find(try parameters.required("client_id")) else {
             throw OAuthError.invalidClient
         }
         let request = try AuthorizationRequest(parameters, client: client, redirectURI: "", isSilent: true)
@@ -84,7 +84,7 @@ extension OAuthProvider {
     }
 
     private func redirectTarget(of parameters: OAuthParameters) async throws -> (OAuthClient, String) {
-        guard let client = try await client(try parameters.required("client_id")) else {
+        guard let client = try await clients.find(try parameters.required("client_id")) else {
             throw OAuthError.invalidClient
         }
         let uri = try parameters.required("redirect_uri")

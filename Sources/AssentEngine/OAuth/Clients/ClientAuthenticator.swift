@@ -69,6 +69,13 @@ package struct ClientAuthenticator: Sendable {
         }
     }
 
+    /// The client of an id: one of the file, or an instance of an app, which is looked up in the database.
+    ///
+    /// - Throws: ``StoreError``.
+    package func find(_ id: String) async throws -> OAuthClient? {
+        try await ClientInstance.client(id, in: configuration, context)
+    }
+
     /// Whom an assertion says that it comes from, with the keys that can show it.
     private func asserted(
         _ text: String, named: String?
@@ -76,7 +83,7 @@ package struct ClientAuthenticator: Sendable {
         let message = try UnverifiedJWS.parse(text, limit: OAuthParameters.valueLimit)
         let id = try ClientAssertion.subject(of: message)
         guard named.map({ $0.utf8.elementsEqual(id.utf8) }) ?? true,
-            let client = try await ClientInstance.client(id, in: configuration, context),
+            let client = try await find(id),
             case .keyed(let keys) = client.kind
         else { throw JOSEError(.noMatchingKey, "No client of this name has keys, or client_id is another one.") }
         // Nothing is fetched for an assertion that cannot be right.

@@ -97,15 +97,6 @@ package struct ClientInstance: Sendable {
     }
 }
 
-extension OAuthProvider {
-    /// The client of an id: one of the file, or an instance of an app, which is looked up in the database.
-    ///
-    /// - Throws: ``StoreError``.
-    package func client(_ id: String) async throws -> OAuthClient? {
-        try await ClientInstance.client(id, in: configuration, context)
-    }
-}
-
 // MARK: - The end
 
 extension ClientInstance {
@@ -113,8 +104,8 @@ extension ClientInstance {
     static let batch = 200
 
     /// The statements that end an instance, with its grants and all that hangs on them, which the database deletes with
-    /// its row, the consents given to it, and the sessions without a token that its grants hang on. They fail as a whole when it has ended already, or is not one of
-    /// `condition`.
+    /// its row, the consents given to it, and the sessions without a token that its grants hang on. They fail as a whole
+    /// when it has ended already, or is not one of `condition`.
     static func ending(
         _ id: String, of app: String, realm: String, if condition: SQL = "1 = 1", noting record: SQLStatement
     ) -> [SQLStatement] {

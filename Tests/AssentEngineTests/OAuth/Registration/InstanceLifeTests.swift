@@ -167,7 +167,7 @@ struct InstanceLifeTests {
             $0.client.requiresProof = true
         }
         let node = try await fixture.secondNode(apps: [less])
-        let client = try #require(try await node.client(registered.id))
+        let client = try #require(try await node.clients.find(registered.id))
         #expect(client.scopes == ["openid", "profile"] && client.requiresProof && client.defaultScopes.isEmpty)
         #expect(!client.allowsRedirect(to: "https://pay.example/cb"))
         #expect(try await node.access(token: tokens.accessToken)?.scopes == ["openid", "profile"])
@@ -191,13 +191,13 @@ struct InstanceLifeTests {
             node.registration.told(instance, of: app, token: registered.token).metadata.scopes == ["openid", "profile"])
         // Without the app, nothing is left.
         let none = try await fixture.secondNode(apps: [])
-        #expect(try await none.client(registered.id) == nil)
+        #expect(try await none.clients.find(registered.id) == nil)
         #expect(try await none.access(token: tokens.accessToken) == nil)
         await #expect(throws: OAuthError.invalidToken) {
             _ = try await none.registration.instance(registered.id, token: registered.token)
         }
         // The file is as it was.
-        #expect(try await fixture.grants.client(registered.id)?.scopes == ProviderFixture.pay.client.scopes)
+        #expect(try await fixture.grants.clients.find(registered.id)?.scopes == ProviderFixture.pay.client.scopes)
     }
 
     @Test("A new key takes the place of the old one; of two changes at once one is made")

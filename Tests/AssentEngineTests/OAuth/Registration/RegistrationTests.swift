@@ -149,11 +149,11 @@ struct RegistrationTests {
             "pay~", "pay", "~\(own)", "other~\(own)", "pay~~\(own)", "pay~\(own)~", "pay~\(own)x", "PAY~\(own)",
             "pay~\(String(repeating: "A", count: 22))", "pay~\(own.dropLast())!",
         ] {
-            #expect(try await fixture.grants.client(id) == nil, "\(id)")
+            #expect(try await fixture.grants.clients.find(id) == nil, "\(id)")
             let refused = try await fixture.refusalCode { _ = try await fixture.ownToken(of: id, key) }
             #expect(refused == "invalid_client", "\(id)")
         }
-        #expect(try await fixture.grants.client(registered.id)?.instanceID == registered.id)
+        #expect(try await fixture.grants.clients.find(registered.id)?.instanceID == registered.id)
         let elsewhere = OAuthProviderConfiguration(realm: "/beta", issuer: "https://beta.example", clients: [])
         var other = elsewhere
         other.apps = ["pay": ProviderFixture.pay]
