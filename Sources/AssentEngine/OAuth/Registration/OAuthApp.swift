@@ -86,7 +86,7 @@ extension OAuthProviderConfiguration {
     func app(ofInstance id: String) -> OAuthApp? { OAuthApp.id(ofInstance: id).flatMap { apps[$0] } }
 
     /// What the file says of a client: itself or, for an instance, the most that it can have. Whether there is such an
-    /// instance, ``OAuthProvider/client(_:)`` knows.
+    /// instance, ``ClientAuthenticator/find(_:)`` knows.
     package func definition(of id: String) -> OAuthClient? {
         if let client = client(id) { return client }
         guard var client = app(ofInstance: id)?.client else { return nil }
