@@ -113,7 +113,7 @@ struct InstanceMetadataTests {
             _ = try InstanceMetadata(
                 body, of: try InstanceMetadata.app(of: body, in: configuration), as: id, clock: ManualClock())
             return nil
-        } catch let error as OAuthError {
+        } catch {
             return error.code.rawValue
         }
     }
