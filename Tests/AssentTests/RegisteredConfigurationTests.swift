@@ -49,9 +49,9 @@ import Testing
         _ = try await assent.tokens.tokens()
         #expect(try await keys.keyNames().count == 1)
         #expect(try await assent.unregister().isComplete)
-        let urls = servers.exchanges.withLock { $0 }.compactMap { $0.request.url }
-        let revoked = try #require(urls.lastIndex { $0.hasSuffix("/token/revoke") })
-        let ended = try #require(urls.firstIndex { $0.hasSuffix("/register/app~1") })
+        let paths = servers.exchanges.withLock { $0 }.compactMap(\.request.path)
+        let revoked = try #require(paths.lastIndex { $0.hasSuffix("/token/revoke") })
+        let ended = try #require(paths.firstIndex { $0.hasSuffix("/register/app~1") })
         #expect(revoked < ended && servers.sent("/register/app~1").map(\.request.method) == [.delete])
         #expect(try await assent.registration?.current() == nil)
         #expect(try await assent.user() == nil)
