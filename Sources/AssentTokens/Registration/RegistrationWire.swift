@@ -34,7 +34,7 @@ struct RegistrationWire: Sendable {
             reply = try await send(
                 target, ProofKey(client: key, name: name), fields,
                 json: Self.request(key, settings, configuration))
-        } catch let error as TokenError where error.transportError?.mayHaveHadEffect == true {
+        } catch let error as TokenError where error.transportError.map(Self.mayHaveArrived) == true {
             throw TokenError.registrationUnknown(error)
         } catch is CancellationError {
             throw TokenError.registrationUnknown(nil)
@@ -44,6 +44,11 @@ struct RegistrationWire: Sendable {
         }
         guard let object = reply.object else { throw TokenError.registrationUnknown(nil, status: reply.status) }
         return object
+    }
+
+    /// Whether the server may have got the request: also where it answered, and nobody can read what.
+    private static func mayHaveArrived(_ error: HTTPTransportError) -> Bool {
+        error.mayHaveHadEffect || [.bodyTooLarge, .headerTooLarge, .malformedReply].contains(error.code)
     }
 
     /// Ends a registration. One that the server does not know any more has ended.

@@ -36,14 +36,19 @@ import Testing
 
     // MARK: Nobody knows
 
-    @Test("A lost reply is not repeated by itself; the next try has another key, and the first is destroyed")
-    func lostReply() async throws {
-        let lost = HTTPTransportError(.connectionClosed, "The connection ended.", mayHaveHadEffect: true)
+    @Test(
+        "A lost reply is not repeated by itself; the next try has another key, and the first is destroyed",
+        arguments: [
+            HTTPTransportError(.connectionClosed, "The connection ended.", mayHaveHadEffect: true),
+            HTTPTransportError(.timedOut, "It took too long.", mayHaveHadEffect: true),
+            HTTPTransportError(.bodyTooLarge, "The reply is too large."),
+        ])
+    func lostReply(lost: HTTPTransportError) async throws {
         door.change { $0.registeredHook = { throw lost } }
         let registration = try registration()
         let error = await #expect(throws: TokenError.self) { try await registration.register() }
         #expect(error?.code == .registrationUnknown && error?.isTransient == false)
-        #expect(error?.transportError?.mayHaveHadEffect == true && error?.suggestion?.contains("Try again") == true)
+        #expect(error?.transportError == lost && error?.suggestion?.contains("Try again") == true)
         #expect(provider.registrations.count == 1 && door.registered == 1)
         #expect(try await registration.current() == nil)
         let first = try #require(door.state.withLock { $0.clients["bank-app~1"]?.keys.keys.first?.thumbprint })

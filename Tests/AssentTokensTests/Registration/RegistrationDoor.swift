@@ -2,6 +2,7 @@ import AssentCore
 import AssentJOSE
 import AssentTesting
 import AssentTokens
+import AssentVault
 import Foundation
 import HTTPTypes
 
