@@ -104,8 +104,8 @@ extension ClientInstance {
     static let batch = 200
 
     /// The statements that end an instance, with its grants and all that hangs on them, which the database deletes with
-    /// its row, the consents given to it, and the sessions without a token that its grants hang on. They fail as a whole
-    /// when it has ended already, or is not one of `condition`.
+    /// its row, the consents given to it, and the sessions without a token that its grants hang on. They fail as a
+    /// whole when it has ended already, or is not one of `condition`.
     static func ending(
         _ id: String, of app: String, realm: String, if condition: SQL = "1 = 1", noting record: SQLStatement
     ) -> [SQLStatement] {
