@@ -49,7 +49,7 @@ import Testing
         _ = try await assent.tokens.tokens()
         #expect(try await keys.keyNames().count == 1)
         #expect(try await assent.unregister().isComplete)
-        let urls = servers.exchanges.withLock { $0 }.compactMap { $0.request.url }
+        let urls = servers.exchanges.withLock { $0 }.compactMap { exchange -> String? in exchange.request.url }
         let revoked = try #require(urls.lastIndex { $0.hasSuffix("/token/revoke") })
         let ended = try #require(urls.firstIndex { $0.hasSuffix("/register/app~1") })
         #expect(revoked < ended && servers.sent("/register/app~1").map(\.request.method) == [.delete])

@@ -135,7 +135,7 @@ import Testing
         let (provider, door) = try server()
         let registration = try registration(provider)
         let first = try await registration.register()
-        try await provider.store.removeAll()
+        await provider.store.removeAll()
         #expect(try await registration.current() == nil)
         let second = try await registration.register()
         #expect(second.clientID == "bank-app~2" && second.keyThumbprint != first.keyThumbprint)
