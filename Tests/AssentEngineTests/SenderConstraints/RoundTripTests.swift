@@ -96,7 +96,7 @@ struct RoundTripTests {
         func boundSession() async throws -> Secret {
             try await Sessions(context).begin(
                 userID: fixture.user.id, realm: "/alpha", limits: ProviderFixture.longSession,
-                keyThumbprint: try thumbprint
+                sender: .key(thumbprint: try thumbprint)
             ).token
         }
 

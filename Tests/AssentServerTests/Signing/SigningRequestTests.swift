@@ -1,5 +1,7 @@
 import AssentCore
 import AssentSigningProtocol
+import AssentStore
+import AssentTesting
 import Foundation
 import SigningTesting
 import Testing
