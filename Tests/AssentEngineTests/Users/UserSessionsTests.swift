@@ -1,4 +1,5 @@
 import AssentCore
+import AssentJOSE
 import AssentStore
 import AssentTesting
 import Testing
