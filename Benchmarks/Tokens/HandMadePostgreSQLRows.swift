@@ -1,0 +1,95 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import AssentStore
+import CPQ
+import Foundation
+
+/// With libpq on the same server: a connection and a thread for each lane, prepared statements, no pool between.
+final class HandMadePostgreSQLRows: HandMadeRows {
+    /// One connection, used by one thread at a time.
+    private final class Lane {
+        private let connection: OpaquePointer
+        private var prepared: [String: String] = [:]
+
+        init(_ configuration: PostgreSQLConfiguration) throws {
+            let host = configuration.hosts[0]
+            let text = "host=\(host.name) port=\(host.port) dbname=\(configuration.database) user=\(configuration.user)"
+            guard let connection = PQconnectdb(text), PQstatus(connection) == CONNECTION_OK else {
+                throw BenchFailure("PostgreSQL cannot be reached")
+            }
+            self.connection = connection
+        }
+
+        deinit { PQfinish(connection) }
+
+        func serve(_ request: KeyedTokenByHand.Request) throws {
+            try request.calculate()
+            try check(PQexec(connection, "BEGIN"))
+            for row in request.rows { try write(row) }
+            try check(PQexec(connection, "COMMIT"))
+        }
+
+        private func write(_ row: SQL) throws {
+            let text = row.text(parameter: "$")
+            let name = prepared[text] ?? "row\(prepared.count)"
+            if prepared[text] == nil {
+                try check(PQprepare(connection, name, text, 0, nil))
+                prepared[text] = name
+            }
+            let texts = row.arguments.map { strdup(Self.text($0)) }
+            defer { for text in texts { free(text) } }
+            let values = texts.map { UnsafePointer($0) }
+            guard let result = PQexecPrepared(connection, name, Int32(values.count), values, nil, nil, 0) else {
+                throw BenchFailure("PostgreSQL gave no answer")
+            }
+            let isWritten = String(cString: PQcmdTuples(result)) == "1"
+            try check(result)
+            guard isWritten else { throw BenchFailure("a row was not written by hand") }
+        }
+
+        private static func text(_ value: SQLValue) -> String {
+            switch value {
+            case .integer(let value): "\(value)"
+            case .text(let value): value
+            case .null, .blob: ""
+            }
+        }
+
+        private func check(_ result: OpaquePointer?) throws {
+            defer { PQclear(result) }
+            guard PQresultStatus(result) == PGRES_COMMAND_OK else {
+                throw BenchFailure("PostgreSQL: \(result.map { String(cString: PQresultErrorMessage($0)) } ?? "")")
+            }
+        }
+    }
+
+    /// One thread at a time uses a lane, so no thread waits for a lock.
+    private let lanes: [Locked<Lane>]
+
+    /// As many connections as will be used at one time.
+    init(_ configuration: PostgreSQLConfiguration, parallel: Int) throws {
+        lanes = try (0..<parallel).map { _ in Locked(try Lane(configuration)) }
+    }
+
+    func run(_ requests: [KeyedTokenByHand.Request], parallel: Int) async throws {
+        try await withThrowingTaskGroup { group in
+            for number in 0..<parallel {
+                let lane = lanes[number]
+                group.addTask {
+                    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+                        Thread.detachNewThread {
+                            done.resume(
+                                with: Result {
+                                    for index in stride(from: number, to: requests.count, by: parallel) {
+                                        try lane.withLock { try $0.serve(requests[index]) }
+                                    }
+                                })
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}
+#endif
