@@ -208,7 +208,7 @@ struct ProgramTests {
                         .lineLength64Characters, .endLineWithLineFeed,
                     ])
                     let pem = "-----BEGIN \(kind) KEY-----\n\(text)\n-----END \(kind) KEY-----\n"
-                    try PrivateFile.create(directory + "/" + name, Array(pem.utf8))
+                    try Data(pem.utf8).write(to: URL(filePath: directory + "/" + name))
                 }
                 let (process, port) = try await Self.apache(
                     "auth_openidc", block.replacing("/etc/assent", with: directory),
