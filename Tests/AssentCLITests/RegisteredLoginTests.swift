@@ -1,5 +1,6 @@
 #if os(Linux)
 import Assent
+import ArgumentParser
 import AssentCore
 import AssentJOSE
 import AssentTokens
