@@ -1,6 +1,6 @@
 #if os(Linux)
-import Assent
 import ArgumentParser
+import Assent
 import AssentCore
 import AssentJOSE
 import AssentTokens
