@@ -3,8 +3,7 @@ import AssentStore
 extension OAuthProvider {
     /// Deletes what nobody can use any more: grants with their codes and refresh tokens, notes of revoked access tokens
     /// that have expired, sealed successors whose grace period has ended, spent assertions of clients, and instances of
-    /// apps that nobody uses.
-    /// Returns how many grants there were.
+    /// apps that nobody uses. Returns how many grants there were.
     package func purge() async throws -> Int {
         let results = try await context.database.run([
             SQLStatement(
@@ -14,11 +13,17 @@ extension OAuthProvider {
                 """),
             SQLStatement("DELETE FROM consents WHERE expires_at <= \(now) AND realm = \(configuration.realm)"),
             SQLStatement("DELETE FROM revoked_access_tokens WHERE expires_at <= \(now)"),
+            // Nothing else could use them.
+            SQLStatement(
+                """
+                DELETE FROM sessions WHERE \(TokenlessSession.isMeant(by: "id")) AND id IN
+                    (SELECT session_id FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm))
+                """),
             SQLStatement(
                 "DELETE FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm) RETURNING id"),
         ])
         try await ClientAssertion.purge(context)
-        try await ClientInstance.purge(realm: configuration.realm, context)
+        try await ClientInstance.purge(context)
         return results.last?.count ?? 0
     }
 }

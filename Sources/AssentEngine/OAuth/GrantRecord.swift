@@ -120,7 +120,8 @@ extension OAuthProvider {
     /// session without a token ends with its grant: nothing else could use it.
     func revocation(of grant: GrantRecord, because reason: String, event: AuditEvent) -> [SQLStatement] {
         let session = grant.owner?.session.flatMap { $0.hasToken ? nil : sessions.ending(id: $0.id, mustExist: false) }
-        return [
+        // Sessions are locked before grants everywhere.
+        return [session].compactMap(\.self) + [
             SQLStatement(
                 """
                 UPDATE grants SET revoked_at = \(now), revoked_because = \(reason)
@@ -129,7 +130,7 @@ extension OAuthProvider {
             // Nothing needs the sealed successors of a grant that has ended.
             SQLStatement("UPDATE refresh_tokens SET sealed_successor = NULL WHERE grant_id = \(grant.id)"),
             audit.statement(record(event, event == .oauthRevoke ? .success : .refused, reason: reason, grant)),
-        ] + [session].compactMap(\.self)
+        ]
     }
 
     /// Ends a grant, so that none of its tokens is valid any more. Nothing happens, and nothing is noted, when it has

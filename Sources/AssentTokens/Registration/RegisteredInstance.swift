@@ -71,11 +71,18 @@ extension RegisteredInstance {
             reply["redirect_uris"]?.strings?.contains(where: { $0.utf8.elementsEqual(expected.redirectURI.utf8) })
                 == true
         else { throw Self.malformed("does not have the redirect URI") }
-        registeredAt = reply["client_id_issued_at"]?.integer.map { Date(timeIntervalSince1970: Double($0)) }
+        registeredAt = reply["client_id_issued_at"]?.integer.flatMap(Self.date)
         let scope = reply["scope"]?.string ?? ""
-        scopes = scope.utf8.count <= Self.scopeLimit ? scope.split(separator: " ").map(String.init) : []
-        clientName = reply["client_name"]?.string.flatMap { $0.utf8.count <= Self.nameLimit ? $0 : nil }
+        let isUsable = scope.utf8.count <= Self.scopeLimit && scope.utf8.allSatisfy { $0 == 0x20 || $0.isASCIIVisible }
+        scopes = isUsable ? scope.split(separator: " ").map(String.init) : []
+        // It may be shown, so it has nothing that a terminal or a screen would obey.
+        clientName = reply["client_name"]?.string.flatMap { try? DisplayText($0, limit: Self.nameLimit).text }
         (keyName, keyThumbprint) = (expected.keyName, expected.keyThumbprint)
+    }
+
+    /// A time of a year with four digits at most.
+    private static func date(_ seconds: Int64) -> Date? {
+        (0...253_402_300_799).contains(seconds) ? Date(timeIntervalSince1970: Double(seconds)) : nil
     }
 
     private static func malformed(_ what: String) -> TokenError {
@@ -110,6 +117,6 @@ extension RegisteredInstance {
         keyThumbprint = thumbprint
         scopes = (json["scope"]?.string ?? "").split(separator: " ").map(String.init)
         clientName = json["name"]?.string
-        registeredAt = json["at"]?.integer.map { Date(timeIntervalSince1970: Double($0)) }
+        registeredAt = json["at"]?.integer.flatMap(Self.date)
     }
 }

@@ -261,7 +261,7 @@ struct KeyBindingTests {
                 }
                 return await group.reduce(into: [String]()) { keys, key in if let key { keys.append(key) } }
             }
-            #expect(winners == ["jkt:\(Self.key)"])
+            #expect(winners == [Self.key])
         }
     }
 

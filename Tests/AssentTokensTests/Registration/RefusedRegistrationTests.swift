@@ -188,6 +188,20 @@ import Testing
 
     // MARK: Answers
 
+    @Test("What an answer says beside the client is left out where it cannot be shown or is out of bounds")
+    func odd() async throws {
+        door.change {
+            $0.spoil = { answer in
+                answer["client_id_issued_at"] = .integer(.max)
+                answer["client_name"] = "Bank\u{9B}2J"
+                answer["scope"] = "openid acc\u{202E}ounts"
+            }
+        }
+        let instance = try await registration().register()
+        #expect(instance.registeredAt == nil && instance.clientName == nil && instance.scopes.isEmpty)
+        #expect(try await registration().current() == instance)
+    }
+
     @Test("An answer that is not about this installation is not used")
     func answers() async throws {
         let foreign = try JWK(publicKeyInfo: SoftwareSigningKey.generate(.es256).publicKeyInfo)

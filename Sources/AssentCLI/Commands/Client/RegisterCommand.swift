@@ -89,17 +89,30 @@ struct UnregisterCommand: AsyncParsableCommand {
         let console = Console(json: json)
         try await Outcome.run(console) {
             var profile = try client.load()
+            guard profile.file.clientKey == nil else {
+                throw CommandFailure("The client's file has clientKey: this client has not registered.")
+            }
+            let isOfFile = profile.file.registration != nil
             profile.file.registration = profile.file.registration ?? .init()
             let assent = try profile.assent()
             let instance = try await assent.registration?.current()
+            guard instance != nil || isOfFile else {
+                // Without a registration there is no client that could end the sign-in.
+                await assent.shutdown()
+                return report(nil, console)
+            }
+            let result: SignOutResult
             if forget {
-                _ = await assent.signOut()
+                result = await assent.signOut()
                 try await assent.registration?.forget()
             } else {
-                try await assent.unregister()
+                result = try await assent.unregister()
             }
             await assent.shutdown()
             report(instance, console)
+            for undone in result.undone where forget {
+                console.warn(DisplayText.escapedForTerminal("\(undone.step.goesOn) \(undone.reason)"))
+            }
         }
     }
 
@@ -113,7 +126,7 @@ struct UnregisterCommand: AsyncParsableCommand {
         let id = DisplayText.escapedForTerminal(instance.clientID)
         if forget {
             console.say("\(id) is forgotten here. The server still has it: its operator can end it with")
-            console.say("    assent admin registrations end \(id)")
+            console.say("    assent admin registrations end '\(id.replacing("'", with: "'\\''"))'")
         } else {
             console.say("\(id) has ended, with all that the server gave to it.")
         }

@@ -131,7 +131,9 @@ extension OAuthProvider {
         var agreement: [SQLStatement] = []
         if !request.client.consentImplied {
             if decision == .allow {
-                agreement = remembering(request.scopes, to: request.client, earlier: remembered, of: session)
+                agreement = remembering(
+                    request.scopes, to: request.client, earlier: remembered, of: session.user.id,
+                    sessionAuditID: session.auditID)
             } else if isRemembered, let remembered {
                 agreement = [using(remembered, of: session.user.id)]
             } else {

@@ -105,7 +105,7 @@ extension OAuthProvider {
 
     /// The statements that remember that the user has agreed, now, to these scopes and still to the earlier ones.
     func remembering(
-        _ scopes: [String], to client: OAuthClient, earlier: Consent?, of session: LiveSession
+        _ scopes: [String], to client: OAuthClient, earlier: Consent?, of userID: String, sessionAuditID: String
     ) -> [SQLStatement] {
         let all = (earlier?.scopes ?? []).filter { !scopes.contains($0) && client.scopes.contains($0) } + scopes
         let text = all.joined(separator: " ")
@@ -113,15 +113,15 @@ extension OAuthProvider {
             SQLStatement(
                 """
                 INSERT INTO consents (user_id, client_id, realm, scope, granted_at, used_at, expires_at)
-                VALUES (\(session.user.id), \(client.id), \(configuration.realm), \(text), \(now), \(now),
+                VALUES (\(userID), \(client.id), \(configuration.realm), \(text), \(now), \(now),
                     \(now + client.consentLifetime))
                 ON CONFLICT (user_id, client_id) DO UPDATE SET scope = excluded.scope,
                     granted_at = excluded.granted_at, used_at = excluded.used_at, expires_at = excluded.expires_at
                 """, expecting: .exactly(1)),
             audit.statement(
                 AuditRecord(
-                    .oauthConsent, .success, reason: "given", realm: configuration.realm, userID: session.user.id,
-                    sessionAuditID: session.auditID,
+                    .oauthConsent, .success, reason: "given", realm: configuration.realm, userID: userID,
+                    sessionAuditID: sessionAuditID,
                     detail: ["client": .string(client.id), "scope": .string(scopes.joined(separator: " "))])),
         ]
     }

@@ -106,6 +106,8 @@ package struct AuthenticatedClient: Sendable {
         do {
             answer = try await body()
         } catch let refusal as OAuthError {
+            // Nothing was given for the proof, so nobody without a good credential makes a database remember one.
+            state.withLock { $0.proof = nil }
             try await run([])
             throw refusal
         }

@@ -7,6 +7,9 @@ struct InstanceUse: Sendable, Hashable {
     /// When it was last written, in seconds since 1970.
     let writtenAt: Int64
 
+    /// Whether the instance has not been used since it registered. Its first use is written at once.
+    let isFirst: Bool
+
     /// For how many days without use the instance is kept.
     let days: Int64
 
@@ -16,13 +19,17 @@ struct InstanceUse: Sendable, Hashable {
     /// When an instance that is used now is deleted, in seconds since 1970. The pause is not taken from its time.
     static func end(at now: Int64, days: Int64) -> Int64 { now + days * 86_400 + pause }
 
+    /// When an instance that never authenticates is deleted, in seconds since 1970: its answer may have been lost, and it
+    /// takes a place of its app.
+    static func firstEnd(at now: Int64, days: Int64) -> Int64 { min(now + 7 * 86_400, end(at: now, days: days)) }
+
     /// The statement that writes it; `nil` when it is too early.
     func statement(of id: String, at now: Int64) -> SQLStatement? {
-        guard now - writtenAt >= Self.pause else { return nil }
+        guard isFirst || now - writtenAt >= Self.pause else { return nil }
         return SQLStatement(
             """
             UPDATE client_instances SET used_at = \(now), expires_at = \(Self.end(at: now, days: days))
-            WHERE id = \(id) AND used_at < \(now)
+            WHERE id = \(id) AND used_at <= \(now)
             """)
     }
 }
@@ -92,7 +99,7 @@ package struct ClientInstance: Sendable {
         client.defaultScopes = client.defaultScopes.filter(left.scopes.contains)
         client.grantTypes = Set(left.grantTypes)
         client.requiresProof = left.requiresProof
-        client.use = InstanceUse(writtenAt: usedAt, days: app.days)
+        client.use = InstanceUse(writtenAt: usedAt, isFirst: usedAt == createdAt, days: app.days)
         return client
     }
 }
@@ -121,28 +128,31 @@ extension ClientInstance {
             SQLStatement(
                 "DELETE FROM client_instances WHERE id = \(id) AND realm = \(realm) AND \(condition)",
                 expecting: .exactly(1)),
+            // Also one that was given meanwhile, by a request that the last statement has waited for.
+            SQLStatement("DELETE FROM consents WHERE client_id = \(id) AND realm = \(realm)"),
             SQLStatement(
                 "UPDATE registered_apps SET instances = instances - 1 WHERE realm = \(realm) AND app = \(app)"),
             record,
         ]
     }
 
-    /// Deletes the instances of a realm that nobody has used for long, and the initial access tokens that have expired.
+    /// Deletes the instances that nobody has used for long, and the initial access tokens that have expired, also those
+    /// of realms that are not in the file any more.
     ///
     /// - Throws: ``StoreError``.
-    static func purge(realm: String, _ context: EngineContext) async throws {
+    static func purge(_ context: EngineContext) async throws {
         let now = context.clock.epochSeconds
         _ = try await context.database.run(
-            SQLStatement("DELETE FROM registration_tokens WHERE expires_at <= \(now) AND realm = \(realm)"))
+            SQLStatement("DELETE FROM registration_tokens WHERE expires_at <= \(now)"))
         let audit = AuditLog(context)
         while true {
             let rows = try await context.database.run(
                 .read(
                     """
-                    SELECT id, app FROM client_instances WHERE expires_at <= \(now) AND realm = \(realm) LIMIT \(batch)
+                    SELECT id, realm, app FROM client_instances WHERE expires_at <= \(now) LIMIT \(batch)
                     """))
             for row in rows {
-                let (id, app) = (try row.text("id"), try row.text("app"))
+                let (id, realm, app) = (try row.text("id"), try row.text("realm"), try row.text("app"))
                 let record = AuditRecord(
                     .registrationEnd, .success, reason: "unused", realm: realm, detail: ["client": .string(id)])
                 do {

@@ -59,8 +59,10 @@ package struct ClientRegistration: Sendable {
         claimingProof claim: @Sendable () async throws -> Void
     ) async throws -> Registered {
         let use = try await admission(to: app, token)
-        // Counted here, so that nobody who has nothing to show keeps others from registering.
-        try await count("register:\(realm):\(app.id)", limit: app.registrationsPerMinute)
+        // Counted here, and by the token where there is one, so that somebody who has nothing or little to show does not
+        // keep others from registering.
+        let whose = token.map { ":" + TokenHash.of($0) } ?? ""
+        try await count("register:\(realm):\(app.id)\(whose)", limit: app.registrationsPerMinute)
         try await claim()
         let id = "\(app.id)\(OAuthApp.separator)\(context.random.token(byteCount: OAuthApp.randomBytes))"
         let own = Secret(context.random.token())
@@ -77,7 +79,7 @@ package struct ClientRegistration: Sendable {
                 INSERT INTO client_instances (id, realm, app, key_thumbprint, metadata, token_hash, created_at, used_at,
                     expires_at)
                 VALUES (\(id), \(realm), \(app.id), \(metadata.keyThumbprint), \(Self.stored(metadata)),
-                    \(TokenHash.of(own)), \(now), \(now), \(InstanceUse.end(at: now, days: app.days)))
+                    \(TokenHash.of(own)), \(now), \(now), \(InstanceUse.firstEnd(at: now, days: app.days)))
                 """, expecting: .exactly(1)),
             audit.statement(record),
         ]
@@ -139,8 +141,13 @@ package struct ClientRegistration: Sendable {
 extension ClientRegistration {
     /// The instance of a client id, to somebody who has its registration token. Its key is yet to be proved.
     ///
-    /// - Throws: ``OAuthError`` `invalid_token` also when there is no such instance; ``StoreError``.
+    /// - Throws: ``OAuthError`` `invalid_token` also when there is no such instance, `temporarily_unavailable` when its
+    ///   app is not in the file; ``StoreError``.
     package func instance(_ id: String, token: Secret) async throws -> (ClientInstance, OAuthApp) {
+        if let app = OAuthApp.id(ofInstance: id), configuration.apps[app] == nil {
+            // By a mistake in one node's file nobody may believe that they have been ended.
+            throw OAuthError(.temporarilyUnavailable, "This server does not know the app.")
+        }
         guard let (instance, app) = try await ClientInstance.find(id, in: configuration, context),
             ConstantTime.equal(instance.tokenHash, TokenHash.of(token))
         else { throw OAuthError.invalidToken }

@@ -86,7 +86,8 @@ package struct InstanceMetadata: Sendable, Hashable {
             guard let statements = app.statements else {
                 throw OAuthError(.unapprovedSoftwareStatement, "Nobody signs software statements for this app.")
             }
-            let claims = try statements.claims(of: statement, app: app.id, clock: clock)
+            let all = try statements.claims(of: statement, app: app.id, clock: clock)
+            let claims = JSONObject(all.members.filter { $0.value != .null })
             try Self.refuse(in: claims)
             for name in Self.stated { if let value = claims[name] { said[name] = value } }
         } else if app.admission == .statement {
@@ -115,7 +116,7 @@ package struct InstanceMetadata: Sendable, Hashable {
     /// What there is still of it after its app was narrowed.
     func narrowed(to app: OAuthApp) -> InstanceMetadata {
         var left = self
-        left.redirectURIs = redirectURIs.filter(app.client.redirectURIs.contains)
+        left.redirectURIs = redirectURIs.filter { Self.has($0, in: app.client.redirectURIs) }
         left.grantTypes = grantTypes.filter(app.client.grantTypes.contains)
         left.scopes = scopes.filter(app.client.scopes.contains)
         left.requiresProof = requiresProof || app.client.requiresProof
@@ -141,10 +142,15 @@ package struct InstanceMetadata: Sendable, Hashable {
         }
     }
 
+    /// Whether a list has a URI byte for byte: Unicode has other spellings of what Swift takes for equal.
+    private static func has(_ uri: String, in list: [String]) -> Bool {
+        list.contains { $0.utf8.elementsEqual(uri.utf8) }
+    }
+
     private static func redirectURIs(_ said: JSONObject, of client: OAuthClient) throws(OAuthError) -> [String] {
         guard let value = said["redirect_uris"] else { return client.redirectURIs }
         guard let uris = value.strings, uris.count <= limit, Set(uris).count == uris.count,
-            uris.allSatisfy(client.redirectURIs.contains)
+            uris.allSatisfy({ Self.has($0, in: client.redirectURIs) })
         else { throw OAuthError(.invalidRedirectURI, "redirect_uris must be some of the app's, written as these are.") }
         return uris
     }

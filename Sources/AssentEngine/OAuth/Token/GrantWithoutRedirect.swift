@@ -13,7 +13,8 @@ package struct GrantWithoutRedirect: Sendable {
         self.provider = provider
     }
 
-    /// Makes the session, the grant and its tokens: all or nothing.
+    /// Makes the session, the grant and its tokens, and remembers the consent, unless the client implies it: all or
+    /// nothing.
     ///
     /// - Parameters:
     ///   - signIn: what the user has proved.
@@ -38,6 +39,13 @@ package struct GrantWithoutRedirect: Sendable {
         guard signIn.user.isActive, signIn.user.realm == realm,
             let session = provider.sessions.prepareTokenless(for: signIn, limits: limits)
         else { throw OAuthError.invalidGrant }
+        let userID = signIn.user.id
+        let earlier = client.consentImplied ? nil : try await provider.consent(of: userID, to: client)
+        let consent =
+            client.consentImplied
+            ? []
+            : provider.remembering(
+                scopes, to: client, earlier: earlier, of: userID, sessionAuditID: session.auditID)
         try await claim()
 
         let grant = NewGrant(
@@ -52,7 +60,7 @@ package struct GrantWithoutRedirect: Sendable {
         let now = provider.now
         do {
             try await caller.run(
-                spending + [
+                spending + consent + [
                     session.statement,
                     grant.statement(realm: realm, now: now, expiresAt: now + client.accessTokenLifetime),
                 ] + provider.issuing(refreshToken, grant: grant.record, client: client, keyThumbprint: keyThumbprint)

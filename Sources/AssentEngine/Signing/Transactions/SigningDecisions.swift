@@ -56,6 +56,9 @@ struct SigningDecisions: SigningPart {
         if judged.needsNumber {
             // The number can be tried once: a decision that cannot succeed must not try it.
             guard try await !store.isSpent(request.proof) else { throw try await refused(.replay, judged) }
+            guard try await Users(context).find(id: container.userID)?.isActive == true else {
+                throw try await refused(.containerBlocked, judged)
+            }
             try await compareNumber(
                 judged.content.match ?? "", txn: judged.txn, dh: judged.dh, container: container, at: now)
         }

@@ -71,6 +71,9 @@ struct InstanceMetadataTests {
             changes: ["redirect_uris": ["https://pay.example/cb", "https://pay.example/cb"]],
             error: "invalid_redirect_uri"),
         Case(
+            testDescription: "a redirect in another spelling that Unicode takes for equal",
+            changes: ["redirect_uris": ["https://pay.example/cb?\u{212A}"]], error: "invalid_redirect_uri"),
+        Case(
             testDescription: "redirects as a text", changes: ["redirect_uris": "https://pay.example/cb"],
             error: "invalid_redirect_uri"),
         Case(testDescription: "more scopes than the app", changes: ["scope": "openid accounts admin"]),
@@ -243,6 +246,9 @@ struct InstanceMetadataTests {
         ])
         let read = try world.read(statement, ["scope": "accounts openid profile", "client_name": "Bank"])
         #expect(read.scopes == ["openid"] && read.name == "Pay" && read.grantTypes == [.authorizationCode])
+        let silent = try world.read(
+            try await world.statement(["client_name": .null, "jwks": .null, "jwks_uri": .null]), ["client_name": "Bank"])
+        #expect(silent.name == "Bank")
         #expect(JSONObject(read.members)["software_statement"]?.string == statement)
         #expect(try world.refusal(try await world.statement(["scope": "admin"])) == "invalid_client_metadata")
         #expect(

@@ -129,6 +129,8 @@ struct RegistrationTests {
         await #expect(throws: EngineError(.tooManyRequests)) {
             _ = try await fixture.register(AssertionKey(), token: token)
         }
+        // The holder of one token keeps no other out.
+        _ = try await fixture.register(AssertionKey(), token: try await fixture.initialToken())
         let registration = fixture.grants.registration
         for _ in 1...3 { try await registration.countAttempt(at: "192.0.2.1", app) }
         await #expect(throws: EngineError(.tooManyRequests)) {
