@@ -192,7 +192,7 @@ import Testing
     func odd() async throws {
         door.change {
             $0.spoil = { answer in
-                answer["client_id_issued_at"] = .integer(.max)
+                answer["client_id_issued_at"] = .integer(Int64.max)
                 answer["client_name"] = "Bank\u{9B}2J"
                 answer["scope"] = "openid acc\u{202E}ounts"
             }

@@ -88,6 +88,27 @@ struct SigningDecisionGuardTests {
         #expect(try await device.decide(approval, container).content.state == .approved)
     }
 
+    @Test("A user who was deactivated does not spend the one try of a number, right or wrong")
+    func numberOfDeactivated() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (txn, asked) = try await world.asked("numbered")
+        let number = try #require(asked)
+        let document = try await device.fetch(txn, container)
+        let (users, ana) = (Users(world.base.context), world.base.ana.user.id)
+        try await users.setActive(false, userID: ana)
+        for guess in [number == "11" ? "12" : "11", number] {
+            let decision = try device.decision(document, status: "accept", number: guess)
+            let signed = try await device.signed(decision, label: "payments")
+            #expect(try await refusal { _ = try await device.decide(signed, container) } == "container_blocked")
+            #expect(try await world.state(txn) == "PENDING")
+        }
+        try await users.setActive(true, userID: ana)
+        let decision = try device.decision(document, status: "accept", number: number)
+        let signed = try await device.signed(decision, label: "payments")
+        #expect(try await device.decide(signed, container).content.state == .approved)
+    }
+
     @Test("A reason that the user gives reaches the relying party")
     func reason() async throws {
         let world = try await SigningWorld()
