@@ -202,7 +202,7 @@ struct LogoutCommand: AsyncParsableCommand {
 
 extension SignOutResult.Step {
     /// What a user should know when the server was not told.
-    fileprivate var goesOn: String {
+    var goesOn: String {
         switch self {
         case .revokeTokens: "The server does not know yet: the tokens are still valid."
         case .endProviderSession: "The server does not know yet: the provider's session goes on."
