@@ -93,12 +93,12 @@ extension Story {
         let request = try HTTPRequest(.post, url: try oauth(assent) + "/access_token")
         refused(
             "the refresh token with a proof by the thief's key", try await thief.prove(request, form: form),
-            "401 invalid_client")
+            "400 invalid_client")
         form.append("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
         form.append("client_assertion", try await thief.assertion(loot.clientID, for: try oauth(assent)))
         refused(
             "the same with an assertion by the thief's key", try await thief.prove(request, form: form),
-            "401 invalid_client")
+            "400 invalid_client")
     }
 
     private func stealSession(_ thief: Thief, _ assent: Assent, _ loot: Thief.Loot) async throws {

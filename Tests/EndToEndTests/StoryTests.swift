@@ -35,7 +35,7 @@ struct StoryTests {
                     "password", "TOTP seed", "TOTP seed in base 32", "TOTP code", "session token", "authId",
                     "authorization code", "PKCE verifier", "access token", "refresh token", "ID token", "master key",
                     "TLS key", "vault key", "bootstrap token", "invite's code", "proof", "initial access token",
-                    "registration token",
+                    "registration token", "access or refresh token",
                 ], "\(seen)")
             // Three apps signed in, and two of them refreshed.
             for name in ["session token", "authorization code", "PKCE verifier"] {
@@ -65,7 +65,8 @@ struct StoryTests {
             #expect(
                 found == [
                     "server/master.key": ["master key"], "server/server.key": ["TLS key"],
-                    "server/bootstrap-token": ["bootstrap token"], "vault.key": ["vault key"],
+                    "server/bootstrap-token": ["bootstrap token", "access or refresh token"],
+                    "vault.key": ["vault key"],
                     "second.key": ["vault key"], "bound.key": ["vault key"], Self.phoneKeys: ["vault key"],
                 ], "\(found)")
 
@@ -91,8 +92,8 @@ struct StoryTests {
             "the same request, copied from the wire: 401 invalid_dpop_proof",
             "the access token without a proof, as a bearer token: 401 invalid_token",
             "the access token with a proof by the thief's key: 401 invalid_token",
-            "the refresh token with a proof by the thief's key: 401 invalid_client",
-            "the same with an assertion by the thief's key: 401 invalid_client",
+            "the refresh token with a proof by the thief's key: 400 invalid_client",
+            "the same with an assertion by the thief's key: 400 invalid_client",
             "the session without a proof, at the gateway: 401 invalid_dpop_proof",
             "the session without a proof, to get tokens with it: 401 invalid_dpop_proof",
             "the registration token as a bearer token, to end the registration: 401 invalid_token",

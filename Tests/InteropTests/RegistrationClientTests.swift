@@ -43,7 +43,7 @@ struct RegistrationClientTests {
             #expect(
                 seen["registered"] == [
                     "of_app": true, "name": "Ana's laptop", "method": "private_key_jwt", "secret": false, "key": true,
-                    "beside": true, "cache": "no-store",
+                    "beside": true, "stored": false,
                 ])
             #expect(seen["tokens"] == ["type": "DPoP", "name": "Ana Alvarez"])
             #expect(seen["refreshed"] == "DPoP")

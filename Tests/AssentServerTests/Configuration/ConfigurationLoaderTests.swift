@@ -79,7 +79,8 @@ struct ConfigurationLoaderTests {
             ),
             app("pay", "softwareStatements: {issuer: a, jwks: {keys: []}}", at: "softwareS", "1 to 32 are possible"),
             app("pay", "secretHash: x", "unknown key"), app("pay", "jwksURI: \"https://a.example\"", "unknown key"),
-            app("pay", "introspectsAll: true", "unknown key"), app("pay", "allowedOrigins: []", "unknown key"),
+            app("pay", "introspectsAll: true", "unknown key"),
+            app("pay", "allowedOrigins: []", at: "allowedOrigins: []", "unknown key"),
             app(
                 "pay", "registrationDays: 6", at: "      pay:",
                 "registrationDays are fewer than a refresh token is valid"),

@@ -79,10 +79,12 @@ struct RegistrationDoor: Sendable {
         _ method: String, _ url: String, by key: ProofKey, token: String? = nil,
         claims change: (inout JSONObject) -> Void = { _ in }
     ) async throws -> String {
-        try await key.proof(fixture.subject(method, url, token: token ?? "")) { claims in
-            if token == nil { claims["ath"] = nil }
-            change(&claims)
-        }
+        try await key.proof(
+            fixture.subject(method, url, token: token ?? ""),
+            claims: { claims in
+                if token == nil { claims["ath"] = nil }
+                change(&claims)
+            })
     }
 
     static func request(_ key: ProofKey, _ changes: [String: JSONValue?] = [:]) -> JSONObject {

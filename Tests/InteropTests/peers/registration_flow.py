@@ -94,7 +94,7 @@ seen["registered"] = {
     "of_app": registered["client_id"].startswith(job["software_id"] + "~"), "name": registered["client_name"],
     "method": registered["token_endpoint_auth_method"], "secret": "client_secret" in registered,
     "key": registered["jwks"]["keys"][0]["x"] == mine.as_dict(private=False)["x"],
-    "beside": uri == endpoint + "/" + registered["client_id"], "cache": reply.headers.get("Cache-Control")}
+    "beside": uri == endpoint + "/" + registered["client_id"], "stored": "no-store" not in reply.headers.get("Cache-Control", "")}
 
 # It signs a user in.
 client = instance(mine)
