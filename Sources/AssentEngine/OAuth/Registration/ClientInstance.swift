@@ -19,8 +19,8 @@ struct InstanceUse: Sendable, Hashable {
     /// When an instance that is used now is deleted, in seconds since 1970. The pause is not taken from its time.
     static func end(at now: Int64, days: Int64) -> Int64 { now + days * 86_400 + pause }
 
-    /// When an instance that never authenticates is deleted, in seconds since 1970: its answer may have been lost, and it
-    /// takes a place of its app.
+    /// When an instance that never authenticates is deleted, in seconds since 1970: its answer may have been lost, and
+    /// it takes a place of its app.
     static func firstEnd(at now: Int64, days: Int64) -> Int64 { min(now + 7 * 86_400, end(at: now, days: days)) }
 
     /// The statement that writes it; `nil` when it is too early.

@@ -59,8 +59,8 @@ package struct ClientRegistration: Sendable {
         claimingProof claim: @Sendable () async throws -> Void
     ) async throws -> Registered {
         let use = try await admission(to: app, token)
-        // Counted here, and by the token where there is one, so that somebody who has nothing or little to show does not
-        // keep others from registering.
+        // Counted here, and by the token where there is one, so that somebody who has nothing or little to show does
+        // not keep others from registering.
         let whose = token.map { ":" + TokenHash.of($0) } ?? ""
         try await count("register:\(realm):\(app.id)\(whose)", limit: app.registrationsPerMinute)
         try await claim()

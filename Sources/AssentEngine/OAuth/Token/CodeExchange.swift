@@ -92,7 +92,8 @@ extension OAuthProvider {
         let expiresAt = now + max(client.accessTokenLifetime, refreshLifetime)
         let isPublic = client.kind == .public
         let sender = isPublic ? SenderBinding(keyThumbprint: keyThumbprint)?.stored : nil
-        let isRightSender: SQL = isPublic ? "(sender IS NULL OR sender = \(sender))" : SenderBinding.isProvable("sender")
+        let isRightSender: SQL =
+            isPublic ? "(sender IS NULL OR sender = \(sender))" : SenderBinding.isProvable("sender")
         var statements = [
             SQLStatement(
                 """

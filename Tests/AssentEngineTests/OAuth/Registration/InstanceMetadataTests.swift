@@ -247,7 +247,8 @@ struct InstanceMetadataTests {
         let read = try world.read(statement, ["scope": "accounts openid profile", "client_name": "Bank"])
         #expect(read.scopes == ["openid"] && read.name == "Pay" && read.grantTypes == [.authorizationCode])
         let silent = try world.read(
-            try await world.statement(["client_name": .null, "jwks": .null, "jwks_uri": .null]), ["client_name": "Bank"])
+            try await world.statement(["client_name": .null, "jwks": .null, "jwks_uri": .null]), ["client_name": "Bank"]
+        )
         #expect(silent.name == "Bank")
         #expect(JSONObject(read.members)["software_statement"]?.string == statement)
         #expect(try world.refusal(try await world.statement(["scope": "admin"])) == "invalid_client_metadata")

@@ -11,7 +11,8 @@ extension ProviderFixture {
 
     static func pay(_ change: (inout OAuthApp) -> Void = { _ in }) -> OAuthApp {
         var client = OAuthClient(
-            id: "pay", kind: .public, redirectURIs: ["https://pay.example/cb", "http://127.0.0.1/cb", "https://pay.example/cb?K"],
+            id: "pay", kind: .public,
+            redirectURIs: ["https://pay.example/cb", "http://127.0.0.1/cb", "https://pay.example/cb?K"],
             scopes: ["openid", "profile", "accounts", "offline_access"])
         client.grantTypes = Set(OAuthClient.GrantType.allCases)
         client.defaultScopes = ["accounts"]
