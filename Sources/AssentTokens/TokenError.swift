@@ -166,10 +166,10 @@ public struct TokenError: AssentError {
         public static let clientKeyMissing = Code("clientKeyMissing")
         /// The key by which this client authenticates cannot be used, now or at all.
         public static let clientKeyUnavailable = Code("clientKeyUnavailable")
-        /// The server did not register this installation, or did not end its registration; see
+        /// The server did not register this installation, or did not change or end its registration; see
         /// ``TokenError/oauthError``.
         public static let registrationRefused = Code("registrationRefused")
-        /// The server may have registered this installation, and nobody knows.
+        /// The server may have registered this installation, or changed its registration, and nobody knows.
         public static let registrationUnknown = Code("registrationUnknown")
         /// This installation is not registered, and what it was to do needs no new registration.
         public static let notRegistered = Code("notRegistered")

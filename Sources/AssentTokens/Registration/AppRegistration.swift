@@ -3,8 +3,8 @@ import AssentJOSE
 import Foundation
 import Logging
 
-/// Registers this installation of an app at the authorization server, once for all processes that share the store, and
-/// ends the registration (RFC 7591, RFC 7592).
+/// Registers this installation of an app at the authorization server, once for all processes that share the store,
+/// keeps the registration as the configuration says, and ends it (RFC 7591, RFC 7592).
 ///
 /// ```swift
 /// configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
@@ -14,7 +14,8 @@ import Logging
 ///
 /// Nobody needs to call ``register()``: the first request for tokens, or the first sign-in in a browser, does. The key
 /// is made under the store's lease, and what the server gave is stored before anything uses it. A registration that
-/// the server has ended, or whose key is gone, is replaced by a new one at the next sign-in.
+/// the server has ended, or whose key is gone, is replaced by a new one at the next sign-in. One that was asked for
+/// with another redirect URI or other scopes than the configuration has now is changed before the next sign-in.
 public actor AppRegistration {
     private let configuration: TokenConfiguration
     private let settings: RegistrationConfiguration
@@ -46,19 +47,20 @@ public actor AppRegistration {
         return instance
     }
 
-    /// This installation as a client of its own: as it is stored, or registered now.
+    /// This installation as a client of its own: as it is stored, or changed or registered now.
     ///
     /// However many tasks and processes call, one of them registers. A request whose answer was lost is not repeated by
     /// itself: the next call makes another key, and the client that the server may have registered is one that nobody
-    /// can use.
+    /// can use. A change whose answer was lost is sent again by the next call.
     ///
     /// - Returns: the registration, stored.
-    /// - Throws: ``TokenError``: `registrationRefused` with the server's `oauthError`; `registrationUnknown` when the
-    ///   server may have registered a client; `clientKeyUnavailable`; `unusableEndpoint` when the server registers
-    ///   nobody; `malformedReply`, `transport`, `storageFailed` and `busy`; `CancellationError`.
+    /// - Throws: ``TokenError``: `registrationRefused` with the server's `oauthError`, and then a registration that was
+    ///   to be changed is as it was; `registrationUnknown` when the server may have registered a client, or changed the
+    ///   registration; `clientKeyUnavailable`; `unusableEndpoint` when the server registers nobody; `malformedReply`,
+    ///   `transport`, `storageFailed` and `busy`; `CancellationError`.
     @discardableResult
     public func register() async throws -> RegisteredInstance {
-        if let instance = try await usable(try await storage.load()) { return instance }
+        if let instance = try await usable(try await storage.load()), isAsAsked(instance) { return instance }
         return try await flight.joinOrStart { try await self.registerAlone() }
     }
 
@@ -108,8 +110,7 @@ public actor AppRegistration {
                 let record = try await storage.load()
                 guard case .done(let instance) = record, instance.clientID == clientID else { return true }
                 guard try await wire.hasEnded(instance, key: try await key(of: instance)) else { return false }
-                logger.notice("the server has ended the registration", metadata: ["client": "\(clientID)"])
-                try await forget(record)
+                try await forgetEnded(instance)
                 return true
             }
         } catch {
@@ -126,8 +127,12 @@ public actor AppRegistration {
     private func registerAlone() async throws -> RegisteredInstance {
         try await exclusively {
             // Somebody else, in another process, may have been faster.
-            let record = try await storage.load()
-            if let instance = try await usable(record) { return instance }
+            var record = try await storage.load()
+            if let instance = try await usable(record) {
+                if isAsAsked(instance) { return instance }
+                if let changed = try await change(instance) { return changed }
+                record = nil
+            }
             guard ClientKey.algorithms.contains(settings.algorithm) else {
                 throw TokenError(
                     .invalidConfiguration, "\(settings.algorithm) cannot sign a client's assertions.",
@@ -146,14 +151,16 @@ public actor AppRegistration {
         let object: JSONObject
         do {
             object = try await wire.register(key, named: name, at: endpoint, settings, configuration)
-        } catch let error as TokenError where error.code != .registrationUnknown {
+        } catch let error as TokenError
+            where !error.mayHaveRegistered(hadToken: settings.initialAccessToken != nil)
+        {
             try await storage.save(.begun(key: name, isSent: false))
             throw error
         }
         let instance = try RegisteredInstance(
             object,
             .init(
-                keyName: name, keyThumbprint: key.publicKey.thumbprint, redirectURI: configuration.redirectURI,
+                keyName: name, keyThumbprint: key.publicKey.thumbprint, asked: .init(configuration),
                 endpoint: endpoint))
         do {
             try await storage.save(.done(instance))
@@ -164,6 +171,31 @@ public actor AppRegistration {
         }
         logger.info("this installation was registered", metadata: ["client": "\(instance.clientID)"])
         return instance
+    }
+
+    /// Whether the configuration asks for the same as when this registration was stored. Where the record does not say,
+    /// nobody knows, and the server is told once.
+    private func isAsAsked(_ instance: RegisteredInstance) -> Bool {
+        instance.asked?.isSame(as: .init(configuration)) ?? false
+    }
+
+    /// Has the server change a registration to what the configuration asks for now.
+    ///
+    /// - Returns: the registration as it is then, stored; `nil` when the server has ended it, and then it is forgotten.
+    private func change(_ instance: RegisteredInstance) async throws -> RegisteredInstance? {
+        let key = try await key(of: instance)
+        guard let object = try await wire.update(instance, key: key, settings, configuration) else {
+            try await forgetEnded(instance)
+            return nil
+        }
+        let changed = try RegisteredInstance(
+            object,
+            .init(
+                clientID: instance.clientID, keyName: instance.keyName, keyThumbprint: instance.keyThumbprint,
+                asked: .init(configuration), endpoint: instance.address))
+        try await storage.save(.done(changed))
+        logger.info("the registration was changed", metadata: ["client": "\(changed.clientID)"])
+        return changed
     }
 
     /// The key to register: the one that was made for an attempt that came to nothing, or a new one.
@@ -223,6 +255,11 @@ public actor AppRegistration {
                 .clientKeyMissing, "The key of this installation is gone: another one is in its place.")
         }
         return key
+    }
+
+    private func forgetEnded(_ instance: RegisteredInstance) async throws {
+        logger.notice("the server has ended the registration", metadata: ["client": "\(instance.clientID)"])
+        try await forget(.done(instance))
     }
 
     /// The key first: what is left, should that fail or this end in between, is a record that names it and that is no

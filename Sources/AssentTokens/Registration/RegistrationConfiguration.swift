@@ -13,10 +13,11 @@ public struct RegistrationConfiguration: Sendable {
     public var algorithm = SignatureAlgorithm.es256
 
     /// What lets an installation register, if the app demands it: the operator of the server has made it. It is needed
-    /// until the installation has registered.
+    /// until the installation has registered, and not for changes.
     public var initialAccessToken: Secret?
 
-    /// A signed statement about the app (RFC 7591 §2.3), if the app demands one.
+    /// A signed statement about the app (RFC 7591 §2.3), if the app demands one. A change of the redirect URI or the
+    /// scopes needs it again.
     public var softwareStatement: Secret?
 
     /// What the server's operator reads in the list of installations, for example a machine's name.

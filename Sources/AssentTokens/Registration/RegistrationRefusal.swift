@@ -1,7 +1,7 @@
 import AssentCore
 import HTTPTypes
 
-/// A reply that refuses a registration or its end, in words for people.
+/// A reply that refuses a registration, its change or its end, in words for people.
 struct RegistrationRefusal {
     private let status: Int
     private let code: String?
@@ -21,8 +21,8 @@ struct RegistrationRefusal {
         wait = reply.fields[.retryAfter].flatMap { Int($0) }.flatMap { (1...86_400).contains($0) ? $0 : nil }
     }
 
-    /// Whether the server may have registered a client all the same: it says that it failed or does not know, or it
-    /// speaks of a copy of the request whose first may have been carried out.
+    /// Whether the server may have done all the same what it was asked for: it says that it failed or does not know, or
+    /// it speaks of a copy of the request whose first may have been carried out.
     private var isUncertain: Bool {
         !(300..<500).contains(status) || status == 408 || code == "invalid_dpop_proof"
     }
@@ -30,6 +30,14 @@ struct RegistrationRefusal {
     /// Why nothing was registered, or perhaps nothing. `hadToken` says that there was an initial access token.
     func error(hadToken: Bool) -> TokenError {
         let (detail, suggestion) = words(hadToken: hadToken)
+        return TokenError(
+            isUncertain ? .registrationUnknown : .registrationRefused, explained(detail), suggestion: suggestion,
+            status: status, oauthError: code)
+    }
+
+    /// Why the registration was not changed, or perhaps not.
+    var changeError: TokenError {
+        let (detail, suggestion) = changeWords
         return TokenError(
             isUncertain ? .registrationUnknown : .registrationRefused, explained(detail), suggestion: suggestion,
             status: status, oauthError: code)
@@ -44,7 +52,7 @@ struct RegistrationRefusal {
 
     private var waiting: String? {
         guard status == 429 else { return nil }
-        return wait.map { "Try again in \($0) \($0 == 1 ? "second" : "seconds")." } ?? "Try again later."
+        return wait.map { "Try again in \($0) \($0 == 1 ? "second" : "seconds")." } ?? Self.later
     }
 
     private func explained(_ detail: String) -> String {
@@ -53,7 +61,7 @@ struct RegistrationRefusal {
 
     private func words(hadToken: Bool) -> (detail: String, suggestion: String) {
         switch (status, code) {
-        case (429, _): return ("The provider was asked to register too often.", waiting ?? "Try again later.")
+        case (429, _): return ("The provider was asked to register too often.", waiting ?? Self.later)
         case (401, _) where hadToken:
             return (
                 "The provider does not accept the initial access token: it is unknown, expired or used up.",
@@ -90,6 +98,43 @@ struct RegistrationRefusal {
         }
     }
 
+    private var changeWords: (detail: String, suggestion: String) {
+        switch (status, code) {
+        case (_, "invalid_dpop_proof"):
+            return (
+                "The provider did not accept the proof of this installation's key. \(TokenError.changeUncertain)",
+                "Check this machine's clock, and try again."
+            )
+        case _ where isUncertain: return (TokenError.changeUncertain, TokenError.sameAgain)
+        case (429, _): return ("The provider was asked to change the registration too often.", waiting ?? Self.later)
+        case (_, "invalid_redirect_uri"):
+            return (
+                "The app does not have the configuration's redirect URI at the provider. \(Self.unchanged)",
+                "Check the client's redirect URI."
+            )
+        case (_, "invalid_software_statement"), (_, "unapproved_software_statement"):
+            return (
+                "The provider does not accept the software statement, or wants one. \(Self.unchanged)",
+                "Ask the app's publisher for one that this provider accepts, and set softwareStatement."
+            )
+        case (_, "invalid_client_metadata"):
+            return (
+                "The provider does not take the configuration's settings for this installation. \(Self.unchanged)",
+                "Check the app's id, its scopes and its name at the provider."
+            )
+        default:
+            return (
+                "The provider did not change the registration of this installation. \(Self.unchanged)",
+                "Check the app at the provider. If it lets nobody change a registration, unregister this installation: "
+                    + "the next sign-in registers it anew."
+            )
+        }
+    }
+
+    private static let unchanged = "The registration stays as it was."
+
+    private static let later = "Try again later."
+
     private static func laterOrCheck(_ status: Int) -> String {
         status >= 500 || status == 408
             ? "Try again later: the next try registers anew." : "Check the app at the provider."
@@ -106,5 +151,30 @@ extension TokenError {
             "\(detail)Nobody knows whether the provider has registered this installation.",
             suggestion: "Try again: the next try registers anew, and nobody can use what this one may have made.",
             status: status, transportError: error?.transportError)
+    }
+
+    /// There is no answer that says whether the registration was changed. The next try sends the same again.
+    static func changeUnknown(_ error: TokenError?, status: Int? = nil) -> TokenError {
+        let detail = error.map { "\($0.detail) " } ?? ""
+        return TokenError(
+            .registrationUnknown, "\(detail)\(changeUncertain)", suggestion: sameAgain, status: status,
+            transportError: error?.transportError)
+    }
+
+    fileprivate static let changeUncertain =
+        "Nobody knows whether the provider has changed the registration of this installation."
+
+    fileprivate static let sameAgain = "Try again: the next try sends the same change, which does no harm."
+
+    /// Whether the server may have registered a client although the registration ended with this error, so that its key
+    /// must not be registered again. `hadToken` says that there was an initial access token.
+    ///
+    /// Where something between repeats the request, the first copy may have used the initial access token up, or taken
+    /// the app's last place; the second copy is then refused for that. With 429 the key is kept: the server counts a
+    /// request before it registers anything, so the first copy can have registered only if it was the last that the
+    /// minute allowed. An app that tries again and again in a busy minute would else make a key each time.
+    func mayHaveRegistered(hadToken: Bool) -> Bool {
+        guard code == .registrationRefused else { return code == .registrationUnknown }
+        return status == 403 || hadToken && status == 401 && oauthError != "use_dpop_nonce"
     }
 }

@@ -20,8 +20,9 @@ struct RegistrationWire: Sendable {
     /// Registers a key.
     ///
     /// - Returns: the server's answer, not looked at yet.
-    /// - Throws: ``TokenError``: `registrationUnknown` when the server may have registered it; with every other code
-    ///   it has not.
+    /// - Throws: ``TokenError``: `registrationUnknown` when the server may have registered it. With another code it has
+    ///   not done so in answer to the last copy of the request; ``TokenError/mayHaveRegistered(hadToken:)`` says
+    ///   whether an earlier copy may have had that effect.
     func register(
         _ key: ClientKey, named name: String, at endpoint: String, _ settings: RegistrationConfiguration,
         _ configuration: TokenConfiguration
@@ -33,7 +34,7 @@ struct RegistrationWire: Sendable {
         do {
             reply = try await send(
                 target, ProofKey(client: key, name: name), fields,
-                json: Self.request(key, settings, configuration))
+                json: .object(Self.request(key, settings, configuration)))
         } catch let error as TokenError where error.transportError.map(Self.mayHaveArrived) == true {
             throw TokenError.registrationUnknown(error)
         } catch is CancellationError {
@@ -51,6 +52,33 @@ struct RegistrationWire: Sendable {
         error.mayHaveHadEffect || [.bodyTooLarge, .headerTooLarge, .malformedReply].contains(error.code)
     }
 
+    /// Replaces what is registered by what the configuration asks for now (RFC 7592 §2.2). It has the same effect
+    /// however often it is sent.
+    ///
+    /// - Returns: the server's answer, not looked at yet; `nil` when the server does not know the registration any
+    ///   more.
+    /// - Throws: ``TokenError``: `registrationUnknown` when the server may have changed it; with every other code it
+    ///   has not.
+    func update(
+        _ instance: RegisteredInstance, key: ClientKey, _ settings: RegistrationConfiguration,
+        _ configuration: TokenConfiguration
+    ) async throws -> JSONObject? {
+        var json = Self.request(key, settings, configuration)
+        json["client_id"] = .string(instance.clientID)
+        let reply: ProviderExchange.Reply
+        do {
+            reply = try await manage(.put, instance, key, json: .object(json))
+        } catch let error as TokenError where error.transportError.map(Self.mayHaveArrived) == true {
+            throw TokenError.changeUnknown(error)
+        } catch is CancellationError {
+            throw TokenError.changeUnknown(nil)
+        }
+        if Self.saysEnded(reply) { return nil }
+        guard reply.status == 200 else { throw RegistrationRefusal(reply).changeError }
+        guard let object = reply.object else { throw TokenError.changeUnknown(nil, status: reply.status) }
+        return object
+    }
+
     /// Ends a registration. One that the server does not know any more has ended.
     func end(_ instance: RegisteredInstance, key: ClientKey) async throws {
         let reply = try await manage(.delete, instance, key)
@@ -64,13 +92,13 @@ struct RegistrationWire: Sendable {
     }
 
     private func manage(
-        _ method: HTTPRequest.Method, _ instance: RegisteredInstance, _ key: ClientKey
+        _ method: HTTPRequest.Method, _ instance: RegisteredInstance, _ key: ClientKey, json: JSONValue? = nil
     ) async throws -> ProviderExchange.Reply {
         let target = ProofMaker.Target(
             method: method, url: instance.address, role: .authorizationServer, token: instance.token)
         return try await send(
             target, ProofKey(client: key, name: instance.keyName),
-            [.authorization: TokenScheme.dpop.field(instance.token)], json: nil, isHarmless: true)
+            [.authorization: TokenScheme.dpop.field(instance.token)], json: json, isHarmless: true)
     }
 
     private func send(
@@ -95,7 +123,7 @@ struct RegistrationWire: Sendable {
     /// What is asked for (RFC 7591 §2): no more than this installation needs.
     private static func request(
         _ key: ClientKey, _ settings: RegistrationConfiguration, _ configuration: TokenConfiguration
-    ) -> JSONValue {
+    ) -> JSONObject {
         var json: JSONObject = [
             "software_id": .string(configuration.clientID), "jwks": key.keySet.json,
             "token_endpoint_auth_method": "private_key_jwt",
@@ -105,6 +133,6 @@ struct RegistrationWire: Sendable {
         json["client_name"] = settings.clientName.map(JSONValue.string)
         json["software_version"] = settings.softwareVersion.map(JSONValue.string)
         json["software_statement"] = settings.softwareStatement.map { .string($0.reveal()) }
-        return .object(json)
+        return json
     }
 }

@@ -26,7 +26,7 @@ final class RegistrationDoor: Sendable {
         var assertions: Set<String> = []
         /// What answers a registration in place of the server, before it has done anything.
         var refusal: HTTPReply?
-        /// Changes the answer to a registration.
+        /// Changes the answer to a registration, or to a change of one.
         var spoil: @Sendable (inout JSONObject) -> Void = { _ in }
         /// Runs when a client was registered, before the answer.
         var registeredHook: @Sendable () async throws -> Void = {}
@@ -85,7 +85,7 @@ final class RegistrationDoor: Sendable {
         return .json(201, .object(answer))
     }
 
-    /// Answers GET and DELETE of a registration.
+    /// Answers GET, PUT and DELETE of a registration.
     func manage(_ exchange: InMemoryTransport.Exchange) -> HTTPReply {
         if let reply = state.withLock({ $0.management }) { return reply }
         let id = (exchange.request.url ?? "").split(separator: "/").last.map(String.init) ?? ""
@@ -98,9 +98,30 @@ final class RegistrationDoor: Sendable {
         guard proofs.seen.last?.thumbprint == client.keys.keys.first?.thumbprint else {
             return Self.error(401, "invalid_token", scheme: "DPoP")
         }
-        guard exchange.request.method == .delete else { return .json(200, .object(client.metadata)) }
-        change { $0.clients[id] = nil }
-        return HTTPReply(HTTPResponse(status: .noContent))
+        switch exchange.request.method {
+        case .put: return replace(client, id, by: exchange.json.object ?? JSONObject())
+        case .delete:
+            change { $0.clients[id] = nil }
+            return HTTPReply(HTTPResponse(status: .noContent))
+        default: return .json(200, .object(client.metadata))
+        }
+    }
+
+    /// Replaces all that a client has registered but its key.
+    private func replace(_ client: Client, _ id: String, by asked: JSONObject) -> HTTPReply {
+        let told = ["client_id_issued_at", "registration_client_uri"]
+        guard asked["client_id"]?.string == id, asked["software_id"] == client.metadata["software_id"],
+            asked["jwks"] == client.metadata["jwks"],
+            (told + ["registration_access_token"]).allSatisfy({ asked[$0] == nil })
+        else { return Self.error(400, "invalid_client_metadata") }
+        var answer = asked
+        for name in told { answer[name] = client.metadata[name] }
+        let changed = Client(keys: client.keys, token: client.token, metadata: answer)
+        change { $0.clients[id] = changed }
+        answer["registration_access_token"] = .string(client.token.reveal())
+        let spoil = state.withLock { $0.spoil }
+        spoil(&answer)
+        return .json(200, .object(answer))
     }
 
     // MARK: Afterwards

@@ -9,7 +9,8 @@ struct RegisterCommand: AsyncParsableCommand {
         abstract: "Register this installation of an app as a client of its own, with a key that only it has.",
         discussion: """
             The file's client.id is the app's id at the server. The key is made by what guards the profile's vault, and nothing \
-            prints its private half. An installation that has registered stays as it is.
+            prints its private half. An installation that has registered keeps its id; the server is told when the file has \
+            another redirect URI or other scopes since.
 
             Nobody needs this command where the file says registration: 'assent login' registers by itself. It is for a file \
             that does not say so, for an initial access token that is in no file, and to see what the server says.
@@ -51,7 +52,7 @@ struct RegisterCommand: AsyncParsableCommand {
             let instance = try await assent.registration?.register()
             await assent.shutdown()
             try profile.keep()
-            if let instance { report(instance, isNew: instance != before, console) }
+            if let instance { report(instance, isNew: instance.clientID != before?.clientID, console) }
         }
     }
 
