@@ -174,7 +174,7 @@ public actor AppRegistration {
     }
 
     /// Whether the configuration asks for the same as when this registration was stored. Where the record does not say,
-    /// nobody knows, and the server is told once.
+    /// nobody knows, and the server is told.
     private func isAsAsked(_ instance: RegisteredInstance) -> Bool {
         instance.asked?.isSame(as: .init(configuration)) ?? false
     }
@@ -184,7 +184,19 @@ public actor AppRegistration {
     /// - Returns: the registration as it is then, stored; `nil` when the server has ended it, and then it is forgotten.
     private func change(_ instance: RegisteredInstance) async throws -> RegisteredInstance? {
         let key = try await key(of: instance)
-        guard let object = try await wire.update(instance, key: key, settings, configuration) else {
+        // Until the server has answered, nobody knows what it has: whatever the configuration says at the next try,
+        // also the same as before, it is to be told.
+        var unsure = instance
+        unsure.asked = nil
+        try await storage.save(.done(unsure))
+        let answer: JSONObject?
+        do {
+            answer = try await wire.update(instance, key: key, settings, configuration)
+        } catch let error as TokenError where error.code != .registrationUnknown {
+            try await storage.save(.done(instance))
+            throw error
+        }
+        guard let object = answer else {
             try await forgetEnded(instance)
             return nil
         }

@@ -28,8 +28,8 @@ public struct RegisteredInstance: Sendable, Equatable {
     /// What lets the registration be read, changed and ended, together with the key.
     package let token: Secret
 
-    /// What was asked for; `nil` in a record that does not say.
-    let asked: Asked?
+    /// What was asked for; `nil` when a record does not say, or when nobody knows whether a change has happened.
+    var asked: Asked?
 }
 
 extension RegisteredInstance {
