@@ -120,7 +120,11 @@ actor RegistrationRace {
     private func settle(_ token: Secret, _ outcome: inout Outcome, isKilled: Bool) async throws {
         let nonce = try await nonce(token)
         for (node, key) in zip(nodes, keys) {
-            let answer = try await Self.send(try await request(key, token, nonce: nonce), to: node)
+            var answer = try await Self.send(try await request(key, token, nonce: nonce), to: node)
+            // The killed node's connection to the database may still be the one to wait for.
+            for _ in 0..<20 where answer.status == 503 && isKilled {
+                answer = try await Self.send(try await request(key, token, nonce: nonce), to: node)
+            }
             if answer.status == 201, isKilled, outcome.told.isEmpty {
                 outcome.told.append(answer.json["client_id"]?.string ?? "")
             } else {
