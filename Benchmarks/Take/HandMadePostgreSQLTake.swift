@@ -85,24 +85,7 @@ final class HandMadePostgreSQLTake: HandMadeTake {
     }
 
     func take(_ prepared: [TakeWorld.Prepared], parallel: Int) async throws {
-        try await withThrowingTaskGroup { group in
-            for number in 0..<parallel {
-                let lane = lanes[number]
-                group.addTask {
-                    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
-                        Thread.detachNewThread {
-                            done.resume(
-                                with: Result {
-                                    for index in stride(from: number, to: prepared.count, by: parallel) {
-                                        try lane.withLock { try $0.take(prepared[index]) }
-                                    }
-                                })
-                        }
-                    }
-                }
-            }
-            try await group.waitForAll()
-        }
+        try await Lanes.run(prepared.count, on: lanes, parallel: parallel) { try $0.take(prepared[$1]) }
     }
 
     func close() {}

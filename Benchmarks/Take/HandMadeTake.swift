@@ -55,20 +55,7 @@ struct HandMadeSQLiteTake: HandMadeTake {
     }
 
     func take(_ prepared: [TakeWorld.Prepared], parallel: Int) async throws {
-        if parallel == 1 {
-            for each in prepared { try await take(each) }
-            return
-        }
-        try await withThrowingTaskGroup { group in
-            for lane in 0..<parallel {
-                group.addTask {
-                    for index in stride(from: lane, to: prepared.count, by: parallel) {
-                        try await take(prepared[index])
-                    }
-                }
-            }
-            try await group.waitForAll()
-        }
+        try await Lanes.run(prepared.count, parallel: parallel) { try await take(prepared[$0]) }
     }
 
     private func take(_ prepared: TakeWorld.Prepared) async throws {

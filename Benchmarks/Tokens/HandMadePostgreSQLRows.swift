@@ -72,24 +72,7 @@ final class HandMadePostgreSQLRows: HandMadeRows {
     }
 
     func run(_ requests: [KeyedTokenByHand.Request], parallel: Int) async throws {
-        try await withThrowingTaskGroup { group in
-            for number in 0..<parallel {
-                let lane = lanes[number]
-                group.addTask {
-                    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
-                        Thread.detachNewThread {
-                            done.resume(
-                                with: Result {
-                                    for index in stride(from: number, to: requests.count, by: parallel) {
-                                        try lane.withLock { try $0.serve(requests[index]) }
-                                    }
-                                })
-                        }
-                    }
-                }
-            }
-            try await group.waitForAll()
-        }
+        try await Lanes.run(requests.count, on: lanes, parallel: parallel) { try $0.serve(requests[$1]) }
     }
 }
 #endif

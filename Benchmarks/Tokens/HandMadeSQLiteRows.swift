@@ -16,16 +16,7 @@ struct HandMadeSQLiteRows: HandMadeRows {
     }
 
     func run(_ requests: [KeyedTokenByHand.Request], parallel: Int) async throws {
-        try await withThrowingTaskGroup { group in
-            for lane in 0..<parallel {
-                group.addTask {
-                    for index in stride(from: lane, to: requests.count, by: parallel) {
-                        try await serve(requests[index])
-                    }
-                }
-            }
-            try await group.waitForAll()
-        }
+        try await Lanes.run(requests.count, parallel: parallel) { try await serve(requests[$0]) }
     }
 
     private func serve(_ request: KeyedTokenByHand.Request) async throws {

@@ -18,7 +18,7 @@ struct InstallationScene: Sendable {
     ///   - operating: the app in which the operator has signed in.
     ///   - count: how many installations it is good for.
     /// - Returns: the token; empty when the server made none, which is a check that fails.
-    /// - Throws: what the exchanges throw, and `BankProcess.Failure` when there is no first administrator to become.
+    /// - Throws: what the exchanges throw, and `BankProcess.Failure` when nobody can become the first administrator.
     func initialAccessToken(_ operating: Assent, count: Int64 = 1) async throws -> Secret {
         guard let file = story.world.endpoints.bootstrapFile else {
             throw BankProcess.Failure(description: "the server has made no file for its first administrator")

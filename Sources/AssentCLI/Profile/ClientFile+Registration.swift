@@ -37,7 +37,7 @@ extension ClientFile {
         static let tokenName = "the initial access token"
         private static let statementName = "the software statement"
 
-        /// What is in a file; `nil` when there is none: an installation that has registered needs it no more, and the
+        /// What is in a file; `nil` without a file: an installation that has registered does not need it, and the
         /// server says so to one that does.
         private static func secret(_ file: String?, _ what: String, _ limit: Int = SecretSource.limit) throws -> Secret?
         {

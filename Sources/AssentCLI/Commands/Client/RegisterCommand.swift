@@ -98,7 +98,7 @@ struct UnregisterCommand: AsyncParsableCommand {
             let assent = try profile.assent()
             let instance = try await assent.registration?.current()
             guard instance != nil || isOfFile else {
-                // Without a registration there is no client that could end the sign-in.
+                // Without a registration no client could end the sign-in.
                 await assent.shutdown()
                 return report(nil, console)
             }

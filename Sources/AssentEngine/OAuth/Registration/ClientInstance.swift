@@ -65,7 +65,7 @@ package struct ClientInstance: Sendable {
         usedAt = try row.integer("used_at")
     }
 
-    /// The instance of a client id; `nil` when there is none, or its app is not in the file (any more).
+    /// The instance of a client id; `nil` when it does not exist, or its app is not in the file.
     ///
     /// - Throws: ``StoreError``.
     static func find(

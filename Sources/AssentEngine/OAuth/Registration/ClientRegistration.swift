@@ -141,8 +141,8 @@ package struct ClientRegistration: Sendable {
 extension ClientRegistration {
     /// The instance of a client id, to somebody who has its registration token. Its key is yet to be proved.
     ///
-    /// - Throws: ``OAuthError`` `invalid_token` also when there is no such instance, `temporarily_unavailable` when its
-    ///   app is not in the file; ``StoreError``.
+    /// - Throws: ``OAuthError`` `invalid_token` also when the instance does not exist, `temporarily_unavailable` when
+    ///   its app is not in the file; ``StoreError``.
     package func instance(_ id: String, token: Secret) async throws -> (ClientInstance, OAuthApp) {
         if let app = OAuthApp.id(ofInstance: id), configuration.apps[app] == nil {
             // By a mistake in one node's file nobody may believe that they have been ended.

@@ -99,7 +99,7 @@ package struct RegistrationAdministration: Sendable {
 
     /// Ends an instance, with all its grants.
     ///
-    /// - Throws: ``EngineError``: `forbidden` without the role `admin`, `notFound` when there is none of this id.
+    /// - Throws: ``EngineError``: `forbidden` without the role `admin`, `notFound` when no instance has this id.
     package func end(_ id: String, by session: LiveSession) async throws {
         try await demandAdministrator(.registrationEnd, session)
         guard let app = OAuthApp.id(ofInstance: id), try await end(id, of: app, by: session) else {

@@ -39,13 +39,12 @@ package struct GrantWithoutRedirect: Sendable {
         guard signIn.user.isActive, signIn.user.realm == realm,
             let session = provider.sessions.prepareTokenless(for: signIn, limits: limits)
         else { throw OAuthError.invalidGrant }
-        let userID = signIn.user.id
-        let earlier = client.consentImplied ? nil : try await provider.consent(of: userID, to: client)
-        let consent =
-            client.consentImplied
-            ? []
-            : provider.remembering(
-                scopes, to: client, earlier: earlier, of: userID, sessionAuditID: session.auditID)
+        var consent: [SQLStatement] = []
+        if !client.consentImplied {
+            let earlier = try await provider.consent(of: signIn.user.id, to: client)
+            consent = provider.remembering(
+                scopes, to: client, earlier: earlier, of: signIn.user.id, sessionAuditID: session.auditID)
+        }
         try await claim()
 
         let grant = NewGrant(
