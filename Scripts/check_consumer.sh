@@ -46,6 +46,8 @@ done
 begun=$SECONDS
 # SwiftPM passes the traits in the order of a set, another one each time; see the Makefile.
 export SWIFT_DETERMINISTIC_HASHING=1
+CC=$PWD/Scripts/cc_reusing.sh
+export CC
 # Neither index nor debug information is used, and both cost time.
 swift build --package-path "$place/app" --scratch-path "$place/build" --disable-index-store -debug-info-format none \
     "$@" >&2

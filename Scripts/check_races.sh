@@ -25,6 +25,8 @@ mkdir -p "$scratch"
 for part in checkouts repositories workspace-state.json; do
     [ -e "$scratch/$part" ] || [ ! -e ".build/$part" ] || cp -al ".build/$part" "$scratch/$part"
 done
+CC=$PWD/Scripts/cc_reusing.sh
+export CC
 # Neither index nor debug information is used, and both cost time.
 flags=(--scratch-path "$scratch" --sanitize=thread --disable-index-store -debug-info-format none)
 for target in $(printf '%s\n' "$planted" "${suites[@]}" | cut -d/ -f1 | sort -u); do

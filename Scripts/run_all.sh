@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# run_all.sh: what 'make test' does once everything is built, in two lanes: the tests, which wait for sockets, databases and
+# programs for half of their time, and behind them, with what they leave of the machine, what compiles the package in other
+# ways. What the second lane says comes in one piece, after the tests. Ends with an error unless all have passed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+log=$(mktemp)
+trap 'kill -- -"$compiling" 2>/dev/null || true; rm -f "$log"' EXIT
+
+set -m # a group of its own, so that all of it can be ended
+nice -n 15 bash -euo pipefail -c '
+    Scripts/check_linkage.sh
+    Scripts/check_traits.py
+    Scripts/check_consumer.sh
+    Scripts/check_consumer.sh -c release
+    Scripts/check_consumer.sh --all-traits
+    [ -z "${ASSENT_WITH_RACES:-}" ] || Scripts/check_races.sh' </dev/null >"$log" 2>&1 &
+compiling=$!
+set +m
+
+Scripts/run_tests.sh
+.build/peers/bin/python Tests/Signing/tsp/test_tsp.py -q
+ASSENT_TEST_DATABASE=postgresql Scripts/run_tests.sh --filter 'AssentEngineTests|AssentServerTests|EndToEndTests'
+
+echo "tests: ok. Now what compiles the package in other ways."
+status=0
+wait $compiling || status=$?
+cat "$log"
+exit $status
