@@ -102,6 +102,18 @@ struct PasswordTests {
         }
     }
 
+    @Test("A slot that needs the server has no key without the server's part, and one of the device alone none with it")
+    func mixed() throws {
+        let base = try vectorContext(Vectors.load())
+        let (s, o) = (Secret(bytes: 0..<32), Secret(bytes: 0..<48))
+        for (mode, output) in [(PasswordMode.assisted, nil), (.local, o)] {
+            let context = SealedKeyContext(
+                mode: mode, issuer: base.issuer, did: base.did, slot: .signing, kid: base.kid, generation: 3,
+                cost: cost, salt: base.salt)
+            #expect(throws: SigningProtocolError(.modeUnsupported, "")) { try context.key(s: s, output: output) }
+        }
+    }
+
     @Test("Python derives the same keys and opens our blob, in both modes", .enabled(if: PythonPeer.mustRun))
     func python() throws {
         let vectors = try Vectors.load()
@@ -112,7 +124,7 @@ struct PasswordTests {
                 cost: cost, salt: base.salt)
             let s = try #require(NormalizedPassword(Secret("pässwörd 1"))).stretched(salt: base.salt, cost: cost)
             let o = Secret(bytes: 0..<48)
-            let kek = context.key(s: s, output: mode == .assisted ? o : nil)
+            let kek = try context.key(s: s, output: mode == .assisted ? o : nil)
             let content = SealedKeyContent(scalar: Secret(bytes: 1...32), passwordTime: 5, history: [])
             let blob = try SealedKey.seal(content, in: context, with: kek, random: SystemRandom())
             let answer = try PythonPeer.run(

@@ -102,7 +102,7 @@ package final class TestPIN: Sendable {
         let context = SealedKeyContext(
             mode: .assisted, issuer: device.issuer.name, did: did, slot: .signing, kid: kid,
             generation: kept.generation, cost: cost, salt: kept.salt)
-        return context.key(s: s, output: o).symmetricKey
+        return try context.key(s: s, output: o).symmetricKey
     }
 
     private static func seal(

@@ -71,8 +71,10 @@ struct KeySealing: Sendable {
         for (label, content) in contents {
             let jwk = try ProtocolKey(OpenedKeys.signingKey(content.scalar))
             let context = try plan.context(record, jwk)
-            let inner = try SealedKey.seal(
-                content, in: context, with: context.key(s: plan.s, output: plan.output), random: parts.random)
+            let kek = try SigningError.mapped { () throws(SigningProtocolError) in
+                try context.key(s: plan.s, output: plan.output)
+            }
+            let inner = try SealedKey.seal(content, in: context, with: kek, random: parts.random)
             let blob = try Self.outerForm.seal(Secret(bytes: inner), to: outer.publicPoint)
             sealed.keys.append(SealedKeyRecord(label: label, jwk: jwk, blob: blob))
         }

@@ -37,16 +37,22 @@ package struct SealedKeyContext: Sendable {
     ///
     /// - Parameters:
     ///   - s: what scrypt made of the password.
-    ///   - output: the VOPRF's output, for `assisted`.
+    ///   - output: the VOPRF's output for `assisted`, `nil` for `local`.
     /// - Returns: 32 bytes.
-    package func key(s: Secret, output: Secret?) -> Secret {
+    /// - Throws: `modeUnsupported` when there is an output for `local`, or none for `assisted`: a key that the password
+    ///   alone opens must never take the place of one that needs the server.
+    package func key(s: Secret, output: Secret?) throws(SigningProtocolError) -> Secret {
+        let label: String
         let material: Frame
-        var label = "tsp/1 kek local"
-        if mode == .assisted, let output {
+        switch (mode, output) {
+        case (.assisted, let output?):
             label = "tsp/1 kek"
             material = Frame("tsp/1 kek ikm", .bytes(s.revealBytes()), .bytes(output.revealBytes()))
-        } else {
+        case (.local, nil):
+            label = "tsp/1 kek local"
             material = Frame("tsp/1 kek local ikm", .bytes(s.revealBytes()))
+        case (.assisted, nil), (.local, _?):
+            throw SigningProtocolError(.modeUnsupported, "The server's part of the key does not fit the slot's mode.")
         }
         let info = Frame(
             label, .text(issuer), .text(did.text), .text(slot.rawValue), .text(kid.text),

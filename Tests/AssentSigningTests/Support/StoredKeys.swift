@@ -15,10 +15,13 @@ struct StoredKey {
             let normalized = try #require(NormalizedPassword(Secret(password)))
             let s = try normalized.stretched(salt: context.salt, cost: context.cost)
             let hash = Secret(bytes: SHA2.sha256(s.revealBytes()))
-            let keys = [
-                context.key(s: s, output: nil), context.key(s: s, output: Secret("")), context.key(s: s, output: s), s,
-                hash,
-            ]
+            let local = SealedKeyContext(
+                mode: .local, issuer: context.issuer, did: context.did, slot: context.slot, kid: context.kid,
+                generation: context.generation, cost: context.cost, salt: context.salt)
+            var keys = [try local.key(s: s, output: nil), s, hash]
+            if context.mode == .assisted {
+                keys += [try context.key(s: s, output: Secret("")), try context.key(s: s, output: s)]
+            }
             for key in keys where (try? SealedKey.open(inner, in: context, with: key)) != nil { return true }
         }
         return false
