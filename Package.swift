@@ -322,7 +322,8 @@ for target in package.targets where target.type != .system {
 // build takes no longer, and the tests half as long. A package that others depend on by version may not have such
 // flags, so they are only here when they are asked for.
 if Context.environment["ASSENT_OPTIMIZED_CORE"] != nil {
-    for target in package.targets where ["AssentCore", "AssentJOSE", "AssentSigningProtocol"].contains(target.name) {
+    let optimized: Set = ["AssentCore", "AssentJOSE", "AssentSigningProtocol", "AssentStore"]
+    for target in package.targets where optimized.contains(target.name) {
         target.swiftSettings?.append(.unsafeFlags(["-O"]))
     }
 }

@@ -18,12 +18,14 @@ struct TheftTests {
 
         var testDescription: String { rawValue }
 
-        /// Runs `body` with the servers; the owner is at the first one.
-        func run(_ body: ([ServerFixture]) async throws -> Void) async throws {
+        /// Runs `body` with the servers, after a change to their file; the owner is at the first one.
+        func run(
+            editing: (String) -> String = { $0 }, _ body: ([ServerFixture]) async throws -> Void
+        ) async throws {
             switch self {
-            case .alone: try await ServerFixture.run { try await body([$0]) }
+            case .alone: try await ServerFixture.run(editing: editing) { try await body([$0]) }
             #if PostgreSQL && os(Linux)
-            case .nodes: try await TwoNodes.run { try await body($0.both) }
+            case .nodes: try await TwoNodes.run(editingBoth: editing) { try await body($0.both) }
             #endif
             }
         }
@@ -196,6 +198,60 @@ struct TheftTests {
                     #expect(door.accepts(answer), "\(door): \(answer.status) \(answer.text)")
                 }
             }
+        }
+    }
+
+    @Test(
+        "A stolen registration token: nobody but the installation reads, changes or ends its registration",
+        arguments: Place.allCases)
+    func registrationToken(_ place: Place) async throws {
+        try await place.run(editing: { RegistrationDoor.file($0) }) { servers in
+            let home = try await RegistrationDoor(servers[0])
+            let (instance, thief) = (try await home.instance(), try await home.instance())
+            let body = RegistrationDoor.repeated(instance)
+            func seen(_ method: String, _ door: RegistrationDoor, _ proof: String) async throws -> Answer {
+                try await door.fixture.send(
+                    method, door.url(of: instance.id),
+                    [
+                        ("Authorization", "DPoP \(instance.token)"), ("DPoP", proof),
+                        ("Content-Type", "application/json"),
+                    ],
+                    body: method == "PUT" ? JSONValue.object(body).serializedBytes() : nil)
+            }
+            for method in ["GET", "PUT", "DELETE"] {
+                // What the owner has sent, where it does no harm to the test.
+                let proof = try await home.proof(
+                    method, home.url(of: instance.id), by: instance.key, token: instance.token)
+                if method != "DELETE" { #expect(try await seen(method, home, proof).status == 200) }
+                for door in servers.map(home.at) {
+                    let sent = method == "PUT" ? body : nil
+                    var answers = [
+                        try await door.manage(method, instance, by: thief.key, body: sent),
+                        try await door.manage(method, instance, by: try ProofKey(), body: sent),
+                        try await door.manage(method, thief, token: instance.token, body: sent),
+                        try await door.manage(method, instance, by: thief.key, token: thief.token, body: sent),
+                        try await door.manage(method, instance, id: thief.id, body: sent),
+                    ]
+                    answers.append(
+                        try await door.fixture.send(
+                            method, door.url(of: instance.id), ServerFixture.bearer(instance.token)))
+                    for answer in answers {
+                        #expect(answer.status == 401 && answer.error == "invalid_token", "\(method): \(answer.text)")
+                    }
+                    guard method != "DELETE" else { continue }
+                    let again = try await seen(method, door, proof)
+                    #expect(again.status == 401 && again.error == "invalid_dpop_proof", "\(method): \(again.text)")
+                    #expect(try await door.manage(method, instance, body: sent).status == 200)
+                }
+            }
+            for door in servers.map(home.at) {
+                #expect(try await door.ownToken(instance.id, by: thief.key).error == "invalid_client")
+                #expect(try await door.ownToken(instance.id, by: instance.key).status == 200)
+            }
+            let last = home.at(try #require(servers.last))
+            #expect(try await last.manage("DELETE", instance).status == 204)
+            #expect(try await home.manage("GET", instance).status == 401)
+            #expect(try await home.manage("GET", thief).status == 200)
         }
     }
 }

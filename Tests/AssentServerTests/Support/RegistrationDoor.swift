@@ -19,14 +19,9 @@ struct RegistrationDoor: Sendable {
     static func run(
         app lines: String = "", registration: String = "token", _ body: (RegistrationDoor) async throws -> Void
     ) async throws {
-        let fixture = try await ServerFixture(editing: { file($0, lines, registration: registration) })
-        do {
-            try await body(try await RegistrationDoor(fixture))
-        } catch {
-            await fixture.stop()
-            throw error
+        try await ServerFixture.run(editing: { file($0, lines, registration: registration) }) {
+            try await body(try await RegistrationDoor($0))
         }
-        await fixture.stop()
     }
 
     /// The file of the fixture with the app.
@@ -58,6 +53,11 @@ struct RegistrationDoor: Sendable {
         let token = try String(contentsOfFile: file, encoding: .utf8).trimmingCharacters(in: .newlines)
         #expect(try await act("bootstrap", ["token": .string(token)]).status == 200)
     }
+
+    private init(_ fixture: ServerFixture, admin: String) { (self.fixture, self.admin) = (fixture, admin) }
+
+    /// The same at another node.
+    func at(_ node: ServerFixture) -> RegistrationDoor { RegistrationDoor(node, admin: admin) }
 
     var url: String { fixture.oauth("register") }
 
