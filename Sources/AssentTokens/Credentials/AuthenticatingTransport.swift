@@ -100,7 +100,7 @@ public struct AuthenticatingTransport: HTTPTransport {
             // Also where it is not sent again: the next call needs a token that is accepted.
             again = try await withCredentials(call, access, rejecting: token)
         } catch let error as TokenError {
-            guard error.code == .signInNeeded, mayRepeat || isCertain else { return reply }
+            guard isFinal(error), mayRepeat || isCertain else { return reply }
             throw error
         } catch is CancellationError where call.isSentOnce {
             return reply
@@ -108,6 +108,12 @@ public struct AuthenticatingTransport: HTTPTransport {
         guard mayRepeat else { return reply }
         _ = try? await reply.body.collect(upTo: 64 << 10)
         return try await transmit(again)
+    }
+
+    /// Whether nothing gives another token without the app.
+    private func isFinal(_ error: TokenError) -> Bool {
+        if error.code == .signInNeeded { return true }
+        return source.user == nil && [.deviceNotAuthenticated, .notRegistered].contains(error.code)
     }
 
     /// Sends a call, with a proof where its token, or its session, is bound to a key.
