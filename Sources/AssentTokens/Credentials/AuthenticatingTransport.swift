@@ -225,7 +225,9 @@ public struct AuthenticatingTransport: HTTPTransport {
         let fields = call.request.headerFields
         guard session.keyThumbprint != nil, fields[.authorization] == nil || fields[.dpop] == nil else { return nil }
         guard fields[.dpop] == nil else { throw Self.foreignProof }
-        return try await user.proofs.keys.key(of: session).map { .init(key: $0, proofs: user.proofs) }
+        return try await user.proofs.keys.key(of: session).map {
+            AccessToken.Binding(key: $0, proofs: user.proofs)
+        }
     }
 
     private static let noSession = TokenError(

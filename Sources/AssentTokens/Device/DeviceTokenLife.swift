@@ -70,7 +70,11 @@ struct DeviceTokenLife: Sendable {
 
     /// The server answered a request.
     mutating func answered(_ ask: Ask, _ answer: Answer, rejecting rejected: Secret?, now: Date) -> Step {
-        guard ask.era == era else { return .fail(Self.notAuthenticated) }
+        guard ask.era == era else {
+            // Reading the registration has ended it already, and the reason is the answer's.
+            if case .ended(let error) = answer { return .fail(error) }
+            return .fail(Self.notAuthenticated)
+        }
         switch answer {
         case .granted(let new, let scopes):
             guard ask.scopes.isSubset(of: scopes) else { return .fail(Self.scopeRefused) }

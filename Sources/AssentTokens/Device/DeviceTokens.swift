@@ -67,7 +67,7 @@ public final class DeviceTokens: AccessTokenSource {
     private func request(
         _ ask: DeviceTokenLife.Ask, rejecting rejected: Secret?
     ) async throws -> DeviceTokenLife.Grant {
-        var answer: DeviceTokenLife.Answer
+        let answer: DeviceTokenLife.Answer
         do {
             let (grant, scopes) = try await provider.clientCredentials(ask)
             answer = .granted(grant, scopes: scopes)
@@ -75,10 +75,9 @@ public final class DeviceTokens: AccessTokenSource {
             answer = error.code == .notRegistered ? .ended(error) : .failed(error)
         }
         let now = clock.now
-        let final = answer
-        let step = life.withLock { $0.answered(ask, final, rejecting: rejected, now: now) }
+        let step = life.withLock { $0.answered(ask, answer, rejecting: rejected, now: now) }
         if case .use(let grant) = step { return grant }
-        if case .granted(let unused, _) = final {
+        if case .granted(let unused, _) = answer {
             await provider.discard(refreshToken: nil, accessToken: unused.token.value)
         }
         guard case .fail(let error) = step else { throw DeviceTokenLife.notAuthenticated }
