@@ -7,7 +7,23 @@ import Testing
 @Suite("The life of an installation's token") struct DeviceTokenLifeTests {
     private typealias Life = DeviceTokenLife
     private let now = Date(timeIntervalSince1970: 1_000_000)
-    private let failure = TokenError(.transport, "No network.")
+
+    struct Row: Sendable {
+        let seconds: Double
+        let rejected: String
+        let isUsed: Bool
+    }
+
+    private static let calls = [
+        Row(seconds: 539, rejected: "b", isUsed: true), Row(seconds: 540, rejected: "b", isUsed: false),
+        Row(seconds: 0, rejected: "a", isUsed: false), Row(seconds: -31, rejected: "b", isUsed: false),
+        Row(seconds: -30, rejected: "b", isUsed: true),
+    ]
+
+    private static let failures = [
+        Row(seconds: 599, rejected: "b", isUsed: true), Row(seconds: 600, rejected: "b", isUsed: false),
+        Row(seconds: 1, rejected: "a", isUsed: false),
+    ]
 
     private func grant(_ name: String = "a", _ scopes: Set<String> = ["app"], for seconds: TimeInterval) -> Life.Grant {
         Life.Grant(
@@ -43,27 +59,26 @@ import Testing
         #expect(failed(Life(margin: 60, leeway: 30).wanted(rejecting: nil, now: now)) == .deviceNotAuthenticated)
     }
 
-    @Test("A token is used until it is about to expire, is refused, or comes from the future", arguments: [
-        (seconds: 539.0, rejected: "b", isUsed: true), (540, "b", false), (0, "a", false), (-31, "b", false),
-        (-30, "b", true),
-    ])
-    func wanted(_ row: (seconds: Double, rejected: String, isUsed: Bool)) throws {
+    @Test("A token is used until it is about to expire, is refused, or comes from the future", arguments: calls)
+    func wanted(_ row: Row) throws {
         let life = try authenticated()
         let step = life.wanted(rejecting: Secret(row.rejected), now: now.addingTimeInterval(row.seconds))
-        #expect(used(step) == (row.isUsed ? "a" : nil))
-        #expect((asked(step)?.mayRegister == false) == !row.isUsed)
+        let expected: String? = row.isUsed ? "a" : nil
+        #expect(used(step) == expected)
+        let asks = asked(step)?.mayRegister == false
+        #expect(asks == !row.isUsed)
     }
 
-    @Test("When a renewal fails, the token is used while it is good and was not refused", arguments: [
-        (seconds: 599.0, rejected: "b", isUsed: true), (600, "b", false), (1, "a", false),
-    ])
-    func renewal(_ row: (seconds: Double, rejected: String, isUsed: Bool)) throws {
+    @Test("When a renewal fails, the token is used while it is good and was not refused", arguments: failures)
+    func renewal(_ row: Row) throws {
         var life = try authenticated()
         let ask = Life.Ask(scopes: ["app"], era: 0, mayRegister: false)
         let step = life.answered(
-            ask, .failed(failure), rejecting: Secret(row.rejected), now: now.addingTimeInterval(row.seconds))
-        #expect(used(step) == (row.isUsed ? "a" : nil))
-        #expect(failed(step) == (row.isUsed ? nil : .transport))
+            ask, .failed(TokenError(.transport, "")), rejecting: Secret(row.rejected), now: now.addingTimeInterval(row.seconds))
+        let expected: String? = row.isUsed ? "a" : nil
+        #expect(used(step) == expected)
+        let failure: TokenError.Code? = row.isUsed ? nil : .transport
+        #expect(failed(step) == failure)
     }
 
     @Test("Other scopes are asked for anew; fewer than asked for are refused, and the old token stays")
@@ -71,8 +86,8 @@ import Testing
         var life = try authenticated()
         let ask = try #require(asked(life.authenticate(["app", "more"], now: now)))
         let narrow = grant("b", ["app", "more"], for: 600)
-        #expect(
-            failed(life.answered(ask, .granted(narrow, scopes: ["app"]), rejecting: nil, now: now)) == .scopeRefused)
+        let step = life.answered(ask, .granted(narrow, scopes: ["app"]), rejecting: nil, now: now)
+        #expect(failed(step) == .scopeRefused)
         #expect(used(life.wanted(rejecting: nil, now: now)) == "a")
     }
 
@@ -85,14 +100,16 @@ import Testing
         #expect(failed(late) == .deviceNotAuthenticated)
         #expect(failed(life.wanted(rejecting: nil, now: now)) == .deviceNotAuthenticated)
         let gone = Life.Answer.ended(TokenError(.notRegistered, "Gone."))
-        #expect(failed(life.answered(ask, gone, rejecting: nil, now: now)) == .notRegistered)
+        let last = life.answered(ask, gone, rejecting: nil, now: now)
+        #expect(failed(last) == .notRegistered)
     }
 
     @Test("The server's end of the registration ends the token") func ended() throws {
         var life = try authenticated()
         let ask = try #require(asked(life.wanted(rejecting: Secret("a"), now: now)))
         let gone = Life.Answer.ended(TokenError(.notRegistered, "Gone."))
-        #expect(failed(life.answered(ask, gone, rejecting: nil, now: now)) == .notRegistered)
+        let last = life.answered(ask, gone, rejecting: nil, now: now)
+        #expect(failed(last) == .notRegistered)
         #expect(failed(life.wanted(rejecting: nil, now: now)) == .deviceNotAuthenticated)
     }
 }
