@@ -74,7 +74,8 @@ import Testing
         var life = try authenticated()
         let ask = Life.Ask(scopes: ["app"], era: 0, mayRegister: false)
         let step = life.answered(
-            ask, .failed(TokenError(.transport, "")), rejecting: Secret(row.rejected), now: now.addingTimeInterval(row.seconds))
+            ask, .failed(TokenError(.transport, "")), rejecting: Secret(row.rejected),
+            now: now.addingTimeInterval(row.seconds))
         let expected: String? = row.isUsed ? "a" : nil
         #expect(used(step) == expected)
         let failure: TokenError.Code? = row.isUsed ? nil : .transport
