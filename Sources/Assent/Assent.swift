@@ -106,7 +106,7 @@ public final class Assent: Sendable {
             configuration: tokenSettings, transport: pipeline, proving: proofs,
             sessions: JourneySessions(client: journeyClient), clock: clock, random: random, logger: logger)
         authorized = try AuthorizedClient(
-            configuration: resources, journeys: journeyClient, tokens: tokens, transport: pipeline, random: random,
+            configuration: resources, journeys: journeyClient, source: tokens, transport: pipeline, random: random,
             logger: logger)
         journey = Journey(client: journeyClient, tokens: tokens, proofs: proofs)
         device = Device(

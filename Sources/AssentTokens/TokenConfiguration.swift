@@ -86,6 +86,11 @@ public struct TokenConfiguration: Sendable {
         self.sessionCookieName = sessionCookieName
     }
 
+    /// What an installation registers: the user's scopes, then its own.
+    var registeredScopes: [String] {
+        scopes + (registration?.deviceScopes ?? []).filter { !scopes.contains($0) }
+    }
+
     var discoveryURL: String {
         (issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer) + "/.well-known/openid-configuration"
     }

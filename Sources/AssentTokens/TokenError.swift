@@ -106,6 +106,9 @@ public struct TokenError: AssentError {
     /// want of a PIN perhaps, may be used then.
     var mayBeToldLater: Bool { isTransient || code == .clientKeyUnavailable }
 
+    /// Whether the token endpoint does not grant what was asked for (RFC 6749 §5.2).
+    var isScopeRefusal: Bool { code == .tokenRefused && oauthError == "invalid_scope" }
+
     /// Whether there was no request, since the client could not say who it is.
     var isAboutClientKey: Bool { [.clientKeyMissing, .clientKeyUnavailable, .notRegistered].contains(code) }
 
@@ -173,6 +176,10 @@ public struct TokenError: AssentError {
         public static let registrationUnknown = Code("registrationUnknown")
         /// This installation is not registered, and what it was to do needs no new registration.
         public static let notRegistered = Code("notRegistered")
+        /// This installation has no token of its own: it has asked for none, or its registration has ended.
+        public static let deviceNotAuthenticated = Code("deviceNotAuthenticated")
+        /// The server does not grant all scopes that the installation asked for.
+        public static let scopeRefused = Code("scopeRefused")
         /// Another task or process was renewing the tokens for too long.
         public static let busy = Code("busy")
         /// The store failed; the detail is the store's.
@@ -236,6 +243,8 @@ extension TokenError {
         case .registrationRefused: return "Check the app at the provider."
         case .registrationUnknown: return "Try again: the next try registers anew."
         case .notRegistered: return "Sign in, which registers this installation."
+        case .deviceNotAuthenticated: return "Authenticate the device first."
+        case .scopeRefused: return "Ask for scopes that the app may have, and register them (deviceScopes)."
         case .unboundTokens: return "Ask the provider's operator to support DPoP (RFC 9449) for this client."
         default: return nil
         }

@@ -170,7 +170,7 @@ import Testing
         let client = try AuthorizedClient(
             configuration: AuthorizationConfiguration(resources: [api: ResourceAccess.both.acceptingDecisions()]),
             journeys: JourneyClient(configuration: try JourneyConfiguration(server: am), transport: transport),
-            tokens: tokens, transport: transport)
+            source: tokens, transport: transport)
         for url in [
             "https://evil.example/transfers", "http://api.bank.example/", "https://api.bank.example:8443/",
             "https://api.bank.example.evil.example/", am,

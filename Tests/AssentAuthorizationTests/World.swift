@@ -59,7 +59,7 @@ final class World: Sendable {
             configuration: AuthorizationConfiguration(resources: [api: access], requiresBinding: requiresBinding),
             journeys: JourneyClient(
                 configuration: try JourneyConfiguration(server: am), transport: transport, clock: clock),
-            tokens: tokens, transport: transport, random: SeededRandom(seed: 2))
+            source: tokens, transport: transport, random: SeededRandom(seed: 2))
     }
 
     /// What the bank's origin was asked.

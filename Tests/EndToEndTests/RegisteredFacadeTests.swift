@@ -72,6 +72,35 @@ struct RegisteredFacadeTests {
         }
     }
 
+    @Test("An installation has a token of its own without anybody signed in, and none after its registration")
+    func device() async throws {
+        try await World.run(logger: CollectingLog().logger) { story in
+            let operating = try await operating(story)
+            let token = try await InstallationScene(story).initialAccessToken(operating)
+            let assent = try story.makeAssent(vault: "device") { configuration, keys in
+                configuration.client.id = InstallationScene.app
+                configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
+                configuration.registration?.deviceScopes = ["app-data"]
+            }
+            try await assent.tokens.device.authenticate(scopes: ["app-data"])
+            let first = try #require(try await assent.tokens.device.token(rejecting: nil))
+            let next = try #require(try await assent.tokens.device.token(rejecting: first.value))
+            #expect(first.value != next.value)
+            let stored = try await assent.tokens.storedTokens()
+            #expect(stored == nil)
+            let refused = await #expect(throws: TokenError.self) {
+                try await assent.tokens.device.authenticate(scopes: ["app-data", "unknown"])
+            }
+            #expect(refused?.code == .scopeRefused)
+            #expect(try await assent.unregister().isComplete)
+            let ended = await #expect(throws: TokenError.self) {
+                try await assent.tokens.device.token(rejecting: nil)
+            }
+            #expect(ended?.code == .deviceNotAuthenticated)
+            for app in [assent, operating] { await app.shutdown() }
+        }
+    }
+
     @Test("What the operator has ended registers again with the user's session, while the token has uses left")
     func ended() async throws {
         try await World.run(logger: CollectingLog().logger) { story in

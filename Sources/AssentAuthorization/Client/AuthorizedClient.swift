@@ -27,7 +27,7 @@ public struct AuthorizedClient: Sendable {
     public let configuration: AuthorizationConfiguration
 
     let journeys: JourneyClient
-    let tokens: TokenManager
+    let source: any AccessTokenSource
     let coordinator = StepUpCoordinator()
     private let gate: AdviceGate
     private let transport: any HTTPTransport
@@ -38,20 +38,21 @@ public struct AuthorizedClient: Sendable {
     /// - Parameters:
     ///   - configuration: which origins are protected resources.
     ///   - journeys: runs the journeys of advices. Only advices that lead to its server are believed.
-    ///   - tokens: has the session and the tokens.
+    ///   - source: has the tokens. Only the user's has a session on which advices are followed; for any other source an
+    ///     advice is `approvalNeeded`, whoever could be asked.
     ///   - transport: carries the calls. Credentials are attached around it here.
     ///   - random: where idempotency keys come from.
     ///   - logger: is told what happens, never a secret.
     /// - Throws: ``AuthorizationError`` with code `invalidConfiguration`.
     public init(
-        configuration: AuthorizationConfiguration, journeys: JourneyClient, tokens: TokenManager,
-        transport: any HTTPTransport, random: any RandomSource = SystemRandom(),
+        configuration: AuthorizationConfiguration, journeys: JourneyClient,
+        source: any AccessTokenSource, transport: any HTTPTransport, random: any RandomSource = SystemRandom(),
         logger: Logger = Logger(label: "assent.authorization")
     ) throws(AuthorizationError) {
         self.configuration = configuration
         self.journeys = journeys
-        self.tokens = tokens
-        self.transport = AuthenticatingTransport(tokens, resources: configuration.resources, over: transport)
+        self.source = source
+        self.transport = AuthenticatingTransport(source, resources: configuration.resources, over: transport)
         self.random = random
         gate = try AdviceGate(server: journeys.configuration.server, logger: logger)
     }
@@ -113,6 +114,10 @@ public struct AuthorizedClient: Sendable {
                 return reply
             }
             _ = try? await reply.body.collect(upTo: 64 << 10)
+            guard source.user != nil else {
+                throw AuthorizationError(
+                    .approvalNeeded, "The server wants the user's approval, and the call is not the user's.")
+            }
             guard asks else {
                 throw AuthorizationError(
                     .approvalNeeded, "The server wants the user's approval, and there is nobody to ask.")

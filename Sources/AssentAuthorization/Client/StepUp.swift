@@ -33,7 +33,10 @@ extension AuthorizedClient {
         _ advice: Advice, for request: RepeatableRequest,
         _ approve: (inout Approval) async throws -> StepAction
     ) async throws {
-        let session = try await tokens.session()
+        guard let user = source.user else {
+            throw AuthorizationError(.noSession, "The call is not the user's, so there is no session to approve it.")
+        }
+        let session = try await user.session()
         var stated: (parts: Set<Approval.Part>, statement: TransactionStatement)?
         var isFirst = true
         if case .transaction = advice.kind, session == nil {
@@ -69,6 +72,6 @@ extension AuthorizedClient {
             throw AuthorizationError(
                 .sessionChanged, "The journey ended with another session, so the approval is not this session's.")
         }
-        try await tokens.install(result)
+        try await user.install(result)
     }
 }

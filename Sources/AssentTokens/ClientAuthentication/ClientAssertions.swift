@@ -126,7 +126,8 @@ actor ClientAssertions {
         }
     }
 
-    private func key(at place: ClientKey.Place) async throws -> ClientKey {
+    /// The key of a client, looked for once.
+    func key(at place: ClientKey.Place) async throws -> ClientKey {
         if let found, found.name == place.name { return found.key }
         let key = try await ClientKey.find(named: place.name, at: place.provider)
         found = (place.name, key)

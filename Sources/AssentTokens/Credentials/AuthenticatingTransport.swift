@@ -1,8 +1,8 @@
 public import AssentCore
 import HTTPTypes
 
-/// Gives calls to protected resources the user's access token, session, or both, and renews a token that a resource
-/// refuses.
+/// Gives calls to protected resources the access token of a source, the user's session, or both, and renews a token
+/// that a resource refuses.
 ///
 /// ```swift
 /// let resources = AuthenticatingTransport(
@@ -26,25 +26,29 @@ import HTTPTypes
 /// No layer below repeats a call with its proof. Where a kept connection turns out to be stale, a safe call is sent
 /// once more from here, with a new proof; of any other the error says that it may have had an effect.
 ///
+/// The session is the user's, so it goes with the user's source alone: of an origin that gets both, another source's
+/// calls carry the token. A call of the installation to an origin that gets the session alone is refused, and not sent
+/// without.
+///
 /// Where a resource gets the session alone and answers 401, the server is asked whether it still accepts the session.
 /// If it does not, the session is removed, and the error is `signInNeeded`.
 public struct AuthenticatingTransport: HTTPTransport {
-    private let tokens: TokenManager
+    private let source: any AccessTokenSource
     private let resources: [Origin: ResourceAccess]
     private let transport: any HTTPTransport
-    private let sessionField: HTTPField.Name?
 
-    /// Credentials of `tokens` for `resources` and for nobody else.
+    /// Credentials of `source` for `resources` and for nobody else.
     ///
     /// - Parameters:
-    ///   - tokens: has the session and the tokens.
+    ///   - source: has the tokens, and the session if it is the user's.
     ///   - resources: what each origin gets.
     ///   - transport: carries the calls.
-    public init(_ tokens: TokenManager, resources: [Origin: ResourceAccess], over transport: any HTTPTransport) {
-        self.tokens = tokens
+    public init(
+        _ source: any AccessTokenSource, resources: [Origin: ResourceAccess], over transport: any HTTPTransport
+    ) {
+        self.source = source
         self.resources = resources
         self.transport = transport
-        sessionField = HTTPField.Name(tokens.configuration.sessionCookieName)
     }
 
     /// What a reply with status 401 says about the access token.
@@ -64,7 +68,7 @@ public struct AuthenticatingTransport: HTTPTransport {
         var call: HTTPCall
         var token: Secret?
         /// The key of the token, or of the session that goes without a token.
-        var key: ProofKey?
+        var binding: AccessToken.Binding?
         var session: Session?
     }
 
@@ -96,7 +100,7 @@ public struct AuthenticatingTransport: HTTPTransport {
             // Also where it is not sent again: the next call needs a token that is accepted.
             again = try await withCredentials(call, access, rejecting: token)
         } catch let error as TokenError {
-            guard error.code == .signInNeeded, mayRepeat || isCertain else { return reply }
+            guard isFinal(error), mayRepeat || isCertain else { return reply }
             throw error
         } catch is CancellationError where call.isSentOnce {
             return reply
@@ -106,17 +110,23 @@ public struct AuthenticatingTransport: HTTPTransport {
         return try await transmit(again)
     }
 
+    /// Whether nothing gives another token without the app.
+    private func isFinal(_ error: TokenError) -> Bool {
+        if error.code == .signInNeeded { return true }
+        return source.user == nil && [.deviceNotAuthenticated, .notRegistered].contains(error.code)
+    }
+
     /// Sends a call, with a proof where its token, or its session, is bound to a key.
     private func transmit(_ outgoing: Outgoing) async throws -> HTTPReply {
         let call = outgoing.call
-        guard let key = outgoing.key else { return try await transport.send(call) }
+        guard let binding = outgoing.binding else { return try await transport.send(call) }
         let target = ProofMaker.Target(
             method: call.request.method, url: call.request.url ?? "", role: .resource,
             token: outgoing.token ?? outgoing.session?.token)
         var isUnderWay = false
         do {
-            return try await tokens.proofs.exchange(
-                target, key: key, mayRepeat: call.hasReplayableBody, isHarmless: call.mayBeRepeated
+            return try await binding.proofs.exchange(
+                target, key: binding.key, mayRepeat: call.hasReplayableBody, isHarmless: call.mayBeRepeated
             ) { proof in
                 var proved = call
                 if let token = outgoing.token {
@@ -146,9 +156,9 @@ public struct AuthenticatingTransport: HTTPTransport {
         _ received: HTTPReply, _ session: Session?, _ call: HTTPCall, _ access: ResourceAccess
     ) async throws -> HTTPReply {
         var reply = received
-        guard let session, !call.isSentOnce else { return reply }
+        guard let session, let user = source.user, !call.isSentOnce else { return reply }
         guard try await refusal(in: &reply, access, limit: call.limits.replyBytes) == .other else { return reply }
-        guard try await tokens.removeIfEnded(session) else { return reply }
+        guard try await user.removeIfEnded(session) else { return reply }
         throw TokenError.signInNeeded(.sessionRefused)
     }
 
@@ -177,37 +187,52 @@ public struct AuthenticatingTransport: HTTPTransport {
             guard original.request.headerFields[.dpop] == nil else {
                 throw Self.foreignProof
             }
-            let set = try await tokens.tokens(rejecting: rejected)
-            outgoing.token = set.accessToken
-            if let binding = set.key {
-                outgoing.key = try await tokens.proofs.keys.key(of: binding)
-            } else {
-                outgoing.call.request.headerFields[.authorization] = TokenScheme.bearer.field(set.accessToken)
+            if let token = try await source.token(rejecting: rejected) {
+                outgoing.token = token.value
+                outgoing.binding = token.binding
+                if token.binding == nil {
+                    outgoing.call.request.headerFields[.authorization] = TokenScheme.bearer.field(token.value)
+                }
             }
         }
-        if access.sendsSession {
-            guard let session = try await tokens.session() else {
-                throw TokenError.signInNeeded(try await tokens.storedTokens() == nil ? .notSignedIn : .noSession)
-            }
-            outgoing.session = session
-            let token = session.token.reveal()
-            let others = original.request.headerFields[.cookie].map { "\($0); " } ?? ""
-            let cookie = "\(others)\(tokens.configuration.sessionCookieName)=\(token)"
-            outgoing.call.request.headerFields.setCookie(cookie)
-            if let sessionField { outgoing.call.request.headerFields[sessionField] = token }
-            if outgoing.token == nil { outgoing.key = try await key(of: session, for: original) }
+        guard access.sendsSession else { return outgoing }
+        guard let user = source.user else {
+            guard access.sendsAccessToken || source is NoTokens else { throw Self.noSession }
+            return outgoing
         }
+        try await add(sessionOf: user, to: &outgoing)
         return outgoing
+    }
+
+    private func add(sessionOf user: TokenManager, to outgoing: inout Outgoing) async throws {
+        guard let session = try await user.session() else {
+            throw TokenError.signInNeeded(try await user.storedTokens() == nil ? .notSignedIn : .noSession)
+        }
+        outgoing.session = session
+        let original = outgoing.call
+        let (name, token) = (user.configuration.sessionCookieName, session.token.reveal())
+        let others = original.request.headerFields[.cookie].map { "\($0); " } ?? ""
+        outgoing.call.request.headerFields.setCookie("\(others)\(name)=\(token)")
+        if let field = HTTPField.Name(name) { outgoing.call.request.headerFields[field] = token }
+        if outgoing.token == nil { outgoing.binding = try await binding(of: session, user, for: original) }
     }
 
     /// The key that proves a session which goes without an access token of ours; `nil` when it belongs to none. Where
     /// the call brings an `Authorization` and a proof of its own, these decide.
-    private func key(of session: Session, for call: HTTPCall) async throws -> ProofKey? {
+    private func binding(
+        of session: Session, _ user: TokenManager, for call: HTTPCall
+    ) async throws -> AccessToken.Binding? {
         let fields = call.request.headerFields
         guard session.keyThumbprint != nil, fields[.authorization] == nil || fields[.dpop] == nil else { return nil }
         guard fields[.dpop] == nil else { throw Self.foreignProof }
-        return try await tokens.proofs.keys.key(of: session)
+        return try await user.proofs.keys.key(of: session).map {
+            AccessToken.Binding(key: $0, proofs: user.proofs)
+        }
     }
+
+    private static let noSession = TokenError(
+        .invalidConfiguration, "The origin gets the user's session alone, and the call is not the user's.",
+        suggestion: "Let the origin get the access token.")
 
     private static let foreignProof = TokenError(
         .unprovable, "The call brings a field DPoP of its own, and no Authorization that it belongs to.",

@@ -22,6 +22,9 @@ public actor TokenManager {
     /// The authorization server and this client's registration there.
     public nonisolated let configuration: TokenConfiguration
 
+    /// The installation's own token, which speaks for no user.
+    public nonisolated let device: DeviceTokens
+
     let provider: ProviderClient
     let storage: TokenStorage
     let proofs: ProofMaker
@@ -88,6 +91,7 @@ public actor TokenManager {
         provider = ProviderClient(
             configuration, transport: transport, storage: storage, proofs: proofs, clock: clock, random: random,
             logger: logger)
+        device = DeviceTokens(configuration, provider: provider, clock: clock)
         self.sessions = sessions
         pending = PendingSignOuts(store: storage.store, name: storage.pendingSignOuts)
     }

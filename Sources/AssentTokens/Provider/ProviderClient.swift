@@ -43,6 +43,8 @@ actor ProviderClient {
         self.logger = logger
     }
 
+    var now: Date { clock.now }
+
     func metadata() async throws -> ProviderMetadata { try await description.metadata() }
 
     /// Gets tokens with AM's session: authorization request, redirect read but not followed, code, tokens, which are
@@ -185,7 +187,7 @@ actor ProviderClient {
             sessionFingerprint: old.sessionFingerprint, key: old.key)
     }
 
-    private func token(
+    func token(
         _ form: FormItems, as identity: TokenClient, _ key: ProofKey?, _ metadata: ProviderMetadata,
         isNewGrant: Bool = false
     ) async throws -> TokenReply {

@@ -25,6 +25,7 @@ public actor AppRegistration {
     private let random: any RandomSource
     private let logger: Logger
     private let flight = SingleFlight<RegisteredInstance>()
+    private let endings = Locked<[@Sendable () -> Void]>([])
 
     init(
         _ configuration: TokenConfiguration, _ settings: RegistrationConfiguration, store: TokenStorage,
@@ -92,6 +93,9 @@ public actor AppRegistration {
     }
 
     // MARK: For token requests
+
+    /// Runs `body` whenever a registration is forgotten here: what hangs on it in memory ends with it.
+    nonisolated func whenEnded(_ body: @escaping @Sendable () -> Void) { endings.withLock { $0.append(body) } }
 
     func identity() async throws -> TokenClient { identity(of: try await register()) }
 
@@ -282,6 +286,7 @@ public actor AppRegistration {
         case nil: return
         case .begun(let key, _): name = key
         case .done(let instance):
+            for end in endings.withLock({ Array($0) }) { end() }
             name = instance.keyName
             try await storage.save(.begun(key: name, isSent: true))
         }

@@ -148,7 +148,7 @@ extension RegisteredInstance {
 
 extension RegisteredInstance.Asked {
     init(_ configuration: TokenConfiguration) {
-        self.init(redirectURI: configuration.redirectURI, scopes: configuration.scopes)
+        self.init(redirectURI: configuration.redirectURI, scopes: configuration.registeredScopes)
     }
 
     /// Whether it asks for the same; the order of scopes means nothing (RFC 6749 §3.3).

@@ -26,6 +26,10 @@ public struct RegistrationConfiguration: Sendable {
     /// The app's version, for the same list.
     public var softwareVersion: String?
 
+    /// What access the installation itself may ask for, which is registered beside the user's scopes; see
+    /// ``DeviceTokens``.
+    public var deviceScopes: [String] = []
+
     /// A configuration.
     ///
     /// - Parameters:

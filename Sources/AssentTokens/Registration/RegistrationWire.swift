@@ -128,7 +128,7 @@ struct RegistrationWire: Sendable {
             "software_id": .string(configuration.clientID), "jwks": key.keySet.json,
             "token_endpoint_auth_method": "private_key_jwt",
             "redirect_uris": [.string(configuration.redirectURI)],
-            "scope": .string(configuration.scopes.joined(separator: " ")),
+            "scope": .string(configuration.registeredScopes.joined(separator: " ")),
         ]
         json["client_name"] = settings.clientName.map(JSONValue.string)
         json["software_version"] = settings.softwareVersion.map(JSONValue.string)

@@ -1,0 +1,70 @@
+public import AssentCore
+
+/// Where the access tokens of calls come from: the user, the installation, or nowhere.
+///
+/// ``AuthenticatingTransport`` asks one source for each call, so that proofs, the one repetition after a refusal and
+/// what is known of a call's outcome are the same whoever the token speaks for. ``TokenManager`` is the user's source,
+/// ``DeviceTokens`` the installation's, ``NoTokens`` nobody's.
+public protocol AccessTokenSource: Sendable {
+    /// A good token, as far as one can know.
+    ///
+    /// - Parameter rejected: a token that a resource has just refused; it is not returned again.
+    /// - Returns: the token; `nil` when calls go without one, on purpose.
+    /// - Throws: ``TokenError`` when there should be one and is none; `CancellationError`.
+    func token(rejecting rejected: Secret?) async throws -> AccessToken?
+
+    /// Who has the user's session, which goes along where an origin gets it and is stepped up when the server wants
+    /// more; `nil` for a source without such a session.
+    var user: TokenManager? { get }
+}
+
+extension AccessTokenSource {
+    /// There is no session of the user.
+    public var user: TokenManager? { nil }
+}
+
+/// An access token and, where it is bound to a key, what makes its proofs.
+public struct AccessToken: Sendable {
+    /// The token.
+    public let value: Secret
+
+    /// The key that the token is bound to, and the maker of proofs that knows the resources' nonces.
+    struct Binding: Sendable {
+        let key: ProofKey
+        let proofs: ProofMaker
+    }
+
+    let binding: Binding?
+
+    /// A token that whoever has it may use (RFC 6750).
+    ///
+    /// - Parameter bearer: the token.
+    public init(bearer: Secret) { self.init(bearer, binding: nil) }
+
+    init(_ value: Secret, binding: Binding?) {
+        self.value = value
+        self.binding = binding
+    }
+}
+
+/// The source of calls that are nobody's: they go out without a token and without a session.
+public struct NoTokens: AccessTokenSource {
+    /// The source.
+    public init() {}
+
+    /// No token, whatever was refused.
+    public func token(rejecting rejected: Secret?) async throws -> AccessToken? { nil }
+}
+
+extension TokenManager: AccessTokenSource {
+    /// The user's token. See ``tokens(rejecting:)``.
+    public func token(rejecting rejected: Secret?) async throws -> AccessToken? {
+        let set = try await tokens(rejecting: rejected)
+        guard let binding = set.key else { return AccessToken(bearer: set.accessToken) }
+        return AccessToken(
+            set.accessToken, binding: .init(key: try await proofs.keys.key(of: binding), proofs: proofs))
+    }
+
+    /// This manager.
+    public nonisolated var user: TokenManager? { self }
+}

@@ -1,0 +1,112 @@
+import AssentCore
+import Foundation
+
+/// What the installation's token in memory is good for: a state machine without I/O, which is told what the server
+/// answered and what ended, and says the next step. Its table is in `docs/token-life-cycle.md`.
+struct DeviceTokenLife: Sendable {
+    /// What the server gave, as it is used.
+    struct Grant: Sendable {
+        let token: AccessToken
+        /// What was asked for, and is granted.
+        let scopes: Set<String>
+        let expiresAt: Date?
+        let obtainedAt: Date
+    }
+
+    /// One request for a token.
+    struct Ask: Sendable, Equatable {
+        let scopes: Set<String>
+        /// Which installation it is for, counted: the answer is nobody's once that has ended.
+        let era: UInt64
+        /// Whether an installation that is not registered registers for it.
+        let mayRegister: Bool
+    }
+
+    /// What to do next.
+    enum Step: Sendable {
+        case use(Grant)
+        /// Get a token from the server.
+        case ask(Ask)
+        case fail(TokenError)
+    }
+
+    /// What came of a request.
+    enum Answer: Sendable {
+        /// The token, and the scopes that the server granted.
+        case granted(Grant, scopes: Set<String>)
+        /// The server has ended the registration, or nothing is registered.
+        case ended(TokenError)
+        /// Anything else: the token that is there may still do.
+        case failed(TokenError)
+    }
+
+    /// Seconds that a token must still be good for, or else it is renewed.
+    let margin: TimeInterval
+
+    /// Seconds that the clock may have gone back without making a token doubtful.
+    let leeway: TimeInterval
+
+    private var grant: Grant?
+    private var asked: Set<String>?
+    private var era: UInt64 = 0
+
+    init(margin: TimeInterval, leeway: TimeInterval) {
+        self.margin = margin
+        self.leeway = leeway
+    }
+
+    /// The app authenticates the installation for these scopes.
+    func authenticate(_ scopes: Set<String>, now: Date) -> Step {
+        if let grant, grant.scopes == scopes, isFresh(grant, nil, now) { return .use(grant) }
+        return .ask(Ask(scopes: scopes, era: era, mayRegister: true))
+    }
+
+    /// A call wants the token.
+    func wanted(rejecting rejected: Secret?, now: Date) -> Step {
+        guard let asked else { return .fail(Self.notAuthenticated) }
+        if let grant, isFresh(grant, rejected, now) { return .use(grant) }
+        return .ask(Ask(scopes: asked, era: era, mayRegister: false))
+    }
+
+    /// The server answered a request.
+    mutating func answered(_ ask: Ask, _ answer: Answer, rejecting rejected: Secret?, now: Date) -> Step {
+        guard ask.era == era else {
+            // Reading the registration has ended it already, and the reason is the answer's.
+            if case .ended(let error) = answer { return .fail(error) }
+            return .fail(Self.notAuthenticated)
+        }
+        switch answer {
+        case .granted(let new, let scopes):
+            guard ask.scopes.isSubset(of: scopes) else { return .fail(Self.scopeRefused) }
+            (grant, asked) = (new, ask.scopes)
+            return .use(new)
+        case .ended(let error):
+            end()
+            return .fail(error)
+        case .failed(let error):
+            guard let grant, grant.scopes == ask.scopes, isUsable(grant, rejected, now) else { return .fail(error) }
+            return .use(grant)
+        }
+    }
+
+    /// The installation's registration has ended, here or at the server. What is under way is nobody's.
+    mutating func end() {
+        grant = nil
+        asked = nil
+        era &+= 1
+    }
+
+    private func isFresh(_ grant: Grant, _ rejected: Secret?, _ now: Date) -> Bool {
+        guard grant.token.value != rejected, grant.obtainedAt <= now.addingTimeInterval(leeway) else { return false }
+        return grant.expiresAt.map { now.addingTimeInterval(margin) < $0 } ?? true
+    }
+
+    private func isUsable(_ grant: Grant, _ rejected: Secret?, _ now: Date) -> Bool {
+        grant.token.value != rejected && grant.expiresAt.map { now < $0 } ?? true
+    }
+
+    static let notAuthenticated = TokenError(
+        .deviceNotAuthenticated, "This installation has not asked for a token, or its registration has ended.")
+
+    static let scopeRefused = TokenError(.scopeRefused, "The server does not grant all scopes that were asked for.")
+}
