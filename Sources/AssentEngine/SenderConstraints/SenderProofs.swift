@@ -117,8 +117,8 @@ package struct SenderProofs: Sendable {
         let isDue = madeAt.map(nonces.isAging) ?? true
         return CheckedProof(
             thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil,
-            hasNonce: madeAt != nil, name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti), window: window,
-            server: presented.server, isOfJourney: presented.isOfJourney)
+            hasNonce: madeAt != nil, name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti),
+            window: window, server: presented.server, isOfJourney: presented.isOfJourney)
     }
 
     /// Spends a proof. It comes when all else of the request is known to be valid, so that nobody without a code, a
