@@ -11,9 +11,9 @@ struct Beginning: Sendable {
     func reply() async throws -> AuthenticateReply {
         let choice = try request.choice(in: realm)
         try await countStart()
-        let session = try await engine.liveSession(request)
-        let proof = try await engine.proof(beginning: request, session: session)
-        return try await reply(choice, session, key: proof?.thumbprint).giving(nonce: proof?.newNonce)
+        let proved = try await engine.provedSession(request)
+        let proof = try await engine.proof(beginning: request, proved)
+        return try await reply(choice, proved?.session, key: proof?.thumbprint).giving(nonce: proof?.newNonce)
     }
 
     private func reply(

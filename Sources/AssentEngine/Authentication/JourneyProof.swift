@@ -3,20 +3,36 @@ import AssentCore
 /// The key of a journey. A journey whose first request has a proof belongs to that proof's key, and so does the session
 /// that it gives: each later request proves the same key, so that nobody else can finish it.
 extension Authentication {
+    /// The session that came with a request, when it is alive and of the request's realm, once the sender has proved
+    /// the key that it belongs to.
+    ///
+    /// - Throws: ``SenderProofRefusal``; `StoreError`.
+    func provedSession(_ request: AuthenticateRequest) async throws -> ProvedSession? {
+        guard let token = request.sessionToken else { return nil }
+        let checked = proofs.checked(request.journeyProof, accessToken: token, policy: request.noncePolicy)
+        let proof = try? checked.get()
+        let found = try await proofs.find(
+            sessions.lookUp(token: token, realm: request.realm, keyThumbprint: proof?.thumbprint), with: proof)
+        guard let session = try found.row.map(LiveSession.init(found:)), session.realm == request.realm else {
+            return nil
+        }
+        return ProvedSession(
+            session: session,
+            proof: try await proofs.verify(checked, of: session, found: proof == nil ? nil : found))
+    }
+
     /// What a journey's first request proves: the key of the session that comes along, or the key that a new session
     /// will belong to.
     ///
     /// - Parameters:
     ///   - request: the request.
-    ///   - session: the session that comes along.
+    ///   - proved: the session that comes along.
     /// - Returns: the proof; `nil` for a journey that belongs to no key. A session without a key stays without one in a
     ///   step-up, since its token may have been in other hands: a proof beside it is not read.
     /// - Throws: ``SenderProofRefusal``; `StoreError`.
-    func proof(beginning request: AuthenticateRequest, session: LiveSession?) async throws -> CheckedProof? {
-        if let session, let token = request.sessionToken, session.sender != nil {
-            return try await proofs.verify(request.journeyProof, of: session, token: token, policy: request.noncePolicy)
-        }
-        guard request.bindsSession, session == nil || request.replacesSession, let presented = request.journeyProof
+    func proof(beginning request: AuthenticateRequest, _ proved: ProvedSession?) async throws -> CheckedProof? {
+        if let proof = proved?.proof { return proof }
+        guard request.bindsSession, proved == nil || request.replacesSession, let presented = request.journeyProof
         else { return nil }
         return try await proofs.verify(presented, accessToken: nil, policy: request.noncePolicy)
     }

@@ -51,12 +51,7 @@ extension Authentication {
     ///   ``SenderProofRefusal``.
     package func stage(transactionID: String, _ request: AuthenticateRequest) async throws -> ApprovalStage {
         try await context.translatingStoreErrors {
-            let session = try await liveSession(request)
-            if let session, let token = request.sessionToken {
-                _ = try await proofs.verify(
-                    request.journeyProof, of: session, token: token, policy: request.noncePolicy)
-            }
-            guard let session,
+            guard let session = try await provedSession(request)?.session,
                 let record = try await transactions.current(id: transactionID, session: session)
             else { throw EngineError.transactionUnreadable }
             switch record.state {

@@ -13,6 +13,9 @@ package struct CheckedProof: Sendable {
     /// (RFC 9449 §8.2).
     package let newNonce: String?
 
+    /// Whether it has a nonce that is valid here.
+    let hasNonce: Bool
+
     /// What it is remembered by.
     fileprivate let name: String
 
@@ -114,8 +117,8 @@ package struct SenderProofs: Sendable {
         let isDue = madeAt.map(nonces.isAging) ?? true
         return CheckedProof(
             thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil,
-            name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti), window: window,
-            server: presented.server, isOfJourney: presented.isOfJourney)
+            hasNonce: madeAt != nil, name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti),
+            window: window, server: presented.server, isOfJourney: presented.isOfJourney)
     }
 
     /// Spends a proof. It comes when all else of the request is known to be valid, so that nobody without a code, a

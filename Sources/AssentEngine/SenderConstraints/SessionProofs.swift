@@ -2,26 +2,40 @@ package import AssentCore
 import Logging
 
 extension SenderProofs {
-    /// Verifies that the sender of a request has the key that a session belongs to. Every door that takes a session
-    /// asks here, or with what it has found, so that a session's token alone opens none of them.
+    /// The session of a token, of whatever realm, once the sender of the request has proved the key that it belongs to.
     ///
     /// - Parameters:
-    ///   - presented: what the request says about its sender's key; `nil` where a door takes no proof.
-    ///   - session: the session that the request presents.
-    ///   - token: its token, which the proof must name.
-    ///   - policy: whether there must be a nonce.
-    /// - Returns: the proof; `nil` for a session that belongs to no key: a proof beside it is not read.
+    ///   - token: the session's token, which the proof must name.
+    ///   - sessions: where it is looked up.
+    ///   - presented: what the request says about its sender's key.
+    ///   - policies: whether there must be a nonce, by realm; for a session of any other realm there must.
+    /// - Returns: the session, and the proof where it belongs to a key; `nil` when no session is alive.
     /// - Throws: ``SenderProofRefusal``; ``StoreError`` when the database cannot serve.
-    package func verify(
-        _ presented: PresentedProof?, of session: LiveSession, token: Secret, policy: NoncePolicy
-    ) async throws -> CheckedProof? {
-        guard session.sender != nil else { return nil }
-        return try await verify(
-            checked(presented, accessToken: token, policy: policy), of: session, found: nil)
+    package func session(
+        of token: Secret, among sessions: Sessions, _ presented: PresentedProof, policies: [String: NoncePolicy]
+    ) async throws -> ProvedSession? {
+        var checked = checked(presented, accessToken: token, policy: .offered)
+        // Without a nonce it may be too little for the session's realm, and is then not spent.
+        let isEnough = { (proof: CheckedProof) in proof.hasNonce || !policies.values.contains(.required) }
+        let proof = (try? checked.get()).flatMap { isEnough($0) ? $0 : nil }
+        let found = try await find(sessions.lookUp(token: token, keyThumbprint: proof?.thumbprint), with: proof)
+        guard let session = try found.row.map(LiveSession.init(found:)) else { return nil }
+        if session.sender != nil, proof?.hasNonce != true, policies[session.realm] != .offered {
+            checked = self.checked(presented, accessToken: token, policy: .required)
+        }
+        let verified = try await verify(checked, of: session, found: proof == nil ? nil : found)
+        return ProvedSession(session: session, proof: verified)
     }
 
-    /// As ``verify(_:of:token:policy:)``, for a proof that is checked and was perhaps spent by what has found the
-    /// session; `found` is `nil` where that was no look-up with a proof.
+    /// Verifies that the sender of a request has the key that a session belongs to. Every door that takes a session
+    /// asks here with what it has found, so that a session's token alone opens none of them.
+    ///
+    /// - Parameters:
+    ///   - checked: the request's proof, which must name the session's token.
+    ///   - session: the session that the request presents.
+    ///   - found: what has found the session, and perhaps spent the proof; `nil` where it was looked up without one.
+    /// - Returns: the proof; `nil` for a session that belongs to no key: a proof beside it is not read.
+    /// - Throws: ``SenderProofRefusal``; ``StoreError`` when the database cannot serve.
     func verify(
         _ checked: Result<CheckedProof, SenderProofRefusal>, of session: LiveSession, found: FoundWithProof?
     ) async throws -> CheckedProof? {
@@ -95,4 +109,13 @@ extension SenderProofs {
         try await claim(proof)
         return proof
     }
+}
+
+/// A session that is alive, and the proof of the key that it belongs to.
+package struct ProvedSession: Sendable {
+    /// The session.
+    package let session: LiveSession
+
+    /// The proof; `nil` for a session that belongs to no key.
+    package let proof: CheckedProof?
 }

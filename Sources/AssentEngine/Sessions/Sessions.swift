@@ -95,6 +95,12 @@ package struct Sessions: Sendable {
             isValid: "s.realm = \(realm) AND s.sender = \(SenderBinding(keyThumbprint: keyThumbprint)?.stored ?? "")")
     }
 
+    /// As ``lookUp(token:realm:keyThumbprint:)``, for a session of whatever realm.
+    func lookUp(token: Secret, keyThumbprint: String?) -> ProofLookUp {
+        lookUp(
+            id: TokenHash.of(token), isValid: "s.sender = \(SenderBinding(keyThumbprint: keyThumbprint)?.stored ?? "")")
+    }
+
     private func lookUp(id: String, isValid: SQL) -> ProofLookUp {
         ProofLookUp(
             columns: "s.user_id, \(LiveSession.joinedColumns), \(UserSQL.columns)",

@@ -22,16 +22,15 @@ struct SessionRoutes: Sendable {
     func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let body = try await call.jsonObject()
         let token = try target(of: call.request, body: body)
-        let session: LiveSession? = if let token { try await sessions.live(token: token) } else { nil }
-        var proof: CheckedProof?
-        if let session, let token {
+        var proved: ProvedSession?
+        if let token {
             // The session's own realm says whether there must be a nonce, whatever the path names.
-            proof = try await proofs.verify(
-                PresentedProof(call.request, origin: origin, server: .authorizationServer), of: session, token: token,
-                policy: providers[session.realm]?.configuration.noncePolicy(of: nil) ?? .required)
+            proved = try await proofs.session(
+                of: token, among: sessions, PresentedProof(call.request, origin: origin, server: .authorizationServer),
+                policies: providers.mapValues { $0.configuration.noncePolicy(of: nil) })
         }
-        var response = try await answer(call, session)
-        response.give(nonce: proof?.newNonce)
+        var response = try await answer(call, proved?.session)
+        response.give(nonce: proved?.proof?.newNonce)
         return response
     }
 

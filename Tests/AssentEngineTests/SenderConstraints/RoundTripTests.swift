@@ -166,6 +166,38 @@ struct RoundTripTests {
         }
     }
 
+    @Test("The session endpoint, and a journey or a page with a session, find the session and spend its proof in one")
+    func sessionDoors() async throws {
+        let node = try await Node()
+        let token = try await node.boundSession()
+        let passwords = Passwords(
+            node.context, policy: PasswordPolicy(logN: 4, parallelChecks: 4, waitingChecks: 500),
+            limits: SignInLimits(attempts: 1000), derivation: CountingDerivation())
+        let authentication = try JourneyFixture.authentication(
+            node.context, passwords, OneTimePasswords(node.context, limits: OneTimePasswordLimits()),
+            Transactions(node.context))
+        let before = try await node.remembered
+        for isEndpoint in [true, false] {
+            let proof = try await node.presented(token)
+            func prove() async throws -> ProvedSession? {
+                if isEndpoint {
+                    return try await node.proofs.session(
+                        of: token, among: Sessions(node.context), proof, policies: ["/alpha": .required])
+                }
+                var request = AuthenticateRequest(realm: "/alpha", sessionToken: token)
+                request.proof = proof
+                return try await authentication.provedSession(request)
+            }
+            var proved: ProvedSession?
+            let trips = try await node.trips { proved = try await prove() }
+            #expect(trips == 1 && proved?.proof != nil, "\(trips)")
+            await #expect(throws: SenderProofRefusal(.invalidProof, "The proof was used before.")) {
+                _ = try await prove()
+            }
+        }
+        #expect(try await node.remembered == before + 2)
+    }
+
     @Test("Nobody makes the server remember a proof without a valid token or session of the proof's key")
     func remembered() async throws {
         let node = try await Node()
