@@ -18,12 +18,14 @@ struct TheftTests {
 
         var testDescription: String { rawValue }
 
-        /// Runs `body` with the servers; the owner is at the first one.
-        func run(_ body: ([ServerFixture]) async throws -> Void) async throws {
+        /// Runs `body` with the servers; the owner is at the first one. With a change to the file of each.
+        func run(
+            editing: (String) -> String = { $0 }, _ body: ([ServerFixture]) async throws -> Void
+        ) async throws {
             switch self {
-            case .alone: try await ServerFixture.run { try await body([$0]) }
+            case .alone: try await ServerFixture.run(editing: editing) { try await body([$0]) }
             #if PostgreSQL && os(Linux)
-            case .nodes: try await TwoNodes.run { try await body($0.both) }
+            case .nodes: try await TwoNodes.run(editingBoth: editing) { try await body($0.both) }
             #endif
             }
         }
@@ -195,6 +197,53 @@ struct TheftTests {
                     let answer = try await door.send(server, session, [mine])
                     #expect(door.accepts(answer), "\(door): \(answer.status) \(answer.text)")
                 }
+            }
+        }
+    }
+
+    @Test(
+        "A stolen registration token: nobody but its owner sees, changes or ends the registration",
+        arguments: Place.allCases)
+    func registrationToken(_ place: Place) async throws {
+        try await place.run(editing: { RegistrationDoor.file($0) }) { servers in
+            let door = try await RegistrationDoor(servers[0])
+            let (owner, thief) = (try await door.instance(), try await door.instance())
+            for (method, accepted) in [("GET", 200), ("PUT", 200), ("DELETE", 204)] {
+                let body = method == "PUT" ? RegistrationDoor.repeated(owner) : nil
+                // What the owner has sent, and the thief has seen. Another method's proof is all there is of DELETE.
+                let shown = method == "DELETE" ? "GET" : method
+                let seen = try await door.proof(shown, door.url(of: owner.id), by: owner.key, token: owner.token)
+                let first = try await door.manage(shown, owner, body: body, proofs: [seen])
+                #expect(first.status == 200, "\(method): \(first.text)")
+                for server in servers {
+                    // Another key; another client with its own token, or at its own address; no key at all.
+                    let token = [
+                        try await door.manage(method, owner, by: try ProofKey(), body: body, on: server),
+                        try await door.manage(method, owner, by: thief.key, body: body, on: server),
+                        try await door.manage(method, owner, by: thief.key, token: thief.token, body: body, on: server),
+                        try await door.manage(
+                            method, owner, by: thief.key, id: thief.id,
+                            body: body == nil ? nil : RegistrationDoor.repeated(thief), on: server),
+                    ]
+                    let proof = [
+                        try await door.manage(method, owner, body: body, proofs: [], on: server),
+                        try await door.manage(method, owner, body: body, proofs: [seen], on: server),
+                    ]
+                    for (answers, error) in [(token, "invalid_token"), (proof, "invalid_dpop_proof")] {
+                        for (index, answer) in answers.enumerated() {
+                            let what = "\(method) \(error) \(index): \(answer.status) \(answer.text)"
+                            #expect(answer.status == 401 && answer.error == error, "\(what)")
+                        }
+                    }
+                    guard method != "DELETE" else { continue }
+                    let mine = try await door.manage(method, owner, body: body, on: server)
+                    #expect(mine.status == accepted && mine.json["jwks"] == owner.metadata["jwks"], "\(mine.text)")
+                }
+                guard method == "DELETE" else { continue }
+                #expect(try await door.ownToken(owner.id, by: owner.key).status == 200)
+                let ended = try await door.manage(method, owner, on: servers.last)
+                #expect(ended.status == accepted, "\(ended.text)")
+                #expect(try await door.manage("GET", thief, on: servers.last).status == 200)
             }
         }
     }

@@ -39,9 +39,10 @@ final class ServerFixture: Sendable {
 
     /// Runs `body` beside a server and stops it.
     static func run(
-        configuring change: (inout ServerConfiguration) -> Void = { _ in }, _ body: (ServerFixture) async throws -> Void
+        editing: (String) -> String = { $0 }, configuring change: (inout ServerConfiguration) -> Void = { _ in },
+        _ body: (ServerFixture) async throws -> Void
     ) async throws {
-        let fixture = try await ServerFixture(configuring: change)
+        let fixture = try await ServerFixture(editing: editing, configuring: change)
         do {
             try await body(fixture)
         } catch {
