@@ -124,8 +124,8 @@ struct RegisteredFacadeTests {
         try await World.run(
             logger: CollectingLog().logger, watching: { Puts.Watched(puts: puts, transport: $0) },
             editing: {
-                let old = "name: Bank app\n        redirectURIs: [\"http://127.0.0.1/callback\"]"
-                return $0.replacing(old, with: old.dropLast() + ", \"\(other)\"]")
+                let uris = "name: Bank app\n        redirectURIs: [\"http://127.0.0.1/callback\""
+                return $0.replacing("\(uris)]", with: "\(uris), \"\(other)\"]")
             }
         ) { story in
             let operating = try await operating(story)
