@@ -39,7 +39,7 @@ final class ServerFixture: Sendable {
 
     /// Runs `body` beside a server and stops it.
     static func run(
-        editing: (String) -> String = { $0 }, configuring change: (inout ServerConfiguration) -> Void = { _ in },
+        configuring change: (inout ServerConfiguration) -> Void = { _ in }, editing: (String) -> String = { $0 },
         _ body: (ServerFixture) async throws -> Void
     ) async throws {
         let fixture = try await ServerFixture(editing: editing, configuring: change)
