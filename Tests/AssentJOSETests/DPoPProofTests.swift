@@ -210,6 +210,18 @@ struct DPoPProofTests {
         #expect(throws: JOSEError(code)) { try Request(token: nil, nonces: nil).verify(text) }
     }
 
+    @Test("A jwk of 64 KiB is refused")
+    func largeKey() async throws {
+        let text = try await Self.signed(
+            TestKeys.key(.es256),
+            header: { header in
+                var jwk = header["jwk"]?.object ?? JSONObject()
+                jwk["x"] = .string(String(repeating: "A", count: 64 << 10))
+                header["jwk"] = .object(jwk)
+            })
+        #expect(throws: JOSEError.self) { try Request(token: nil, nonces: nil).verify(text) }
+    }
+
     @Test("A symmetric key, or a target that is not an HTTP URI, makes no proof")
     func notMade() async throws {
         let hmac = try HMACSigningKey(Secret(bytes: [UInt8](repeating: 1, count: 32)))

@@ -145,4 +145,72 @@ struct RegisteredFacadeTests {
             for app in [none, more, good, operating] { await app.shutdown() }
         }
     }
+
+    @Test("Another redirect URI and fewer scopes are put to the server before a sign-in, by token and proof alone")
+    func changed() async throws {
+        let puts = Puts()
+        let other = "http://127.0.0.1/other"
+        try await World.run(
+            logger: CollectingLog().logger, watching: { Puts.Watched(puts: puts, transport: $0) },
+            editing: {
+                let uris = "name: Bank app\n        redirectURIs: [\"http://127.0.0.1/callback\""
+                return $0.replacing("\(uris)]", with: "\(uris), \"\(other)\"]")
+            }
+        ) { story in
+            let operating = try await operating(story)
+            let token = try await InstallationScene(story).initialAccessToken(operating)
+            let before = try installation(story, "changed", token: token)
+            let first = try #require(try await before.registration?.register())
+            #expect(puts.calls.isEmpty)
+
+            let after = try story.makeAssent(vault: "changed") { configuration, keys in
+                configuration.client = .init(
+                    id: InstallationScene.app, redirectURI: other, scopes: ["openid", "accounts"])
+                configuration.registration = RegistrationConfiguration(keys: keys)
+            }
+            try await story.signIn(after, forcing: false)
+            #expect(try await after.tokens.tokens().idToken?.claims.aud == [first.clientID])
+            let second = try #require(try await after.registration?.current())
+            #expect(second.clientID == first.clientID && second.keyThumbprint == first.keyThumbprint)
+            #expect(Set(second.scopes) == ["openid", "accounts"] && second.clientName == nil)
+            #expect(try await listed(story, operating) == [first.clientID])
+            let sent = try #require(puts.calls.last)
+            #expect(puts.calls.count == 1)
+            #expect(sent.request.headerFields[.authorization]?.hasPrefix("DPoP ") == true)
+
+            // The same request again, then without its proof, then without its token.
+            let (replayed, unproved, unnamed) = (sent, Puts.without(.dpop, sent), Puts.without(.authorization, sent))
+            for (call, error) in [
+                (replayed, "invalid_dpop_proof"), (unproved, "invalid_dpop_proof"), (unnamed, "invalid_token"),
+            ] {
+                let reply = try await story.transport.send(call)
+                let answer = try JSONValue.parse(try await reply.body.collect(upTo: 1 << 16))
+                #expect(reply.status == 401 && answer["error"]?.string == error, "\(answer)")
+            }
+            for app in [before, after, operating] { await app.shutdown() }
+        }
+    }
+
+    /// The changes of registrations that apps have sent.
+    private struct Puts: Sendable {
+        private let kept = Locked<[HTTPCall]>([])
+
+        var calls: [HTTPCall] { kept.withLock { $0 } }
+
+        static func without(_ name: HTTPField.Name, _ call: HTTPCall) -> HTTPCall {
+            var call = call
+            call.request.headerFields[name] = nil
+            return call
+        }
+
+        struct Watched: HTTPTransport {
+            let puts: Puts
+            let transport: any HTTPTransport
+
+            @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
+                if call.request.method == .put { puts.kept.withLock { $0.append(call) } }
+                return try await transport.send(call)
+            }
+        }
+    }
 }

@@ -289,10 +289,9 @@ struct RegistrationRouteTests {
 
     @Test("An address that asks too often in a minute is told to wait")
     func limits() async throws {
-        let fixture = try await ServerFixture(editing: {
+        try await ServerFixture.run(editing: {
             RegistrationDoor.file($0).replacing("registrationsPerAddress: 1000", with: "registrationsPerAddress: 3")
-        })
-        do {
+        }) { fixture in
             let door = try await Door(fixture)
             for _ in 1...3 { #expect(try await door.register(try ProofKey(), token: "guess").status == 401) }
             let token = try await door.initialToken()
@@ -300,11 +299,7 @@ struct RegistrationRouteTests {
             #expect(answer.status == 429 && answer["Retry-After"] == "60" && answer.error == "temporarily_unavailable")
             fixture.clock.advance(by: 60)
             #expect(try await door.register(try ProofKey(), token: token).status == 201)
-        } catch {
-            await fixture.stop()
-            throw error
         }
-        await fixture.stop()
     }
 
     @Test("Administrators make tokens, list instances and end them over HTTP")

@@ -151,6 +151,10 @@ struct DPoPNegativeTests {
             jwk["y"] = .string(Base64URL.encode([UInt8](repeating: 7, count: 32)))
             header["jwk"] = .object(jwk)
         },
+        .header("a member of the key twice") { header in
+            let jwk = header["jwk"]?.object ?? JSONObject()
+            header["jwk"] = .object(JSONObject(jwk.members + jwk.members.prefix(1)))
+        },
         .header("a long header") { $0["x"] = .string(String(repeating: "a", count: 7 << 10)) },
         .header("a member twice") { $0 = JSONObject($0.members + [.init(name: "typ", value: "dpop+jwt")]) },
         .claims("htm in small letters") { $0["htm"] = .string(($0["htm"]?.string ?? "").lowercased()) },

@@ -18,7 +18,7 @@ struct TheftTests {
 
         var testDescription: String { rawValue }
 
-        /// Runs `body` with the servers, after a change to their file; the owner is at the first one.
+        /// Runs `body` with the servers; the owner is at the first one. With a change to the file of each.
         func run(
             editing: (String) -> String = { $0 }, _ body: ([ServerFixture]) async throws -> Void
         ) async throws {
@@ -202,56 +202,49 @@ struct TheftTests {
     }
 
     @Test(
-        "A stolen registration token: nobody but the installation reads, changes or ends its registration",
+        "A stolen registration token: nobody but its owner sees, changes or ends the registration",
         arguments: Place.allCases)
     func registrationToken(_ place: Place) async throws {
         try await place.run(editing: { RegistrationDoor.file($0) }) { servers in
-            let home = try await RegistrationDoor(servers[0])
-            let (instance, thief) = (try await home.instance(), try await home.instance())
-            let body = RegistrationDoor.repeated(instance)
-            func seen(_ method: String, _ door: RegistrationDoor, _ proof: String) async throws -> Answer {
-                try await door.fixture.send(
-                    method, door.url(of: instance.id),
-                    [
-                        ("Authorization", "DPoP \(instance.token)"), ("DPoP", proof),
-                        ("Content-Type", "application/json"),
-                    ],
-                    body: method == "PUT" ? JSONValue.object(body).serializedBytes() : nil)
-            }
-            for method in ["GET", "PUT", "DELETE"] {
-                // What the owner has sent, where it does no harm to the test.
-                let proof = try await home.proof(
-                    method, home.url(of: instance.id), by: instance.key, token: instance.token)
-                if method != "DELETE" { #expect(try await seen(method, home, proof).status == 200) }
-                for door in servers.map(home.at) {
-                    let sent = method == "PUT" ? body : nil
-                    var answers = [
-                        try await door.manage(method, instance, by: thief.key, body: sent),
-                        try await door.manage(method, instance, by: try ProofKey(), body: sent),
-                        try await door.manage(method, thief, token: instance.token, body: sent),
-                        try await door.manage(method, instance, by: thief.key, token: thief.token, body: sent),
-                        try await door.manage(method, instance, id: thief.id, body: sent),
+            let door = try await RegistrationDoor(servers[0])
+            let (owner, thief) = (try await door.instance(), try await door.instance())
+            for (method, accepted) in [("GET", 200), ("PUT", 200), ("DELETE", 204)] {
+                let body = method == "PUT" ? RegistrationDoor.repeated(owner) : nil
+                // What the owner has sent, and the thief has seen. Another method's proof is all there is of DELETE.
+                let shown = method == "DELETE" ? "GET" : method
+                let seen = try await door.proof(shown, door.url(of: owner.id), by: owner.key, token: owner.token)
+                let first = try await door.manage(shown, owner, body: body, proofs: [seen])
+                #expect(first.status == 200, "\(method): \(first.text)")
+                for server in servers {
+                    // Another key; another client with its own token, or at its own address; no key at all.
+                    let token = [
+                        try await door.manage(method, owner, by: try ProofKey(), body: body, on: server),
+                        try await door.manage(method, owner, by: thief.key, body: body, on: server),
+                        try await door.manage(method, owner, by: thief.key, token: thief.token, body: body, on: server),
+                        try await door.manage(
+                            method, owner, by: thief.key, id: thief.id,
+                            body: body == nil ? nil : RegistrationDoor.repeated(thief), on: server),
                     ]
-                    answers.append(
-                        try await door.fixture.send(
-                            method, door.url(of: instance.id), ServerFixture.bearer(instance.token)))
-                    for answer in answers {
-                        #expect(answer.status == 401 && answer.error == "invalid_token", "\(method): \(answer.text)")
+                    let proof = [
+                        try await door.manage(method, owner, body: body, proofs: [], on: server),
+                        try await door.manage(method, owner, body: body, proofs: [seen], on: server),
+                    ]
+                    for (answers, error) in [(token, "invalid_token"), (proof, "invalid_dpop_proof")] {
+                        for (index, answer) in answers.enumerated() {
+                            let what = "\(method) \(error) \(index): \(answer.status) \(answer.text)"
+                            #expect(answer.status == 401 && answer.error == error, "\(what)")
+                        }
                     }
                     guard method != "DELETE" else { continue }
-                    let again = try await seen(method, door, proof)
-                    #expect(again.status == 401 && again.error == "invalid_dpop_proof", "\(method): \(again.text)")
-                    #expect(try await door.manage(method, instance, body: sent).status == 200)
+                    let mine = try await door.manage(method, owner, body: body, on: server)
+                    #expect(mine.status == accepted && mine.json["jwks"] == owner.metadata["jwks"], "\(mine.text)")
                 }
+                guard method == "DELETE" else { continue }
+                #expect(try await door.ownToken(owner.id, by: owner.key).status == 200)
+                let ended = try await door.manage(method, owner, on: servers.last)
+                #expect(ended.status == accepted, "\(ended.text)")
+                #expect(try await door.manage("GET", thief, on: servers.last).status == 200)
             }
-            for door in servers.map(home.at) {
-                #expect(try await door.ownToken(instance.id, by: thief.key).error == "invalid_client")
-                #expect(try await door.ownToken(instance.id, by: instance.key).status == 200)
-            }
-            let last = home.at(try #require(servers.last))
-            #expect(try await last.manage("DELETE", instance).status == 204)
-            #expect(try await home.manage("GET", instance).status == 401)
-            #expect(try await home.manage("GET", thief).status == 200)
         }
     }
 }

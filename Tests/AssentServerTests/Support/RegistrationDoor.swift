@@ -19,8 +19,8 @@ struct RegistrationDoor: Sendable {
     static func run(
         app lines: String = "", registration: String = "token", _ body: (RegistrationDoor) async throws -> Void
     ) async throws {
-        try await ServerFixture.run(editing: { file($0, lines, registration: registration) }) {
-            try await body(try await RegistrationDoor($0))
+        try await ServerFixture.run(editing: { file($0, lines, registration: registration) }) { fixture in
+            try await body(try await RegistrationDoor(fixture))
         }
     }
 
@@ -53,11 +53,6 @@ struct RegistrationDoor: Sendable {
         let token = try String(contentsOfFile: file, encoding: .utf8).trimmingCharacters(in: .newlines)
         #expect(try await act("bootstrap", ["token": .string(token)]).status == 200)
     }
-
-    private init(_ fixture: ServerFixture, admin: String) { (self.fixture, self.admin) = (fixture, admin) }
-
-    /// The same at another node.
-    func at(_ node: ServerFixture) -> RegistrationDoor { RegistrationDoor(node, admin: admin) }
 
     var url: String { fixture.oauth("register") }
 
@@ -125,16 +120,22 @@ struct RegistrationDoor: Sendable {
             token: try #require(answer.json["registration_access_token"]?.string), key: key, metadata: answer.json)
     }
 
-    /// Sends what an instance sends about itself, by `key`, which is its own unless another one is named.
+    /// Sends what an instance sends about itself, by `key`, which is its own unless another one is named, and to the
+    /// door's server unless another node is named. A proof is made unless some, or none, are given.
     func manage(
         _ method: String, _ instance: Instance, by key: ProofKey? = nil, token: String? = nil, id: String? = nil,
-        body: JSONObject? = nil, fields: [(String, String)] = []
+        body: JSONObject? = nil, proofs: [String]? = nil, fields: [(String, String)] = [],
+        on node: ServerFixture? = nil
     ) async throws -> Answer {
-        let (url, token) = (url(of: id ?? instance.id), token ?? instance.token)
-        let proof = try await proof(method, url, by: key ?? instance.key, token: token)
-        return try await fixture.send(
-            method, url,
-            [("Authorization", "DPoP \(token)"), ("DPoP", proof)] + fields
+        let (id, token) = (id ?? instance.id, token ?? instance.token)
+        var sent = proofs ?? []
+        if proofs == nil {
+            sent = [try await proof(method, url(of: id), by: key ?? instance.key, token: token)]
+        }
+        let server = node ?? fixture
+        return try await server.send(
+            method, server.oauth("register/\(id)"),
+            [("Authorization", "DPoP \(token)")] + sent.map { ("DPoP", $0) } + fields
                 + (body == nil ? [] : [("Content-Type", "application/json")]),
             body: body.map { JSONValue.object($0).serializedBytes() })
     }

@@ -1,0 +1,33 @@
+import ArgumentParser
+import Testing
+
+@testable import AssentCLI
+
+@Suite("What assent admin registrations takes")
+struct RegistrationsUsageTests {
+    @Test(
+        "What cannot be meant is refused before anything is read",
+        arguments: [
+            ["token"], ["token", "--app", "pay", "--count", "0"], ["token", "--app", "pay", "--count", "1000001"],
+            ["token", "--app", "pay", "--count", "many"], ["token", "--app", "pay", "--days", "0"],
+            ["token", "--app", "pay", "--days", "366"], ["end"], ["end", "--all"], ["end", "--app", "pay"],
+            ["end", "pay~1", "--all"], ["end", "pay~1", "--app", "pay", "--all"], ["list", "pay"], ["purge"],
+        ])
+    func badInput(words: [String]) {
+        #expect(throws: (any Error).self) { try RegistrationsCommand.parseAsRoot(words) }
+    }
+
+    @Test("Each command says what it does and what may be given")
+    func help() {
+        let commands: [(String, any ParsableCommand.Type)] = [
+            ("token", RegistrationsCommand.Token.self), ("list", RegistrationsCommand.List.self),
+            ("end", RegistrationsCommand.End.self),
+        ]
+        let all = RegistrationsCommand.helpMessage()
+        for (word, command) in commands {
+            let text = RegistrationsCommand.helpMessage(for: command)
+            #expect(text.contains("--app") && text.contains("--config"), "\(text)")
+            #expect(all.contains("  \(word) "), "\(all)")
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import AssentCore
+import AssentServer
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AssentCLI
+@testable import AssentDemo
+
+@Suite("assent admin registrations")
+struct RegistrationsCommandTests {
+    @Test("An administrator makes a token for two, lists who has registered with it, ends one, and then the rest")
+    func story() async throws {
+        try await Typist.run { typist in
+            func admin(_ words: String...) async throws -> Program.Result {
+                try await typist.program.run(["admin", "registrations"] + words)
+            }
+            let app = InstallationScene.app
+            let early = try await typist.program.run(
+                "admin", "registrations", "list", "--config", typist.program.clientFile)
+            #expect(early.status == 1 && early.errors.contains("assent login"), "\(early.errors)")
+            #expect(try await typist.login().status == 0)
+            for words in [["list"], ["token", "--app", app], ["end", "\(app)~1"], ["end", "--app", app, "--all"]] {
+                let denied = try await typist.program.run(["admin", "registrations"] + words)
+                #expect(denied.status == 2 && denied.errors.contains("The server says no"), "\(denied.errors)")
+                #expect(denied.output.isEmpty, "\(denied.output)")
+            }
+            let bootstrap = try #require(typist.world.endpoints.bootstrapFile)
+            #expect(try await typist.program.run("admin", "bootstrap", "--token-file", bootstrap).status == 0)
+
+            // Nobody has registered, and there are no other apps.
+            let none = try await admin("list", "--app", app)
+            #expect(none.status == 0 && none.output.isEmpty, "\(none.output)\(none.errors)")
+            let wrong = try await admin("token", "--app", "bank-app")
+            #expect(wrong.status == 2 && wrong.output.isEmpty, "\(wrong.output)\(wrong.errors)")
+            #expect(try await admin("end", "\(app)~AAAAAAAAAAAAAAAAAAAAAA").status == 2)
+
+            let made = try await admin("token", "--app", app, "--count", "2", "--json")
+            let token = try #require(try JSONValue.parse(made.output)["token"]?.string, "\(made.output)\(made.errors)")
+            let first = try await Self.register(typist, "first", by: token)
+            let second = try await Self.register(typist, "second", by: token)
+            #expect(first.status == 0 && second.status == 0, "\(first.errors)\(second.errors)")
+            let third = try await Self.register(typist, "third", by: token)
+            #expect(third.status != 0, "\(third.output)")
+
+            let listed = try await admin("list", "--app", app)
+            let instances = try listed.output.split(separator: "\n").map { try JSONValue.parse(String($0)) }
+            #expect(Set(instances.compactMap { $0["name"]?.string }) == ["first", "second"], "\(listed.output)")
+            #expect(instances.allSatisfy { $0["app"]?.string == app && $0["keyThumbprint"] != nil })
+            #expect(!listed.output.contains(token))
+            #expect(try await admin("list", "--app", "bank-app").output.isEmpty)
+            #expect(try await admin("list").output == listed.output)
+
+            let id = try #require(instances.first?["clientId"]?.string)
+            let ended = try await admin("end", id)
+            #expect(ended.status == 0, "\(ended.errors)")
+            #expect(try await admin("end", id).status == 2)
+            // The token that is still valid ends as well.
+            let plain = try await admin("token", "--app", app)
+            let open = plain.output.trimmingCharacters(in: .whitespacesAndNewlines)
+            #expect(plain.status == 0 && !open.isEmpty && !open.contains(where: \.isWhitespace), "\(plain.output)")
+            let all = try await admin("end", "--app", app, "--all", "--json")
+            #expect(try all.status == 0 && JSONValue.parse(all.output)["ended"] == 1, "\(all.output)\(all.errors)")
+            #expect(try await admin("end", "--app", app, "--all").output.contains("0 instances have ended."))
+            #expect(try await Self.register(typist, "fourth", by: open).status != 0)
+            #expect(try await admin("list").output.isEmpty)
+        }
+    }
+
+    /// What `assent register` does for an installation with a home of its own.
+    private static func register(_ typist: Typist, _ name: String, by token: String) async throws -> Program.Result {
+        var file = try #require(
+            ClientFile(endpoints: typist.world.endpoints, configuration: typist.world.configuration))
+        file.clientID = InstallationScene.app
+        file.registration = .init(clientName: name)
+        let program = try Program(below: "\(typist.program.home)/\(name)", client: file.yaml)
+        let tokenFile = program.home + "/token.txt"
+        try Data(token.utf8).write(to: URL(fileURLWithPath: tokenFile))
+        return try await program.run("register", "--config", program.clientFile, "--token-file", tokenFile)
+    }
+}
