@@ -13,6 +13,7 @@ struct Beginning: Sendable {
         try await countStart()
         let session = try await engine.liveSession(request)
         let proof = try await engine.proof(beginning: request, session: session)
+        if let session, !Door.stepUp.admits(session) { throw EngineError(.tokenKind) }
         return try await reply(choice, session, key: proof?.thumbprint).giving(nonce: proof?.newNonce)
     }
 

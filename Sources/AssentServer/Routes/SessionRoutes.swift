@@ -30,6 +30,7 @@ struct SessionRoutes: Sendable {
                 PresentedProof(call.request, origin: origin, server: .authorizationServer), of: session, token: token,
                 policy: providers[session.realm]?.configuration.noncePolicy(of: nil) ?? .required)
         }
+        if let session, !Door.ownSession.admits(session) { throw EngineError(.tokenKind) }
         var response = try await answer(call, session)
         response.give(nonce: proof?.newNonce)
         return response
