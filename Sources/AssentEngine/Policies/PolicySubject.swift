@@ -6,8 +6,8 @@ package indirect enum PolicySubject: Sendable, Hashable {
     case and([PolicySubject])
     /// One of them must match.
     case or([PolicySubject])
-    /// It must not match a user who is known. It never matches somebody unknown, who could be anybody, nor a client that
-    /// calls for itself, which is no user.
+    /// It must not match a user who is known. It never matches somebody unknown, who could be anybody, nor a client
+    /// that calls for itself, which is not a user.
     case not(PolicySubject)
     /// Every user who is known.
     case authenticatedUsers
@@ -20,7 +20,7 @@ package indirect enum PolicySubject: Sendable, Hashable {
     /// These clients of the file, where they call for themselves.
     case client([String])
 
-    /// Whether the policy is for this user, or for a client that calls for itself; neither is somebody who is not known.
+    /// Whether the policy is for this user, or for a client that calls for itself; somebody who is not known is neither.
     package func matches(_ user: User?, client: ClientItself? = nil) -> Bool {
         switch self {
         case .and(let subjects): subjects.allSatisfy { $0.matches(user, client: client) }

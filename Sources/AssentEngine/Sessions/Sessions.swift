@@ -50,22 +50,21 @@ package struct Sessions: Sendable {
     /// together with it.
     package func begin(
         userID: String, realm: String, authLevel: Int = 0, limits: SessionLimits, properties: JSONObject = JSONObject(),
-        sender: SenderBinding? = nil, kind: SessionKind = .user, isOfJourney: Bool = true,
-        accompanying: [SQLStatement] = []
+        sender: SenderBinding? = nil, accompanying: [SQLStatement] = []
     ) async throws -> (token: Secret, auditID: String) {
         let rows = try await context.database.run(.read("SELECT epoch FROM users WHERE id = \(userID)"))
         let session = prepare(
             userID: userID, epoch: try rows.first?.integer("epoch"), realm: realm, authLevel: authLevel,
-            limits: limits, properties: properties, sender: sender, kind: kind, isOfJourney: isOfJourney)
+            limits: limits, properties: properties, sender: sender)
         _ = try await context.database.run(accompanying + [session.statement])
         return (session.token, session.auditID)
     }
 
-    /// A session that begins when its statement is run: for what must know the token beforehand. The statement fails
+    /// A journey's session that begins when its statement is run: for what must know the token beforehand. The statement fails
     /// unless the user's epoch is still the one under which they have proved who they are.
     package func prepare(
         userID: String, epoch: Int64?, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject,
-        sender: SenderBinding? = nil, kind: SessionKind = .user, isOfJourney: Bool = true
+        sender: SenderBinding? = nil
     ) -> PreparedSession {
         let token = Secret(context.random.token())
         let id = TokenHash.of(token)
@@ -73,7 +72,7 @@ package struct Sessions: Sendable {
         let now = context.clock.epochSeconds
         let new = NewSession(
             id: id, auditID: auditID, userID: userID, epoch: epoch, realm: realm, authLevel: authLevel, authTime: now,
-            limits: limits, kind: kind, isOfJourney: isOfJourney, properties: properties, sender: sender)
+            limits: limits, kind: .user, isOfJourney: true, properties: properties, sender: sender)
         return PreparedSession(
             id: id, token: token, auditID: auditID, authLevel: authLevel, statement: new.statement(at: now))
     }

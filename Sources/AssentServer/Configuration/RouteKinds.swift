@@ -26,7 +26,7 @@ enum RouteKinds {
             try names.map { text in
                 guard let kind = CallerKind(rawValue: text) else {
                     let known = (CallerKind.allCases.map(\.rawValue) + [anyone]).joined(separator: ", ")
-                    throw route.issue("accepts", "the route \(name) accepts \(text), which is none of: \(known)")
+                    throw route.issue("accepts", "the route \(name) cannot accept \(text); known: \(known)")
                 }
                 return kind
             })

@@ -18,8 +18,8 @@ package struct GrantWithoutRedirect: Sendable {
     ///
     /// - Parameters:
     ///   - signIn: what the user has proved.
-    ///   - kind: for what the session is made. One that is no signed-in user's lives as long as its access token, has no
-    ///     refresh token, and nothing outlives it.
+    ///   - kind: for what the session is made. One that is not of a signed-in user lives as long as its access token,
+    ///     has no refresh token, and nothing outlives it.
     ///   - scopes: what the user has granted. What the client may not have is left out.
     ///   - caller: the client, which has authenticated.
     ///   - keyThumbprint: the key whose proof came with the request, by its RFC 7638 thumbprint.

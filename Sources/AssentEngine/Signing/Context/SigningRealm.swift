@@ -90,7 +90,8 @@ extension SigningPart {
     /// can make other sessions at any time.
     func requireFreshness(of caller: SigningCaller, at now: Int64) throws(SigningRefusal) {
         let isFresh =
-            caller.session.kind == .user && caller.session.isOfJourney && now - caller.session.createdAt <= settings.freshness
+            caller.session.kind == .user && caller.session.isOfJourney
+            && now - caller.session.createdAt <= settings.freshness
             && caller.session.authLevel >= settings.freshLevel
         guard isFresh else { throw SigningRefusal(.freshAuthenticationRequired) }
     }
