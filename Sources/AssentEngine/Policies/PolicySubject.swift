@@ -20,7 +20,7 @@ package indirect enum PolicySubject: Sendable, Hashable {
     /// These clients of the file, where they call for themselves.
     case client([String])
 
-    /// Whether the policy is for this user, or for a client that calls for itself. Somebody who is not known is neither.
+    /// Whether the policy is for this user, or for a client that calls for itself. Somebody unknown is neither.
     package func matches(_ user: User?, client: ClientItself? = nil) -> Bool {
         switch self {
         case .and(let subjects): subjects.allSatisfy { $0.matches(user, client: client) }

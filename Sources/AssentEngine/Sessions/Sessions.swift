@@ -60,7 +60,7 @@ package struct Sessions: Sendable {
         return (session.token, session.auditID)
     }
 
-    /// A session of a journey, which begins when its statement is run: for what must know the token beforehand. It fails
+    /// A session of a journey, which begins when its statement is run: for what must know the token before. It fails
     /// unless the user's epoch is still the one under which they have proved who they are.
     package func prepare(
         userID: String, epoch: Int64?, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject,
