@@ -13,6 +13,7 @@ struct Beginning: Sendable {
         try await countStart()
         let proved = try await engine.provedSession(request)
         let proof = try await engine.proof(beginning: request, proved)
+        if let session = proved?.session, !Door.stepUp.admits(session) { throw EngineError(.tokenKind) }
         return try await reply(choice, proved?.session, key: proof?.thumbprint).giving(nonce: proof?.newNonce)
     }
 

@@ -16,6 +16,8 @@ package indirect enum Caller: Sendable {
     /// Somebody with an access token that is not valid here, or without one that the service asks for; or with a
     /// session that belongs to a key, and no valid proof of that key.
     case refusedToken(TokenRefusal)
+    /// Somebody whose credentials are valid, and of a kind that the service does not take.
+    case refusedKind(CallerKind)
 
     /// The session of this realm and the way in which it was presented; `nil` without one.
     package var presented: PresentedSession? {
@@ -25,7 +27,7 @@ package indirect enum Caller: Sendable {
             grant.owner?.session.map {
                 PresentedSession($0, grantID: grant.grantID, sender: grant.sender)
             }
-        case .anonymous, .foreignSession, .refusedToken: nil
+        case .anonymous, .foreignSession, .refusedToken, .refusedKind: nil
         }
     }
 
@@ -34,7 +36,7 @@ package indirect enum Caller: Sendable {
         switch self {
         case .session(let session, _, _): session.user
         case .accessToken(let grant, _): grant.owner?.user
-        case .anonymous, .foreignSession, .refusedToken: nil
+        case .anonymous, .foreignSession, .refusedToken, .refusedKind: nil
         }
     }
 
@@ -42,7 +44,7 @@ package indirect enum Caller: Sendable {
     package var newNonce: String? {
         switch self {
         case .session(_, _, let nonce), .accessToken(_, let nonce): nonce
-        case .anonymous, .foreignSession, .refusedToken: nil
+        case .anonymous, .foreignSession, .refusedToken, .refusedKind: nil
         }
     }
 

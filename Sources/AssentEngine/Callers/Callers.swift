@@ -127,6 +127,11 @@ package struct Callers: Sendable {
                 return .refusedToken(TokenRefusal(.missing, .dpop))
             }
         }
+        if let kind = caller.kind, !requirement.kinds.contains(kind),
+            requirement.isMeant(for: caller, issuer: providers[realm]?.configuration.issuer)
+        {
+            return .refusedKind(kind)
+        }
         if case .accessToken(let grant, _) = caller, let issuer = providers[realm]?.configuration.issuer,
             let refusal = requirement.refusal(of: grant, issuer: issuer)
         {
@@ -152,15 +157,29 @@ package struct AccessTokenRequirement: Sendable {
     /// Whether the realm's issuer is an audience too.
     package let includesIssuer: Bool
 
+    /// For whom the callers may call.
+    package let kinds: Set<CallerKind>
+
     /// Whether it must belong to a key. Then nothing else lets a caller in but a session that belongs to one.
     package let isSenderConstrained: Bool
 
     /// A requirement.
-    package init(scopes: [String], audience: [String], includesIssuer: Bool, isSenderConstrained: Bool = false) {
+    package init(
+        scopes: [String], audience: [String], includesIssuer: Bool, kinds: Set<CallerKind> = [.user],
+        isSenderConstrained: Bool = false
+    ) {
+        self.kinds = kinds
         self.scopes = scopes
         self.audience = audience
         self.includesIssuer = includesIssuer
         self.isSenderConstrained = isSenderConstrained
+    }
+
+    /// Whether the caller's credentials are for this service, so that their kind is worth telling.
+    func isMeant(for caller: Caller, issuer: String?) -> Bool {
+        guard case .accessToken(let grant, _) = caller else { return true }
+        let refusal = issuer.flatMap { refusal(of: grant, issuer: $0) }
+        return refusal == nil || refusal == .insufficientScope
     }
 
     func refusal(of grant: AccessGrant, issuer: String) -> AccessRefusal? {

@@ -91,6 +91,9 @@ extension EngineError.Code {
     /// The caller may not do this.
     package static let forbidden = Self("forbidden")
 
+    /// The credentials are valid, and of a kind that opens nothing here (``Door``). It is named as on every wire.
+    package static let tokenKind = Self("token_kind")
+
     /// What the request is about does not exist.
     package static let notFound = Self("notFound")
 
@@ -152,6 +155,7 @@ extension EngineError.Code {
         .transactionUnreadable: "The transaction cannot be approved here.",
         .sessionRequired: "A live session is needed.",
         .forbidden: "The caller may not do this.",
+        .tokenKind: "Credentials of this kind open nothing here.",
         .notFound: "It does not exist.",
         .unknownPolicySet: "There is no such policy set.",
         .invalidResources: "The question names no resource, or too many.",

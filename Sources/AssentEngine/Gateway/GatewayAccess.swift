@@ -144,7 +144,8 @@ extension AccessSettlement {
         let question = AccessQuestion(
             matched: matched, maker: .gateway,
             facts: PolicyFacts(
-                user: request.admission.caller.user, session: session, clientAddress: request.clientAddress),
+                user: request.admission.caller.user, client: request.admission.caller.clientItself, session: session,
+                clientAddress: request.clientAddress),
             presented: presented,
             // Without a body that was read, only what is bound without one can be bound.
             content: matched.action.map {

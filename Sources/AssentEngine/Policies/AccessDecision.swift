@@ -22,6 +22,8 @@ package enum AccessDenial: Sendable, Hashable {
     case notPermitted
     /// Two policies each ask for a transaction: a mistake in the configuration.
     case severalTransactions
+    /// The policies want more of the user than they can do with credentials of this kind.
+    case tokenKind
     /// The policy binds a part of the request that was not sent.
     case unboundContent
     /// The transaction that was named grants nothing. The reason is in the audit log and not for the client.

@@ -24,10 +24,15 @@ package struct AccessSettlement: Sendable {
         let assessment = decisions.assess(question.matched, facts: question.facts)
         var settled = SettledAccess(decision: try assessment.decision, assessment: assessment)
         switch settled.decision {
+        case .advised where !question.maySignInFurther: settled.decision = .denied(.tokenKind)
         case .denied(.severalTransactions):
             settled.reasons.append("several policies ask for a transaction; one access can have one")
         case .granted:
             guard let pending = assessment.pending else { break }
+            guard question.maySignInFurther else {
+                settled.decision = .denied(.tokenKind)
+                break
+            }
             settled.decision = try await spendOrRequire(pending, question, &settled.reasons)
         default: break
         }
@@ -79,6 +84,9 @@ struct AccessQuestion {
     let transactionID: String?
     /// What tells requests apart that look alike.
     var idempotencyKey: String?
+
+    /// Whether an advice, or a transaction, is for somebody with these credentials.
+    var maySignInFurther: Bool { presented.map { Door.stepUp.admits($0.session) } ?? true }
 }
 
 /// The answer, with what the policies say besides.

@@ -15,7 +15,7 @@ extension AccessSettlement {
 
     /// Whether somebody may ask about others, and why it was decided so.
     package static func isEnforcementPoint(_ caller: LiveSession) -> Bool {
-        !caller.user.roles.isDisjoint(with: [.pep, .admin])
+        Door.administration.admits(caller) && !caller.user.roles.isDisjoint(with: [.pep, .admin])
     }
 
     /// Decides on resources, as AM's `policies?_action=evaluate` does, for a caller who must have the right to ask.

@@ -123,7 +123,7 @@ package struct PolicyAssessment: Sendable {
     init(_ matched: MatchedPolicies, facts: PolicyFacts) {
         action = matched.action
         for policy in matched.policies {
-            guard policy.subject.matches(facts.user) else {
+            guard policy.subject.matches(facts.user, client: facts.client) else {
                 reasons.append("\(policy.name): the subject does not match")
                 continue
             }

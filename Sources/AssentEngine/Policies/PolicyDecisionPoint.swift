@@ -59,6 +59,9 @@ package struct PolicyFacts: Sendable {
     /// The user, when they are known.
     package let user: User?
 
+    /// The client, where it calls for itself.
+    package let client: ClientItself?
+
     /// Their live session, when there is one. Only with one do conditions on sessions, levels and transactions hold.
     package let session: LiveSession?
 
@@ -71,8 +74,11 @@ package struct PolicyFacts: Sendable {
     }
 
     /// Facts about a user who need not have a session.
-    package init(user: User?, session: LiveSession?, clientAddress: IPv4Address? = nil) {
+    package init(
+        user: User?, client: ClientItself? = nil, session: LiveSession?, clientAddress: IPv4Address? = nil
+    ) {
         self.user = user
+        self.client = client
         self.session = session
         self.clientAddress = clientAddress
     }

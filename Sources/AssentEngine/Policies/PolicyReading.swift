@@ -125,8 +125,10 @@ extension PolicySubject {
         case "AuthenticatedUsers": self = .authenticatedUsers
         case "NONE": self = .none
         case "Identity": self = .identity(settings.strings("subjectValues"))
+        case "App": self = .app(settings.strings("apps"))
+        case "Client": self = .client(settings.strings("ids"))
         default:
-            settings.refuse("type", "must be AND, OR, NOT, AuthenticatedUsers, NONE or Identity")
+            settings.refuse("type", "must be AND, OR, NOT, AuthenticatedUsers, NONE, Identity, App or Client")
             self = .none
         }
     }

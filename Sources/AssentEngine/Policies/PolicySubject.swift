@@ -6,7 +6,8 @@ package indirect enum PolicySubject: Sendable, Hashable {
     case and([PolicySubject])
     /// One of them must match.
     case or([PolicySubject])
-    /// It must not match a user who is known. It never matches somebody unknown: they could be anybody.
+    /// It must not match a user who is known. It never matches somebody unknown, who could be anybody, nor a client
+    /// that calls for itself, which is not a user.
     case not(PolicySubject)
     /// Every user who is known.
     case authenticatedUsers
@@ -14,16 +15,22 @@ package indirect enum PolicySubject: Sendable, Hashable {
     case none
     /// The users with these universal ids, for example `id=ana,ou=user,o=alpha`.
     case identity([String])
+    /// Installations of these apps that call for themselves.
+    case app([String])
+    /// These clients of the file, where they call for themselves.
+    case client([String])
 
-    /// Whether the policy is for this user; `nil` is somebody who is not known.
-    package func matches(_ user: User?) -> Bool {
+    /// Whether the policy is for this user, or for a client that calls for itself. Somebody unknown is neither.
+    package func matches(_ user: User?, client: ClientItself? = nil) -> Bool {
         switch self {
-        case .and(let subjects): subjects.allSatisfy { $0.matches(user) }
-        case .or(let subjects): subjects.contains { $0.matches(user) }
+        case .and(let subjects): subjects.allSatisfy { $0.matches(user, client: client) }
+        case .or(let subjects): subjects.contains { $0.matches(user, client: client) }
         case .not(let subject): user != nil && !subject.matches(user)
         case .authenticatedUsers: user != nil
         case .none: false
         case .identity(let ids): user.map { ids.contains($0.universalID) } ?? false
+        case .app(let apps): if case .installation(let app)? = client { apps.contains(app) } else { false }
+        case .client(let ids): if case .client(let id)? = client { ids.contains(id) } else { false }
         }
     }
 
@@ -36,6 +43,8 @@ package indirect enum PolicySubject: Sendable, Hashable {
         case .authenticatedUsers: ["type": "AuthenticatedUsers"]
         case .none: ["type": "NONE"]
         case .identity(let ids): ["type": "Identity", "subjectValues": .array(ids.map { .string($0) })]
+        case .app(let apps): ["type": "App", "apps": .array(apps.map { .string($0) })]
+        case .client(let ids): ["type": "Client", "ids": .array(ids.map { .string($0) })]
         }
     }
 }

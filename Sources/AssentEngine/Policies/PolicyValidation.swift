@@ -97,6 +97,8 @@ extension PolicySubject {
             (subjects.isEmpty ? ["AND and OR need subjects"] : []) + subjects.flatMap(\.problems)
         case .not(let subject): subject.problems
         case .identity(let ids): ids.isEmpty ? ["Identity needs subjectValues"] : []
+        case .app(let apps): apps.isEmpty ? ["App needs apps"] : []
+        case .client(let ids): ids.isEmpty ? ["Client needs ids"] : []
         case .authenticatedUsers, .none: []
         }
     }

@@ -30,6 +30,12 @@ package struct LiveSession: Sendable, Hashable {
     /// When it ends in any case, in seconds since 1970.
     package let expiresAt: Int64
 
+    /// For what it was made.
+    package var kind = SessionKind.user
+
+    /// Whether a journey has made it, so that its user has just signed in when it began.
+    package var isOfJourney = false
+
     /// What journeys have noted.
     package let properties: JSONObject
 
@@ -50,7 +56,7 @@ extension LiveSession {
     static let joinedColumns = SQL(
         verbatim: [
             "id", "audit_id", "realm", "auth_level", "created_at", "latest_access", "max_idle", "expires_at",
-            "properties",
+            "properties", "kind", "is_of_journey",
         ].map { "s.\($0) AS \(joinedPrefix)\($0)" }.joined(separator: ", ")
             + ", s.sender AS \(joinedSender)")
 
@@ -69,6 +75,7 @@ extension LiveSession {
             realm: try row.text(prefix + "realm"), authLevel: Int(try row.integer(prefix + "auth_level")),
             createdAt: try row.integer(prefix + "created_at"), latestAccess: try row.integer(prefix + "latest_access"),
             maxIdle: try row.integer(prefix + "max_idle"), expiresAt: try row.integer(prefix + "expires_at"),
+            kind: try row.sessionKind(prefix + "kind"), isOfJourney: try row.bool(prefix + "is_of_journey"),
             properties: try JSONValue.parse(row.text(prefix + "properties")).object ?? JSONObject(),
             sender: try row.sender(Self.joinedSender))
     }

@@ -13,6 +13,8 @@ struct NewSession: Sendable {
     /// When the user has proved who they are, in seconds since 1970. Its longest life is counted from then on.
     let authTime: Int64
     let limits: SessionLimits
+    let kind: SessionKind
+    let isOfJourney: Bool
     var properties = JSONObject()
     var sender: SenderBinding?
     var acr: String?
@@ -24,10 +26,11 @@ struct NewSession: Sendable {
             """
             INSERT INTO sessions
                 (id, audit_id, user_id, realm, auth_level, created_at, latest_access, max_idle, expires_at, properties,
-                epoch, sender, acr, amr)
+                epoch, sender, acr, amr, kind, is_of_journey)
             SELECT \(id), \(auditID), \(userID), \(realm), \(authLevel), \(authTime), \(now), \(limits.maxIdle),
                 \(authTime + limits.maxSession), \(JSONValue.object(properties).serialized()), epoch,
-                \(sender?.stored), \(acr), \(AuthenticationMethods.text(amr))
+                \(sender?.stored), \(acr), \(AuthenticationMethods.text(amr)),
+                \(kind.rawValue), \(isOfJourney)
             FROM users WHERE id = \(userID) AND epoch = \(epoch)
             """, expecting: .exactly(1))
     }

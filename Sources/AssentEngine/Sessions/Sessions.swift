@@ -60,7 +60,7 @@ package struct Sessions: Sendable {
         return (session.token, session.auditID)
     }
 
-    /// A session that begins when its statement is run: for what must know the token beforehand. The statement fails
+    /// A session of a journey, which begins when its statement is run: for what must know the token before. It fails
     /// unless the user's epoch is still the one under which they have proved who they are.
     package func prepare(
         userID: String, epoch: Int64?, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject,
@@ -72,7 +72,7 @@ package struct Sessions: Sendable {
         let now = context.clock.epochSeconds
         let new = NewSession(
             id: id, auditID: auditID, userID: userID, epoch: epoch, realm: realm, authLevel: authLevel, authTime: now,
-            limits: limits, properties: properties, sender: sender)
+            limits: limits, kind: .user, isOfJourney: true, properties: properties, sender: sender)
         return PreparedSession(
             id: id, token: token, auditID: auditID, authLevel: authLevel, statement: new.statement(at: now))
     }

@@ -34,17 +34,20 @@ extension Sessions {
     ///
     /// - Parameters:
     ///   - signIn: what its user has proved. A time that has yet to come is now.
-    ///   - limits: how long the realm's sessions live. The longest life begins with the sign-in, and the time without
+    ///   - kind: for what it is made.
+    ///   - limits: how long it lives. The longest life begins with the sign-in, and the time without
     ///     use now.
     /// - Returns: the session; `nil` when its time is over already.
-    func prepareTokenless(for signIn: ProvedSignIn, limits: SessionLimits) -> TokenlessSession? {
+    func prepareTokenless(
+        for signIn: ProvedSignIn, as kind: SessionKind, limits: SessionLimits
+    ) -> TokenlessSession? {
         let now = context.clock.epochSeconds
         let authTime = min(signIn.authTime, now)
         guard authTime + limits.maxSession > now else { return nil }
         let new = NewSession(
             id: TokenlessSession.idPrefix + context.random.uuid(), auditID: context.random.uuid(),
             userID: signIn.user.id, epoch: signIn.user.epoch, realm: signIn.user.realm, authLevel: signIn.authLevel,
-            authTime: authTime, limits: limits, acr: signIn.acr, amr: signIn.amr)
+            authTime: authTime, limits: limits, kind: kind, isOfJourney: false, acr: signIn.acr, amr: signIn.amr)
         return TokenlessSession(
             id: new.id, auditID: new.auditID, authTime: authTime, statement: new.statement(at: now))
     }

@@ -163,7 +163,8 @@ extension ServerConfiguration {
 
     private static func route(_ route: SettingsReader<Void>, realms: [RealmConfiguration]) throws -> GatewayRoute {
         let name = route.string("name")
-        let access = try access(route, realms: realms)
+        let accepts = try RouteKinds.read(route, name: name)
+        let access = try access(route, isPublic: accepts == nil, realms: realms)
         let path = route.optionalString("path") ?? "/"
         guard path.hasPrefix("/"), path == "/" || !path.hasSuffix("/") else {
             throw route.issue("path", "must begin with a slash and not end with one")
@@ -174,7 +175,7 @@ extension ServerConfiguration {
                 "upstream", "must be scheme, host and port, for example http://127.0.0.1:9080")
         }
         let read = GatewayRoute(
-            name: name, path: path, upstream: upstream, access: access,
+            name: name, path: path, upstream: upstream, access: access, accepts: accepts ?? [],
             mediaType: try mediaType(route),
             maxBodyBytes: route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
             keepsAuthorization: route.bool("keepAuthorization", default: false),
@@ -198,9 +199,9 @@ extension ServerConfiguration {
     }
 
     private static func access(
-        _ route: SettingsReader<Void>, realms: [RealmConfiguration]
+        _ route: SettingsReader<Void>, isPublic: Bool, realms: [RealmConfiguration]
     ) throws -> GatewayRoute.Access {
-        if route.bool("public", default: false) {
+        if isPublic {
             let idle = ["realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType", "senderConstrained"]
             if let key = idle.first(where: { route.has($0) }) {
                 throw route.issue(key, "a public route has no \(key): nobody is asked who they are")

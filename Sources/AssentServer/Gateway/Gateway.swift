@@ -183,6 +183,7 @@ struct Gateway: RequestHandler {
                 return .problem(403, "A request with the session cookie must come from an allowed origin.")
             }
             return nil
+        case .refusedKind: return .problem(EngineError(.tokenKind))
         case .session(_, .field, _), .accessToken, .anonymous, .foreignSession: return nil
         }
     }
@@ -243,6 +244,7 @@ struct Gateway: RequestHandler {
         switch denial {
         case .noSession: unauthorized(realm: realm)
         case .refused(let error): .problem(error)
+        case .tokenKind: .problem(EngineError(.tokenKind))
         case .unavailable:
             .problem(503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
         case .outcomeUnknown:

@@ -23,6 +23,9 @@ package struct GatewayRoute: Sendable, Hashable {
     /// Who may use it.
     package let access: Access
 
+    /// For whom its callers may call; nothing is asked of everybody.
+    package let accepts: Set<CallerKind>
+
     /// The one media type, without parameters, of bodies that a policy binds here; in lower case.
     package let mediaType: String
 
@@ -59,7 +62,7 @@ package struct GatewayRoute: Sendable, Hashable {
 
     /// A route.
     package init(
-        name: String, path: String = "/", upstream: String, access: Access,
+        name: String, path: String = "/", upstream: String, access: Access, accepts: Set<CallerKind> = [.user],
         mediaType: String = "application/json", maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false,
         scopes: [String] = [], audience: [String] = [], isSenderConstrained: Bool = false,
         passHeaders: Set<String> = [], stripHeaders: Set<String> = [], allowedOrigins: Set<String> = [],
@@ -69,6 +72,7 @@ package struct GatewayRoute: Sendable, Hashable {
         self.path = path
         self.upstream = upstream
         self.access = access
+        self.accepts = accepts
         self.mediaType = mediaType
         self.maxBodyBytes = maxBodyBytes
         self.keepsAuthorization = keepsAuthorization
@@ -86,7 +90,7 @@ package struct GatewayRoute: Sendable, Hashable {
     func requirement(origin: String) -> AccessTokenRequirement {
         AccessTokenRequirement(
             scopes: scopes, audience: audience.isEmpty ? [origin] : audience, includesIssuer: audience.isEmpty,
-            isSenderConstrained: isSenderConstrained)
+            kinds: accepts, isSenderConstrained: isSenderConstrained)
     }
 
     /// Whether both answer the same paths.

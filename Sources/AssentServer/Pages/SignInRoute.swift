@@ -166,7 +166,7 @@ struct SignInRoute: Sendable {
         credentials.proof?.isOfJourney = true
         let caller = try await callers.caller(withSession: credentials, realm: visit.wanted.realm)
         if case .refusedToken(let refusal) = caller, let proof = refusal.proof { throw proof }
-        return caller
+        return caller.through(.approval)
     }
 
     func show(

@@ -44,27 +44,32 @@ struct CallerCheck: Sendable {
             let asked = request.headers.contains(.authorization) ? first : otherwise
             return try await caller(of: request, rule, asking: asked, realm: realm, service: service, wire)
         case .optionalSession:
-            switch try await callers.caller(withSession: session(of: request), realm: realm) {
+            switch try await callers.caller(withSession: session(of: request), realm: realm).through(rule.door) {
             case .session(let session, let carrier, let nonce):
                 return Found(caller: .session(session, carrier), newNonce: nonce)
             case .refusedToken(let refusal): throw RouteRefusal.tokenRefused(refusal)
-            case .anonymous, .foreignSession, .accessToken: return Found(caller: .unknown)
+            case .anonymous, .foreignSession, .accessToken, .refusedKind: return Found(caller: .unknown)
             }
         case .session(let foreign):
             switch try await callers.caller(withSession: session(of: request), realm: realm) {
             case .session(let session, let carrier, let nonce):
+                guard rule.door.admits(session) else { throw RouteRefusal.kind }
                 return Found(caller: .session(session, carrier), newNonce: nonce)
             case .refusedToken(let refusal): throw RouteRefusal.tokenRefused(refusal)
             case .foreignSession where foreign == .forbidden: throw RouteRefusal.foreignSession
-            default: throw RouteRefusal.sessionRequired
+            default:
+                try await refuseKind(of: request, rule, realm: realm)
+                throw RouteRefusal.sessionRequired
             }
         case .accessToken:
             let (grant, nonce) = try Self.granted(
                 try await callers.caller(withToken: try await token(of: request, rule, wire), realm: realm))
+            guard rule.door.admits(grant.kind) else { throw RouteRefusal.kind }
             return Found(caller: .accessToken(grant), newNonce: nonce)
         case .confidentialClient(let scope):
             let requirement = AccessTokenRequirement(
-                scopes: [scope], audience: wire.audience(of: service), includesIssuer: true)
+                scopes: [scope], audience: wire.audience(of: service), includesIssuer: true,
+                kinds: Door.relyingParty.kinds)
             let (grant, nonce) = try Self.granted(
                 try await callers.caller(
                     with: try await token(of: request, rule, wire), realm: realm, requirement: requirement))
@@ -72,9 +77,20 @@ struct CallerCheck: Sendable {
                 throw RouteRefusal.tokenRefused(
                     TokenRefusal(.clientUnknown, grant.sender == nil ? .bearer : .dpop))
             }
-            guard client.kind != .public else { throw RouteRefusal.publicClient }
             return Found(caller: .confidentialClient(client), newNonce: nonce)
         }
+    }
+
+    /// Tells who has come to a door for sessions with an access token whose kind the door is not open for. A token of
+    /// another kind is no session there.
+    private func refuseKind(of request: Request, _ rule: RouteRule, realm: String) async throws {
+        let credentials = PresentedCredentials(
+            accessToken: TokenCredentials(request.headers[values: .authorization]),
+            proof: PresentedProof(request, origin: origin, server: .authorizationServer))
+        guard case .accessToken(let grant, _) = try await callers.caller(withToken: credentials, realm: realm),
+            !rule.door.admits(grant.kind)
+        else { return }
+        throw RouteRefusal.kind
     }
 
     /// The session and what proves its key.
@@ -95,6 +111,7 @@ struct CallerCheck: Sendable {
         switch caller {
         case .accessToken(let grant, let nonce): return (grant, nonce)
         case .refusedToken(let refusal): throw .tokenRefused(refusal)
+        case .refusedKind: throw .kind
         case .anonymous, .session, .foreignSession: throw .tokenRequired
         }
     }

@@ -55,7 +55,8 @@ extension AMError {
             let named = (rule?.methods ?? []).map(\.rawValue).joined(separator: " or ")
             self.init(405, "Use \(named)" + (rule?.takesAction == true ? " with _action." : "."))
         case .forgery(let reason): self.init(403, reason)
-        case .foreignSession, .publicClient: self.init(.forbidden)
+        case .foreignSession: self.init(.forbidden)
+        case .kind: self.init(EngineError(.tokenKind))
         case .sessionRequired, .tokenRequired, .tokenRefused: self.init(.sessionRequired)
         }
     }

@@ -42,7 +42,9 @@ struct OAuthWire: RouteWire {
             case .sessionRequired, .tokenRequired: return .oauth(.missingToken, realm: realm ?? "")
             case .foreignSession: return .oauth(403, "access_denied", "The session belongs to another realm.")
             case .tokenRefused(let refusal): return .oauth(refusal, realm: realm ?? "")
-            case .publicClient: return .oauth(403, "unauthorized_client", "Only a client with a secret may do this.")
+            case .kind:
+                let error = EngineError(.tokenKind)
+                return .oauth(403, error.code.rawValue, error.detail)
             }
         }
         if let error = error as? RequestError {

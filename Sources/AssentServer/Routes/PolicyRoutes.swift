@@ -35,7 +35,7 @@ struct PolicyRoutes: Sendable {
             guard Self.mayBeSessionToken(token) else { throw RequestError(400, "Invalid value subject") }
             // Who asks about a session that belongs to a key cannot prove that key, unless the session is their own.
             guard let session = try await sessions.live(token: Secret(token)),
-                session.sender == nil || session.id == caller.id
+                session.sender == nil || session.id == caller.id, Door.policySubject.admits(session)
             else { return .anonymous }
             return .session(PresentedSession(session))
         }

@@ -1,3 +1,4 @@
+import AssentEngine
 import HTTPTypes
 import Hummingbird
 
@@ -37,7 +38,8 @@ struct RouteRule: Sendable, Hashable {
         case device
         /// Somebody with a valid access token of the realm, whatever it is for.
         case accessToken
-        /// A client with a secret, by an access token that has the scope and was issued for this service.
+        /// A client for itself, by an access token that has the scope and was issued for this service. Its door is that
+        /// of relying parties.
         case confidentialClient(scope: String)
         /// The first rule for a request with the field `Authorization`, the second for all others.
         case ifAuthorized(CallerRule, otherwise: CallerRule)
@@ -82,6 +84,9 @@ struct RouteRule: Sendable, Hashable {
     /// Who may call it.
     var caller: CallerRule
 
+    /// Which door it is: with a session, or an access token, of a kind that it is not open for nobody gets in.
+    var door: Door
+
     /// The largest body, in bytes.
     var bodyLimit: Int
 
@@ -95,12 +100,13 @@ struct RouteRule: Sendable, Hashable {
     var crossOrigin: CrossOriginRule
 
     init(
-        _ path: String, methods: [HTTPRequest.Method]?, caller: CallerRule, bodyLimit: Int = 0,
+        _ path: String, methods: [HTTPRequest.Method]?, caller: CallerRule, door: Door = .account, bodyLimit: Int = 0,
         takesAction: Bool = false, cookie: CookieRule = .used, crossOrigin: CrossOriginRule = .listedOrigins
     ) {
         self.path = path
         self.methods = methods
         self.caller = caller
+        self.door = door
         self.bodyLimit = bodyLimit
         self.takesAction = takesAction
         self.cookie = cookie

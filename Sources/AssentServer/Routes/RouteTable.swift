@@ -29,16 +29,16 @@ enum RouteTable {
         // `admin`; the engine decides that.
         Route(
             RouteRule(
-                "policies", methods: [.post], caller: .session(foreign: .forbidden), bodyLimit: 1 << 20,
-                takesAction: true)
+                "policies", methods: [.post], caller: .session(foreign: .forbidden), door: .policySubject,
+                bodyLimit: 1 << 20, takesAction: true)
         ) { try await $0.policies.respond(to: $1) },
 
         // Ours. The engine asks for the role `admin` and records refusals; for `bootstrap` it asks for the one-time
         // token.
         Route(
             RouteRule(
-                "administration", methods: [.post], caller: .session(foreign: .unauthorized), bodyLimit: 16 << 10,
-                takesAction: true)
+                "administration", methods: [.post], caller: .session(foreign: .unauthorized), door: .administration,
+                bodyLimit: 16 << 10, takesAction: true)
         ) { try await $0.administration.respond(to: $1) },
 
         // Ours. Everybody sees and takes back what they have agreed to themselves.
@@ -48,7 +48,9 @@ enum RouteTable {
         ) { try await ConsentRoutes.respond(to: $1) },
 
         // Ours. The engine asks for the role `auditor` or `admin` and records that somebody looked.
-        Route(RouteRule("audit", methods: [.get], caller: .session(foreign: .unauthorized))) {
+        Route(
+            RouteRule("audit", methods: [.get], caller: .session(foreign: .unauthorized), door: .administration)
+        ) {
             try await $0.administration.audit($1)
         },
 
@@ -64,7 +66,8 @@ enum RouteTable {
         // RFC 6749 §3.1. The session is used where there is one.
         Route(
             RouteRule(
-                "authorize", methods: [.get, .post], caller: .optionalSession, bodyLimit: 64 << 10, cookie: .unguarded,
+                "authorize", methods: [.get, .post], caller: .optionalSession, door: .renewal, bodyLimit: 64 << 10,
+                cookie: .unguarded,
                 crossOrigin: .listedOriginsForSessionChecks)
         ) { try await $0.authorize($1) },
 
@@ -90,8 +93,8 @@ enum RouteTable {
         // OpenID Connect Core §5.3.1.
         Route(
             RouteRule(
-                "userinfo", methods: [.get, .post], caller: .accessToken, bodyLimit: 64 << 10, cookie: .unguarded,
-                crossOrigin: .everyOrigin)
+                "userinfo", methods: [.get, .post], caller: .accessToken, door: .userInfo, bodyLimit: 64 << 10,
+                cookie: .unguarded, crossOrigin: .everyOrigin)
         ) { try await $0.userInfo($1) },
 
         Route(

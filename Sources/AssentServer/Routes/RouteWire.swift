@@ -73,6 +73,6 @@ enum RouteRefusal: Error, Hashable {
     case tokenRequired
     /// The access token, or the proof beside it or beside a session, is not valid here.
     case tokenRefused(TokenRefusal)
-    /// The client has no secret, so that anyone could pass for it.
-    case publicClient
+    /// The credentials are valid, and of a kind that the route's door is not open for.
+    case kind
 }

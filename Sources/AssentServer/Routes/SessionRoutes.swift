@@ -29,6 +29,7 @@ struct SessionRoutes: Sendable {
                 of: token, among: sessions, PresentedProof(call.request, origin: origin, server: .authorizationServer),
                 policies: providers.mapValues { $0.configuration.noncePolicy(of: nil) })
         }
+        if let session = proved?.session, !Door.ownSession.admits(session) { throw EngineError(.tokenKind) }
         var response = try await answer(call, proved?.session)
         response.give(nonce: proved?.proof?.newNonce)
         return response

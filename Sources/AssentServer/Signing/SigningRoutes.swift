@@ -63,8 +63,7 @@ struct SigningWire: RouteWire {
         case .sessionRequired, .tokenRequired: .signing(SigningRefusal(.unauthorized))
         case .tokenRefused(let refusal): .signing(refusal)
         case .foreignSession: .signing(SigningRefusal(.forbidden))
-        case .publicClient:
-            .signing(SigningRefusal(.forbidden, "Only a client with a secret may ask users to sign."))
+        case .kind: .problem(EngineError(.tokenKind))
         }
     }
 

@@ -25,14 +25,14 @@ extension Response {
             switch error.code {
             case .invalidRequest: 400
             case .sessionRequired: 401
-            case .forbidden: 403
+            case .forbidden, .tokenKind: 403
             case .tooLarge: 413
             case .unsupportedMediaType: 415
             case .tooManyRequests: 429
             case .busy, .unavailable, .outcomeUnknown: 503
             default: 500
             }
-        let isUnknown = error.code == .outcomeUnknown
-        return problem(status, error.detail, members: isUnknown ? ["code": .string(error.code.rawValue)] : [:])
+        let isNamed = [.outcomeUnknown, .tokenKind].contains(error.code)
+        return problem(status, error.detail, members: isNamed ? ["code": .string(error.code.rawValue)] : [:])
     }
 }

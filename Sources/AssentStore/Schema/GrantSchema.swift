@@ -40,6 +40,16 @@ extension Migration {
             "ALTER TABLE grants ADD COLUMN amr TEXT",
         ])
 
+    /// Since then a session says for what it was made, and whether a journey has made it. Of those that were there,
+    /// journeys have made the ones with a token.
+    static let sessionKinds = Migration(
+        "kinds of sessions",
+        [
+            "ALTER TABLE sessions ADD COLUMN kind TEXT NOT NULL DEFAULT 'user'",
+            "ALTER TABLE sessions ADD COLUMN is_of_journey INTEGER NOT NULL DEFAULT 0",
+            "UPDATE sessions SET is_of_journey = 1 WHERE substr(id, 1, 9) <> 'no-token:'",
+        ])
+
     /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known
     /// for what it is. A grant of a client to itself has no user and no session.
     /// `expires_at` is when nothing of the grant can be used any more.

@@ -142,7 +142,7 @@ struct EndedSessionTests {
             let gateway = try await fixture.send("GET", fixture.gateway("/accounts"), ServerFixture.bearer(access))
             #expect(gateway.status == 403)
             let userInfo = try await fixture.send("GET", fixture.oauth("userinfo"), ServerFixture.bearer(access))
-            #expect(userInfo.status == 403 && userInfo.error == "insufficient_scope")
+            #expect(userInfo.status == 403 && userInfo.error == "token_kind")
             // It can neither have a transaction nor approve a user's.
             #expect(try await pay(fixture, access).status == 403)
             #expect(try await fixture.count("transactions") == 0)

@@ -159,13 +159,13 @@ struct RowBench {
         (.client, Array(repeating: "unknown", count: 9)),
         (.device, Array(repeating: "unknown", count: 9)),
         (.optionalSession, ["unknown", "unknown", "session"] + Array(repeating: "unknown", count: 6)),
-        (.session(foreign: .unauthorized), ["401", "401", "session"] + Array(repeating: "401", count: 6)),
-        (.session(foreign: .forbidden), ["401", "401", "session", "403", "401", "401", "401", "401", "401"]),
-        (.accessToken, ["401", "401", "401", "401", "401", "token", "token", "token", "token"]),
-        (.confidentialClient(scope: "signing"), ["401", "401", "401", "401", "401", "401", "client", "401", "403"]),
+        (.session(foreign: .unauthorized), ["401", "401", "session", "401", "401", "401", "403", "403", "401"]),
+        (.session(foreign: .forbidden), ["401", "401", "session", "403", "401", "401", "403", "403", "401"]),
+        (.accessToken, ["401", "401", "401", "401", "401", "token", "403", "403", "token"]),
+        (.confidentialClient(scope: "signing"), ["401", "401", "401", "401", "401", "403", "client", "401", "403"]),
         (
             .ifAuthorized(.confidentialClient(scope: "signing"), otherwise: .session(foreign: .unauthorized)),
-            ["401", "401", "session", "401", "401", "401", "client", "401", "403"]
+            ["401", "401", "session", "401", "401", "403", "client", "401", "403"]
         ),
     ]
 

@@ -146,11 +146,12 @@ struct SigningRouteTests {
             #expect(try await issuer.create(try await issuer.shop(scope: "accounts")).status == 401)
             let session = try await fixture.session("ana")
             let app = try await fixture.tokens(session: session).access
-            #expect(try await issuer.create(app).status == 401)
+            #expect(try await issuer.create(app).status == 403)
             #expect(try await issuer.create("x").status == 401)
             let kiosk = try await fixture.tokens(session: session, scope: "openid signing", client: "kiosk").access
             let refused = try await issuer.create(kiosk)
-            #expect(refused.status == 403 && refused.json["code"] == "forbidden")
+            #expect(refused.status == 403 && refused.json["code"] == "token_kind")
+            #expect(refused["WWW-Authenticate"] == nil)
             #expect(try await issuer.create(token) { $0["user"] = "nobody" }.status == 404)
             #expect(try await issuer.create(token) { $0["more"] = 1 }.status == 400)
             #expect(try await issuer.create(token) { $0["ttl"] = 5 }.status == 400)

@@ -36,6 +36,9 @@ package struct AccessGrant: Sendable {
 
     /// Whether the grant outlives the session that it was given in.
     package let isOffline: Bool
+
+    /// The app that the client is an installation of; `nil` for a client of the file.
+    package var app: String?
 }
 
 /// Why an access token is not valid. For the log and the audit record; the client gets
@@ -121,7 +124,8 @@ extension OAuthProvider {
             AccessGrant(
                 grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, owner: grant.owner,
                 scopes: scopes, audience: claims.audience, acr: grant.acr, issuedAt: claims.issuedAt,
-                expiresAt: claims.expiresAt, sender: claims.sender, isOffline: grant.isOffline))
+                expiresAt: claims.expiresAt, sender: claims.sender, isOffline: grant.isOffline,
+                app: isOfInstance ? OAuthApp.id(ofInstance: grant.clientID) : nil))
     }
 
     /// The claims of an access token of this issuer, expired or not.

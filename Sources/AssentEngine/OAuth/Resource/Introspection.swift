@@ -33,6 +33,8 @@ extension OAuthProvider {
             client.introspectsAll || access.clientID == client.id || access.audience.contains(client.id)
         else { return nil }
         var object = describe(access.owner, clientID: access.clientID, scopes: access.scopes)
+        object["assent_kind"] = .string(access.kind.rawValue)
+        object["app_identifier"] = access.app.map(JSONValue.string)
         object["token_type"] = .string(TokenScheme(boundTo: access.sender?.keyThumbprint).rawValue)
         object["exp"] = .integer(access.expiresAt)
         object["iat"] = .integer(access.issuedAt)

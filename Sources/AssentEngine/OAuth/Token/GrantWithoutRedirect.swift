@@ -18,6 +18,8 @@ package struct GrantWithoutRedirect: Sendable {
     ///
     /// - Parameters:
     ///   - signIn: what the user has proved.
+    ///   - kind: for what the session is made. One that is not of a signed-in user lives as long as its access token,
+    ///     has no refresh token, and nothing outlives it.
     ///   - scopes: what the user has granted. What the client may not have is left out.
     ///   - caller: the client, which has authenticated.
     ///   - keyThumbprint: the key whose proof came with the request, by its RFC 7638 thumbprint.
@@ -27,17 +29,22 @@ package struct GrantWithoutRedirect: Sendable {
     /// - Throws: ``OAuthError``: `invalid_grant` when the sign-in is too long ago, the user is of another realm, was
     ///   locked or changed since, or `spending` finds nothing to spend. ``StoreError``.
     package func tokens(
-        for signIn: ProvedSignIn, scopes: [String], to caller: AuthenticatedClient, keyThumbprint: String?,
-        spending: [SQLStatement], claimingProof claim: @Sendable () async throws -> Void
+        for signIn: ProvedSignIn, as kind: SessionKind = .user, scopes: [String], to caller: AuthenticatedClient,
+        keyThumbprint: String?, spending: [SQLStatement], claimingProof claim: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
         let (client, realm) = (caller.client, provider.configuration.realm)
         guard keyThumbprint != nil || !client.requiresProof else {
             throw OAuthError(.invalidDPoPProof, "This client gets tokens only with a proof of its key (DPoP).")
         }
-        let scopes = try OAuthClient.allowed(scopes, where: client.scopes.contains)
-        let limits = provider.configuration.sessionLimits
+        let scopes = try OAuthClient.allowed(
+            scopes,
+            where: { client.scopes.contains($0) && (kind == .user || $0 != OAuthClient.offlineAccess) })
+        let lifetime = client.accessTokenLifetime
+        let limits =
+            kind == .user
+            ? provider.configuration.sessionLimits : SessionLimits(maxSession: lifetime, maxIdle: lifetime)
         guard signIn.user.isActive, signIn.user.realm == realm,
-            let session = provider.sessions.prepareTokenless(for: signIn, limits: limits)
+            let session = provider.sessions.prepareTokenless(for: signIn, as: kind, limits: limits)
         else { throw OAuthError.invalidGrant }
         var consent: [SQLStatement] = []
         if !client.consentImplied {
@@ -52,7 +59,8 @@ package struct GrantWithoutRedirect: Sendable {
             owner: ResourceOwner(
                 user: signIn.user, session: nil, sessionAuditID: session.auditID, authTime: session.authTime,
                 authLevel: signIn.authLevel, amr: signIn.amr), sessionID: session.id, acr: signIn.acr)
-        let refreshToken = client.grantTypes.contains(.refreshToken) ? Secret(provider.context.random.token()) : nil
+        let isRefreshed = kind == .user && client.grantTypes.contains(.refreshToken)
+        let refreshToken = isRefreshed ? Secret(provider.context.random.token()) : nil
         let reply = try await provider.mint(
             grant.record, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint,
             refreshToken: refreshToken)

@@ -66,7 +66,9 @@ extension OAuthProvider {
                 [audit.statement(record(.oauthRefresh, .refused, reason: refusal.rawValue, known.grant))])
             throw OAuthError.invalidGrant
         }
-        guard known.expiresAt > now else { throw OAuthError.invalidGrant }
+        guard known.expiresAt > now, known.grant.owner?.session.map(Door.renewal.admits) ?? true else {
+            throw OAuthError.invalidGrant
+        }
         let scopes = try narrowed(parameters, grant: known.grant, client: client)
         try await claimProof()
 

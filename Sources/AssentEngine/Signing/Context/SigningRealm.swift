@@ -86,10 +86,13 @@ extension SigningPart {
         try context.masterKey.open(sealed, for: .signingContainer, context: "\(name) \(did)")
     }
 
-    /// Refuses a caller who has not authenticated lately, or not strongly enough.
+    /// Refuses a caller who has not authenticated in a journey lately, or not strongly enough: what a device has stored
+    /// can make other sessions at any time.
     func requireFreshness(of caller: SigningCaller, at now: Int64) throws(SigningRefusal) {
         let isFresh =
-            now - caller.session.createdAt <= settings.freshness && caller.session.authLevel >= settings.freshLevel
+            caller.session.kind == .user && caller.session.isOfJourney
+            && now - caller.session.createdAt <= settings.freshness
+            && caller.session.authLevel >= settings.freshLevel
         guard isFresh else { throw SigningRefusal(.freshAuthenticationRequired) }
     }
 }
