@@ -178,8 +178,8 @@ package struct AccessTokenRequirement: Sendable {
     /// Whether the caller's credentials are for this service, so that their kind is worth telling.
     func isMeant(for caller: Caller, issuer: String?) -> Bool {
         guard case .accessToken(let grant, _) = caller else { return true }
-        let refusal = issuer.flatMap { refusal(of: grant, issuer: $0) }
-        return refusal == nil || refusal == .insufficientScope
+        guard let issuer, let found = refusal(of: grant, issuer: issuer) else { return true }
+        return found == .insufficientScope
     }
 
     func refusal(of grant: AccessGrant, issuer: String) -> AccessRefusal? {

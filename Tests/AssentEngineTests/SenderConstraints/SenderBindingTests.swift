@@ -79,9 +79,10 @@ struct SenderBindingTests {
                         nonce: proofs.nonce(of: .authorizationServer), key: key, clock: fixture.clock)
                 ]
             }
-            return try await proofs.verify(
-                PresentedProof(fields: fields, method: "GET", url: url, server: .authorizationServer), of: session,
-                token: fixture.sessionToken, policy: .offered)
+            let presented = PresentedProof(fields: fields, method: "GET", url: url, server: .authorizationServer)
+            return try await proofs.session(
+                of: fixture.sessionToken, among: Sessions(fixture.context), presented,
+                policies: [session.realm: .offered])?.proof
         }
         let stored = text.replacing(Self.key, with: thumbprint)
         for key in [key, nil] {
