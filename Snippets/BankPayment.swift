@@ -46,7 +46,7 @@ func pay(on screen: some Screen, directory: URL, keyFile: URL, primary: Pin, bac
 
     // A payment: when the server wants the user's assent, the handler is asked, once, with what is being approved.
     let transfer = Transfer(to: "Bob", amount: "200.00", currency: "EUR")
-    let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)
+    let payment = try ResourceRequest.post("https://api.bank.example/transfers", json: transfer)
     do {
         let reply = try await assent.send(payment) { approval in
             if approval.isFirstStep {

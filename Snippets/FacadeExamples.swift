@@ -80,7 +80,7 @@ func unregister(_ assent: Assent, _ logger: Logger) async throws {
 
 func payment(_ assent: Assent, _ transfer: Transfer, on screen: some Screen) async throws -> Int {
     // snippet: payment begin
-    let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)
+    let payment = try ResourceRequest.post("https://api.bank.example/transfers", json: transfer)
     let reply = try await assent.send(payment) { approval in
         if approval.isFirstStep {
             guard await screen.confirm(approval.display) else { return .decline }
@@ -93,6 +93,29 @@ func payment(_ assent: Assent, _ transfer: Transfer, on screen: some Screen) asy
     return reply.status
 }
 
+func requests(_ assent: Assent) async throws -> [ResourceRequest] {
+    // snippet: resource-request begin
+    let search = ResourceRequest(path: "/accounts", parameters: ["kind": "savings", "year": [2025, 2026]])
+    // snippet: resource-request end
+    // snippet: mutable-request begin
+    var draft = MutableResourceRequest(.get("https://api.bank.example/accounts"))
+    draft.headers[.acceptLanguage] = "de"
+    let reply = try await assent.send(draft.immutable)
+    // snippet: mutable-request end
+    guard reply.status == 200 else { return [] }
+    // snippet: request-builder begin
+    let transfer = RequestBuilder()
+        .setMethod(.post)
+        .setPath("/transfers")
+        .setParameters(["to": "Bob", "amount": "200.00"])
+        .build()
+    // snippet: request-builder end
+    // snippet: request-factory begin
+    let accounts = ResourceRequestFactory.makeResourceRequest(path: "/accounts", method: .get)
+    // snippet: request-factory end
+    return [search, transfer, accounts]
+}
+
 func balance(_ assent: Assent) async throws -> Decimal {
     // snippet: balance begin
     let reply = try await assent.send(.get("https://api.bank.example/balance"))
@@ -102,7 +125,7 @@ func balance(_ assent: Assent) async throws -> Decimal {
 }
 
 func outcome(
-    _ assent: Assent, _ payment: ResourceCall, approve: (inout Approval) async throws -> StepAction
+    _ assent: Assent, _ payment: ResourceRequest, approve: (inout Approval) async throws -> StepAction
 ) async throws -> HTTPReply {
     // snippet: outcome begin
     do {

@@ -37,7 +37,7 @@ func pay(
         return .next  // throws if something that needs an answer has none
     }
 
-    let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)
+    let payment = try ResourceRequest.post("https://api.bank.example/transfers", json: transfer)
     let reply = try await assent.send(payment) { approval in
         if approval.isFirstStep {
             guard await screen.confirm(approval.display) else { return .decline }

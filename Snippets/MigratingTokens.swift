@@ -75,7 +75,7 @@ func signInWithBrowser(_ assent: Assent, open: @escaping @Sendable (String) -> V
 }
 
 func balance(_ assent: Assent) async throws -> Int {
-    try await assent.send(ResourceCall.get("https://api.bank.example/balance")).status
+    try await assent.send(ResourceRequest.get("https://api.bank.example/balance")).status
 }
 
 func manager(transport: any HTTPTransport, store: any SecretStore) throws -> TokenManager {

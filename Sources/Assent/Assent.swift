@@ -120,7 +120,7 @@ public final class Assent: Sendable {
     /// Sends a call to a resource and asks the user when the server wants the user's approval.
     ///
     /// ```swift
-    /// let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)
+    /// let payment = try ResourceRequest.post("https://api.bank.example/transfers", json: transfer)
     /// let reply = try await assent.send(payment) { approval in
     ///     if approval.isFirstStep {
     ///         guard await screen.confirm(approval.display) else { return .decline }
@@ -136,12 +136,13 @@ public final class Assent: Sendable {
     /// the same call, with the same body and the same `Idempotency-Key`, is sent once more.
     ///
     /// - Returns: the reply to the last sending, whatever its status.
-    /// - Throws: `AuthorizationError`, above all `declined` and `outcomeUnknown`; `TokenError`; `JourneyError` and
-    ///   `JourneyFailure` of the approving journey; `HTTPTransportError`; what `approve` throws.
+    /// - Throws: `ResourceError` for a request that cannot be sent as it is; `AuthorizationError`, above all `declined`
+    ///   and `outcomeUnknown`; `TokenError`; `JourneyError` and `JourneyFailure` of the approving journey;
+    ///   `HTTPTransportError`; what `approve` throws.
     public func send(
-        _ call: ResourceCall, approve: (inout Approval) async throws -> StepAction
+        _ request: ResourceRequest, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
-        try await authorized.send(call.httpCall(), approve: approve)
+        try await authorized.send(lowered(request), approve: approve)
     }
 
     /// Sends a call to a resource for which the user is not asked.
@@ -152,10 +153,10 @@ public final class Assent: Sendable {
     /// ```
     ///
     /// - Returns: the reply, whatever its status.
-    /// - Throws: `AuthorizationError` with code `approvalNeeded` when the server wants the user's approval;
-    ///   `TokenError`; `HTTPTransportError`.
-    public func send(_ call: ResourceCall) async throws -> HTTPReply {
-        try await authorized.send(call.httpCall())
+    /// - Throws: `ResourceError` for a request that cannot be sent as it is; `AuthorizationError` with code
+    ///   `approvalNeeded` when the server wants the user's approval; `TokenError`; `HTTPTransportError`.
+    public func send(_ request: ResourceRequest) async throws -> HTTPReply {
+        try await authorized.send(lowered(request))
     }
 
     /// Asks what became of an approved call whose outcome is unknown. The user is not asked again.
@@ -170,14 +171,18 @@ public final class Assent: Sendable {
     /// ```
     ///
     /// - Parameters:
-    ///   - call: the call as it was.
+    ///   - request: the request as it was.
     ///   - pending: from the error.
     /// - Returns: the reply; Assent's gateway answers 409 with the recorded outcome when it let the call through
     ///   before.
     /// - Throws: `AuthorizationError`: `refused` when the server does not know the approval any more, `outcomeUnknown`,
     ///   `notSent`.
-    public func ask(_ call: ResourceCall, about pending: PendingRequest) async throws -> HTTPReply {
-        try await authorized.ask(call.httpCall(), about: pending)
+    public func ask(_ request: ResourceRequest, about pending: PendingRequest) async throws -> HTTPReply {
+        try await authorized.ask(lowered(request), about: pending)
+    }
+
+    private func lowered(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
+        try request.httpCall(sessionField: configuration.sessionCookieName, random: configuration.random)
     }
 
     /// The user who is signed in, or `nil`.

@@ -233,7 +233,7 @@ package struct Story: Sendable {
 
     private func loseReply(_ assent: Assent) async throws {
         narration.tell(.step(number: 7, title: "The reply is cut off after the bank has paid"))
-        let call = ResourceCall.post(transfers, json: Self.transfer)
+        let call = ResourceRequest.post(transfers, json: Self.transfer)
         do {
             _ = try await assent.send(call) { approval in
                 if approval.step[TextInputCallback.self] != nil { world.relay.cutNextReply() }

@@ -162,7 +162,7 @@ extension HTTPFields {
         #expect(try await assent.user()?.session == session)
         #expect(try await assent.send(.get("\(api)/accounts")).status == 200)
         #expect(servers.sent("/accounts").first?.request.headerFields[.authorization] == "Bearer access")
-        let call = try ResourceCall.post("\(api)/transfers", json: ["amount": "200.00"])
+        let call = try ResourceRequest.post("\(api)/transfers", json: ["amount": "200.00"])
         let reply = try await assent.send(call) { approval in
             #expect(approval.binding == .notStated)
             return answer(&approval.step)

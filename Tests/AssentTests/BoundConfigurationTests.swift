@@ -43,7 +43,7 @@ import Testing
             }
             try await assent.tokens.install(Session(token: Secret("SESS")))
             #expect(assent.tokens.configuration.dpop.isOn == isOn)
-            let call = ResourceCall.get("https://api.bank.example/balance")
+            let call = ResourceRequest.get("https://api.bank.example/balance")
             if isOn {
                 let error = await #expect(throws: TokenError.self) { try await assent.send(call) }
                 #expect(error?.code == .unboundTokens)

@@ -22,7 +22,7 @@ import Testing
             step[NameCallback.self]?.name = "ana"
             return .next
         }
-        let call = ResourceCall.get("https://api.bank.example/balance")
+        let call = ResourceRequest.get("https://api.bank.example/balance")
         _ = try await assent.send(call)
         _ = try await assent.send(call)
         let registrations = servers.sent("/register")

@@ -61,6 +61,9 @@ public struct HTTPBody: Sendable, AsyncSequence {
         AsyncIterator(pull: makeNext())
     }
 
+    /// Starts reading, for a body that is made of others: what is returned may be kept.
+    package func reading() -> @Sendable () async throws -> [UInt8]? { makeNext() }
+
     /// Reads everything.
     ///
     /// - Throws: ``HTTPTransportError`` with code `bodyTooLarge` once more than `limit` bytes have come; nothing beyond

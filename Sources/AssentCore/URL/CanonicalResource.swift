@@ -24,8 +24,8 @@ package struct CanonicalResource: Sendable, Hashable {
 
     /// Reads a URL.
     ///
-    /// - Throws: ``ResourceError``.
-    package init(_ url: String) throws(ResourceError) {
+    /// - Throws: ``ResourceURLError``.
+    package init(_ url: String) throws(ResourceURLError) {
         let bytes = Array(url.utf8)
         guard bytes.count <= Self.maximumLength else { throw .tooLong }
         guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .forbiddenCharacter }
@@ -44,7 +44,7 @@ package struct CanonicalResource: Sendable, Hashable {
             port = scheme == "https" ? 443 : 80
         }
         path = try EscapedText.path(parts.path.isEmpty ? [UInt8(ascii: "/")] : parts.path)
-        query = try parts.query.map { query throws(ResourceError) in try EscapedText.query(query) }
+        query = try parts.query.map { query throws(ResourceURLError) in try EscapedText.query(query) }
     }
 
     private init(scheme: String, host: String, port: UInt16, path: String, query: String?) {
@@ -96,7 +96,7 @@ package struct CanonicalResource: Sendable, Hashable {
         return String(decoding: Array(sorted.map(\.text).joined(separator: "&".utf8)), as: UTF8.self)
     }
 
-    private static func host(_ bytes: [UInt8]) throws(ResourceError) -> String {
+    private static func host(_ bytes: [UInt8]) throws(ResourceURLError) -> String {
         var bytes = bytes
         if bytes.first == UInt8(ascii: "[") {
             let inner = bytes.dropFirst().dropLast()
@@ -115,7 +115,7 @@ package struct CanonicalResource: Sendable, Hashable {
 }
 
 /// Why a URL has no canonical form.
-package enum ResourceError: String, Error, Sendable, Hashable, CustomStringConvertible {
+package enum ResourceURLError: String, Error, Sendable, Hashable, CustomStringConvertible {
     /// Longer than ``CanonicalResource/maximumLength``.
     case tooLong = "is too long"
     /// No absolute `http` or `https` URL.

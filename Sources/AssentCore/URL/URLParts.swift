@@ -17,8 +17,8 @@ package struct URLParts {
 
     /// Takes a URL apart.
     ///
-    /// - Throws: ``ResourceError``.
-    package init(_ bytes: [UInt8]) throws(ResourceError) {
+    /// - Throws: ``ResourceURLError``.
+    package init(_ bytes: [UInt8]) throws(ResourceURLError) {
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[(colon + 1)...].starts(with: "//".utf8) else {
             throw .notURL
         }
@@ -66,10 +66,10 @@ package enum EscapedText {
 
     /// A path in its one form.
     ///
-    /// - Throws: ``ResourceError`` for what two programs could read differently.
-    package static func path(_ bytes: [UInt8]) throws(ResourceError) -> String {
+    /// - Throws: ``ResourceURLError`` for what two programs could read differently.
+    package static func path(_ bytes: [UInt8]) throws(ResourceURLError) -> String {
         guard bytes.allSatisfy({ !"\"<>^`{|}".utf8.contains($0) }) else { throw .forbiddenCharacter }
-        let text = try normalised(bytes) { value, next throws(ResourceError) in
+        let text = try normalised(bytes) { value, next throws(ResourceURLError) in
             switch value {
             case UInt8(ascii: "/"): throw .encodedSlash
             case UInt8(ascii: "\\"): throw .backslash
@@ -89,7 +89,7 @@ package enum EscapedText {
     }
 
     /// Refuses a segment in which some server finds a slash, or dots to go up by.
-    private static func check(segment: ArraySlice<UInt8>) throws(ResourceError) {
+    private static func check(segment: ArraySlice<UInt8>) throws(ResourceURLError) {
         var read = String(decoding: segment, as: UTF8.self)
         if segment.contains(UInt8(ascii: "%")) {
             read = try decoded(segment)
@@ -105,7 +105,7 @@ package enum EscapedText {
     }
 
     /// What escaped text stands for. Over-long forms are not UTF-8, and some programs read them as ASCII.
-    private static func decoded(_ text: some Sequence<UInt8>) throws(ResourceError) -> String {
+    private static func decoded(_ text: some Sequence<UInt8>) throws(ResourceURLError) -> String {
         guard let decoded = PercentEncoding.decode(String(decoding: Array(text), as: UTF8.self)) else {
             throw .notUTF8
         }
@@ -114,10 +114,11 @@ package enum EscapedText {
 
     /// A query in its one form.
     ///
-    /// - Throws: ``ResourceError`` for characters that must be escaped, for U+0000, and for escapes that are not UTF-8.
-    package static func query(_ bytes: [UInt8]) throws(ResourceError) -> String {
+    /// - Throws: ``ResourceURLError`` for characters that must be escaped, for U+0000, and for escapes that are not
+    ///   UTF-8.
+    package static func query(_ bytes: [UInt8]) throws(ResourceURLError) -> String {
         guard bytes.allSatisfy({ !"\"<>".utf8.contains($0) }) else { throw .forbiddenCharacter }
-        let text = try normalised(bytes) { value, _ throws(ResourceError) in
+        let text = try normalised(bytes) { value, _ throws(ResourceURLError) in
             guard value != 0 else { throw .encodedControl }
         }
         _ = try decoded(text)
@@ -125,8 +126,8 @@ package enum EscapedText {
     }
 
     private static func normalised(
-        _ bytes: [UInt8], check: (_ value: UInt8, _ digitsFollow: Bool) throws(ResourceError) -> Void
-    ) throws(ResourceError) -> [UInt8] {
+        _ bytes: [UInt8], check: (_ value: UInt8, _ digitsFollow: Bool) throws(ResourceURLError) -> Void
+    ) throws(ResourceURLError) -> [UInt8] {
         var text: [UInt8] = []
         var rest = bytes[...]
         while let byte = rest.popFirst() {

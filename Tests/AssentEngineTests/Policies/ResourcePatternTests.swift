@@ -133,7 +133,7 @@ struct CanonicalResourceTests {
     @Test(
         "What two programs could read differently has no canonical form",
         arguments: [
-            ("https://x/a/../b", ResourceError.dotSegment), ("https://x/a/%2e%2E/b", .dotSegment),
+            ("https://x/a/../b", ResourceURLError.dotSegment), ("https://x/a/%2e%2E/b", .dotSegment),
             ("https://x/a/./b", .dotSegment), ("https://x/..", .dotSegment), ("https://x/a/..;x=1/b", .dotSegment),
             ("https://x/a/..%3b/b", .dotSegment), ("https://x/a/..%3Bx=1/b", .dotSegment),
             ("https://x/a/%2e.%3b", .dotSegment), ("https://x/a/..%20/b", .dotSegment),
@@ -162,7 +162,7 @@ struct CanonicalResourceTests {
             ("/transfers", .notURL), ("", .notURL), ("https:/x/a", .notURL),
             ("https://x/" + String(repeating: "a", count: 8192), .tooLong),
         ])
-    func refused(url: String, error: ResourceError) {
+    func refused(url: String, error: ResourceURLError) {
         #expect(throws: error) { try CanonicalResource(url) }
     }
 

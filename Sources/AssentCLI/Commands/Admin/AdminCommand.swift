@@ -252,11 +252,11 @@ struct AdminCall {
         try console.finish()
     }
 
-    private func send(_ makeCall: @escaping () throws -> ResourceCall) async throws -> JSONValue {
+    private func send(_ makeCall: @escaping () throws -> ResourceRequest) async throws -> JSONValue {
         try await SessionCalls(client, console: console).send { below in
-            var call = try makeCall()
-            call.url = "\(below("json"))/\(call.url)"
-            return call
+            var call = MutableResourceRequest(try makeCall())
+            call.path = "\(below("json"))/\(call.path)"
+            return call.immutable
         }
     }
 }

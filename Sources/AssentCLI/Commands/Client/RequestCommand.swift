@@ -116,7 +116,7 @@ struct RequestCommand: AsyncParsableCommand {
     }
 
     /// What is sent.
-    func call() throws -> ResourceCall {
+    func call() throws -> ResourceRequest {
         var headers = try fields()
         var body: HTTPBody?
         if let data { body = HTTPBody(data) }
@@ -126,7 +126,8 @@ struct RequestCommand: AsyncParsableCommand {
         } else if body != nil, headers[.contentType] == nil {
             headers[.contentType] = data == nil ? "application/octet-stream" : "application/json"
         }
-        return ResourceCall(HTTPRequest.Method(method.uppercased()) ?? .get, url, headers: headers, body: body)
+        return ResourceRequest(
+            path: url, method: HTTPRequest.Method(method.uppercased()) ?? .get, body: body, headers: headers)
     }
 
     /// What `--header` says.

@@ -21,7 +21,7 @@ struct SessionCalls {
     /// - Returns: the reply's JSON.
     /// - Throws: `ExitCode`, after the reason was written.
     func send(
-        expecting status: Int = 200, _ makeCall: @escaping ((String) -> String) throws -> ResourceCall
+        expecting status: Int = 200, _ makeCall: @escaping ((String) -> String) throws -> ResourceRequest
     ) async throws -> JSONValue {
         var answer = JSONValue.null
         try await run { send in answer = try await send(status, makeCall) }
@@ -36,7 +36,7 @@ struct SessionCalls {
 
     /// Sends one call and returns the reply's JSON, as ``send(expecting:_:)`` does.
     typealias Sender = (
-        _ status: Int, _ makeCall: @escaping ((String) -> String) throws -> ResourceCall
+        _ status: Int, _ makeCall: @escaping ((String) -> String) throws -> ResourceRequest
     ) async throws -> JSONValue
 
     /// Does what needs several calls with the session. The vault is opened once.
@@ -56,9 +56,9 @@ struct SessionCalls {
             let server = profile.file.server
             do {
                 try await body { status, makeCall in
-                    var call = try makeCall { "\(server)/\($0)/\(realm.path)" }
+                    var call = MutableResourceRequest(try makeCall { "\(server)/\($0)/\(realm.path)" })
                     if let name = HTTPField.Name("X-Requested-With") { call.headers[name] = "assent" }
-                    let reply = try await assent.send(call)
+                    let reply = try await assent.send(call.immutable)
                     return try await answer(reply, expecting: status)
                 }
             } catch {

@@ -99,8 +99,10 @@ struct SignInStatus: Sendable {
     private static func ask(_ assent: Assent, _ server: ClientFile) async -> (String?, SessionState) {
         do {
             let realm = try JourneyRealm(server.realm).path
-            var call = ResourceCall.post("\(server.server)/json/\(realm)/sessions?_action=getSessionInfo", json: [:])
-            if let name = HTTPField.Name("Accept-API-Version") { call.headers[name] = "resource=4.0, protocol=1.0" }
+            var headers = HTTPFields()
+            if let name = HTTPField.Name("Accept-API-Version") { headers[name] = "resource=4.0, protocol=1.0" }
+            let call = ResourceRequest.post(
+                "\(server.server)/json/\(realm)/sessions?_action=getSessionInfo", json: [:], headers: headers)
             let reply = try await assent.send(call)
             let answer = try JSONValue.parse(try await reply.body.collect(upTo: 1 << 20))
             guard reply.status == 200 else {

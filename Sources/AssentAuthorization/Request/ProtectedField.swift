@@ -1,0 +1,49 @@
+import AssentCore
+package import HTTPTypes
+
+/// A header field that is not the app's to give in a ``ResourceRequest``, with what becomes of it in an `HTTPCall`,
+/// which an app's own client sends through ``/AssentTokens/AuthenticatingTransport``.
+package struct ProtectedField: Sendable {
+    /// What becomes of the field in an `HTTPCall`.
+    package enum InCall: Sendable {
+        /// It goes out as the app gave it, in the place of the user's token.
+        case replacesCredential
+        /// It goes out beside an `Authorization` of the app's own, and is refused without one.
+        case besideOwnCredential
+        /// The session takes its place where the resource gets the session.
+        case replacedBySession
+        /// The layers below get it as it was given. The connection decides what it means.
+        case asGiven
+    }
+
+    /// The name in lower case; that of a whole family ends in `-`.
+    package let name: String
+
+    /// What becomes of it in an `HTTPCall`.
+    package let inCall: InCall
+
+    private init(_ name: String, _ inCall: InCall = .asGiven) {
+        self.name = name
+        self.inCall = inCall
+    }
+
+    /// All fields but the session's, whose name is configured, and `Content-Type`, which a form with files writes.
+    package static let table: [ProtectedField] = [
+        ProtectedField("authorization", .replacesCredential), ProtectedField("dpop", .besideOwnCredential),
+        ProtectedField("user-agent"), ProtectedField("host"), ProtectedField("cookie2"),
+        ProtectedField("content-length"), ProtectedField("transfer-encoding"), ProtectedField("connection"),
+        ProtectedField("keep-alive"), ProtectedField("te"), ProtectedField("trailer"), ProtectedField("upgrade"),
+        ProtectedField("expect"), ProtectedField("proxy-"), ProtectedField("x-txid"),
+    ]
+
+    /// The field that carries a session, by its configured name.
+    package static func session(_ name: String) -> ProtectedField {
+        ProtectedField(name.asciiLowercased, .replacedBySession)
+    }
+
+    /// Whether this is a row of `field`.
+    package func covers(_ field: HTTPField.Name) -> Bool {
+        let given = field.canonicalName.asciiLowercased
+        return name.hasSuffix("-") ? given.hasPrefix(name) : given == name
+    }
+}

@@ -1,0 +1,64 @@
+import AssentCore
+
+/// The URL that a request's path stands for. What two programs could read differently is refused and never repaired.
+struct ResourceAddress {
+    /// The absolute URL.
+    let url: String
+
+    /// Joins the address of the resources and a path by exactly one slash; a path with a scheme is absolute.
+    ///
+    /// - Parameters:
+    ///   - path: the path, which may have a query.
+    ///   - base: the address of the resources.
+    /// - Throws: ``WireError``: `malformed` for a path that is not taken as it is written.
+    init(_ path: String, base: String?) throws(WireError) {
+        guard path.utf8.allSatisfy({ $0.isASCIIVisible && $0 != UInt8(ascii: "\\") && $0 != UInt8(ascii: "#") }) else {
+            throw WireError(
+                .malformed, "the path has a blank, a control or a non-ASCII character, a backslash or a fragment")
+        }
+        if Self.hasScheme(path) {
+            try Self.check(URLText.withoutQuery(path))
+            url = path
+            return
+        }
+        guard !path.hasPrefix("//") else { throw WireError(.malformed, "the path begins with two slashes") }
+        guard let base else { throw WireError(.malformed, "the path is not absolute, and resources have no address") }
+        guard !base.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }) else {
+            throw WireError(.malformed, "the address of the resources has a query or a fragment")
+        }
+        let name = URLText.withoutQuery(path)
+        try Self.check(name)
+        guard !name.isEmpty else {
+            url = base + path
+            return
+        }
+        let left = base.hasSuffix("/") ? base.dropLast() : base[...]
+        let right = path.hasPrefix("/") ? path.dropFirst() : path[...]
+        url = "\(left)/\(right)"
+    }
+
+    /// The URL with a query behind it, or behind the one that it has.
+    func appending(query: String) -> String {
+        guard !query.isEmpty else { return url }
+        guard url.utf8.contains(UInt8(ascii: "?")) else { return "\(url)?\(query)" }
+        return url.hasSuffix("?") || url.hasSuffix("&") ? url + query : "\(url)&\(query)"
+    }
+
+    /// Whether the text begins with a scheme (RFC 3986 §3.1).
+    private static func hasScheme(_ path: String) -> Bool {
+        let scheme = path.utf8.prefix {
+            $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+        }
+        return scheme.first?.isASCIILetter == true && path.utf8[scheme.endIndex...].first == UInt8(ascii: ":")
+    }
+
+    /// Refuses segments that are dots, escaped or not: they lead out of where the path seems to be.
+    private static func check(_ path: String) throws(WireError) {
+        for segment in path.utf8.split(separator: UInt8(ascii: "/")) {
+            let dots = Substring(segment).asciiLowercased
+            guard ![".", "..", "%2e", ".%2e", "%2e.", "%2e%2e"].contains(dots) else {
+                throw WireError(.malformed, "the path has a segment of dots")
+            }
+        }
+    }
+}
