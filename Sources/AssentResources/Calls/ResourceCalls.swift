@@ -1,6 +1,6 @@
 package import AssentAuthorization
 package import AssentCore
-package import AssentJourney
+import AssentJourney
 package import AssentTokens
 import HTTPTypes
 

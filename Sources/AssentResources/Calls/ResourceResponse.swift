@@ -1,5 +1,5 @@
 public import AssentAuthorization
-public import AssentCore
+import AssentCore
 public import HTTPTypes
 
 /// What a resource answered. Nothing in it is decoded, and every status is one.

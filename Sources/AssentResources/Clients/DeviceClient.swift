@@ -1,6 +1,6 @@
 public import AssentAuthorization
 import AssentCore
-public import AssentTokens
+package import AssentTokens
 
 /// Calls the resources of the installation, and of nobody.
 ///

@@ -1,4 +1,4 @@
-import AssentAuthorization
+package import AssentAuthorization
 import AssentCore
 
 /// The clients that `Assent.share()` has shared: the one thing in the SDK that is global, filled once.
