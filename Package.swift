@@ -104,7 +104,8 @@ let package = Package(
             name: "Assent",
             dependencies: [
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
-                "AssentAuthorization", "AssentResources", "AssentSigning", "AssentTransportNIO", "AssentPlatform", logging,
+                "AssentAuthorization", "AssentResources", "AssentSigning", "AssentTransportNIO", "AssentPlatform",
+                logging,
             ]),
         .target(
             name: "AssentConfiguration", dependencies: ["AssentCore", .product(name: "Yams", package: "Yams")]),

@@ -86,7 +86,9 @@ struct ClientTests {
             #expect(response.status == status)
             #expect(response.data == bytes)
             #expect(response.error?.number == (status < 400 ? nil : 10106))
-            let told = await completed { assent.deviceClient.sendUnauthenticatedRequest(.get("status"), completion: $0) }
+            let told = await completed {
+                assent.deviceClient.sendUnauthenticatedRequest(.get("status"), completion: $0)
+            }
             #expect(told.response?.data == bytes)
             #expect(told.error == response.error)
         }
@@ -135,7 +137,9 @@ struct ClientTests {
             let world = ResourceWorld()
             world.behaviour.withLock { $0.resource = { _ in throw HTTPTransportError(code, "x") } }
             let assent = try await world.assent()
-            let told = await completed { assent.deviceClient.sendUnauthenticatedRequest(.get("status"), completion: $0) }
+            let told = await completed {
+                assent.deviceClient.sendUnauthenticatedRequest(.get("status"), completion: $0)
+            }
             #expect(told.response?.status == nil)
             #expect(told.error?.domain == domain)
             #expect(told.error?.number == number)

@@ -66,7 +66,8 @@ extension ResourceError {
             case .declined: (.generic, .actionCancelled)
             case .outcomeUnknown: (kind.domain, .outcomeUnknown)
             case .invalidConfiguration, .invalidRequest, .bodyNotReplayable: (kind.domain, .invalidRequest)
-            case .noSession, .strongerSignInNeeded: (kind.domain, kind == .user ? .userNotAuthenticated : .approvalNeeded)
+            case .noSession where kind == .user, .strongerSignInNeeded where kind == .user:
+                (kind.domain, .userNotAuthenticated)
             default: (kind.domain, .approvalNeeded)
             }
         self.init(
