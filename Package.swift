@@ -32,6 +32,7 @@ let package = Package(
         .library(name: "AssentJourney", targets: ["AssentJourney"]),
         .library(name: "AssentTokens", targets: ["AssentTokens"]),
         .library(name: "AssentAuthorization", targets: ["AssentAuthorization"]),
+        .library(name: "AssentResources", targets: ["AssentResources"]),
         .library(name: "AssentSigning", targets: ["AssentSigning"]),
         .library(name: "AssentEvidence", targets: ["AssentEvidence"]),
         .library(name: "AssentTransportNIO", targets: ["AssentTransportNIO"]),
@@ -83,6 +84,9 @@ let package = Package(
             name: "AssentAuthorization",
             dependencies: ["AssentCore", "AssentJourney", "AssentTokens", httpTypes, logging]),
         .target(
+            name: "AssentResources",
+            dependencies: ["AssentCore", "AssentJourney", "AssentTokens", "AssentAuthorization", httpTypes]),
+        .target(
             name: "AssentTransportNIO",
             dependencies: ["AssentCore", crypto, httpTypes, logging] + nio + certificates),
         .systemLibrary(name: "CP11Kit", pkgConfig: "p11-kit-1", providers: [.apt(["libp11-kit-dev"])]),
@@ -100,7 +104,8 @@ let package = Package(
             name: "Assent",
             dependencies: [
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
-                "AssentAuthorization", "AssentSigning", "AssentTransportNIO", "AssentPlatform", logging,
+                "AssentAuthorization", "AssentResources", "AssentSigning", "AssentTransportNIO", "AssentPlatform",
+                logging,
             ]),
         .target(
             name: "AssentConfiguration", dependencies: ["AssentCore", .product(name: "Yams", package: "Yams")]),
@@ -243,6 +248,12 @@ let package = Package(
                 httpTypes,
             ]),
         .testTarget(name: "AssentTests", dependencies: ["Assent", "AssentCore", "AssentTesting", httpTypes]),
+        .testTarget(
+            name: "AssentResourcesTests",
+            dependencies: [
+                "Assent", "AssentResources", "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault",
+                "AssentCore", "AssentTesting", httpTypes,
+            ]),
         .testTarget(
             name: "AssentTransportNIOTests",
             dependencies: [

@@ -1,6 +1,7 @@
 public import AssentAuthorization
 public import AssentCore
 public import AssentJourney
+public import AssentResources
 import AssentSigning
 public import AssentTokens
 import AssentTransportNIO
@@ -41,6 +42,12 @@ public final class Assent: Sendable {
 
     /// This app as a device that its users enrol, which shows transactions and signs the answers.
     public let device: Device
+
+    /// Calls the user's resources.
+    public let userClient: UserClient
+
+    /// Calls the installation's resources, and nobody's.
+    public let deviceClient: DeviceClient
 
     let journeyClient: JourneyClient
     let cookies: SecureCookieStore
@@ -108,6 +115,10 @@ public final class Assent: Sendable {
         authorized = try AuthorizedClient(
             configuration: resources, journeys: journeyClient, source: tokens, transport: pipeline, random: random,
             logger: logger)
+        let wiring = ResourceWiring(
+            configuration, resources: resources, journeys: journeyClient, transport: transport, ignoring: ignored)
+        userClient = UserClient(wiring.calls(.user, through: authorized))
+        deviceClient = try wiring.deviceClient(tokens: tokens.device)
         journey = Journey(client: journeyClient, tokens: tokens, proofs: proofs)
         device = Device(
             configuration.deviceKeys.map { keys in
@@ -182,7 +193,8 @@ public final class Assent: Sendable {
     }
 
     private func lowered(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
-        try request.httpCall(sessionField: configuration.sessionCookieName, random: configuration.random)
+        try request.httpCall(
+            base: configuration.resourceBase, sessionField: configuration.sessionCookieName, random: configuration.random)
     }
 
     /// The user who is signed in, or `nil`.

@@ -34,6 +34,10 @@ extension Assent {
         /// that reaches it, and two programs may read one path differently.
         public var resources: [String: ResourceAccess]
 
+        /// The address that paths of requests are appended to, for example `https://api.bank.example/v1`; without it
+        /// every request says an absolute URL.
+        public var resourceBase: String?
+
         /// The keys that each host's certificate chain must have, by `host` or `host:port`. A host that is not named is
         /// not called. A literal `[primary, backup]` means `.pins([primary, backup])`; an array of your own is written
         /// `.pins(keys)`.

@@ -3,6 +3,7 @@
 @_exported public import AssentJOSE
 @_exported public import AssentJourney
 @_exported public import AssentPlatform
+@_exported public import AssentResources
 @_exported public import AssentSigning
 @_exported public import AssentTokens
 @_exported public import AssentTransportNIO

@@ -14,14 +14,32 @@ public struct ResourceAccess: Hashable, Sendable {
     /// Whether a transaction's id goes back in the header field `X-TxID`, not as `_txid` in the query.
     public let sendsTransactionInHeader: Bool
 
-    /// The access token.
+    /// The kinds of call whose credential it gets.
+    public let kinds: Set<CallKind>
+
+    /// The user's access token.
     public static let accessToken = ResourceAccess(token: true, session: false)
 
-    /// AM's session.
+    /// The user's AM session.
     public static let session = ResourceAccess(token: false, session: true)
 
-    /// The access token and AM's session.
+    /// The user's access token and AM session.
     public static let both = ResourceAccess(token: true, session: true)
+
+    /// No credential: the origin is called for nobody.
+    public static let nothing = ResourceAccess(token: false, session: false, kinds: [])
+
+    /// The access tokens of these kinds.
+    ///
+    /// ```swift
+    /// configuration.resources = [
+    ///     "https://api.bank.example": .accessToken(of: [.user, .device]),
+    ///     "https://status.bank.example": .nothing,
+    /// ]
+    /// ```
+    public static func accessToken(of kinds: Set<CallKind>) -> ResourceAccess {
+        ResourceAccess(token: true, session: false, kinds: kinds)
+    }
 
     /// The same for an origin that asks AM itself and passes its decision on in the body.
     ///
@@ -29,12 +47,26 @@ public struct ResourceAccess: Hashable, Sendable {
     /// - Returns: the access with decisions accepted.
     public func acceptingDecisions(transactionInHeader: Bool = true) -> ResourceAccess {
         ResourceAccess(
-            token: sendsAccessToken, session: sendsSession, decisions: true, transactionInHeader: transactionInHeader)
+            token: sendsAccessToken, session: sendsSession, kinds: kinds, decisions: true,
+            transactionInHeader: transactionInHeader)
     }
 
-    private init(token: Bool, session: Bool, decisions: Bool = false, transactionInHeader: Bool = false) {
+    /// Whether a call of this kind carries all that it should: one of nobody never carries anything.
+    package func allows(_ kind: CallKind) -> Bool {
+        switch kind {
+        case .user: kinds.contains(.user) && (sendsAccessToken || sendsSession)
+        case .device: kinds.contains(.device) && sendsAccessToken
+        case .nobody: true
+        }
+    }
+
+    private init(
+        token: Bool, session: Bool, kinds: Set<CallKind> = [.user], decisions: Bool = false,
+        transactionInHeader: Bool = false
+    ) {
         sendsAccessToken = token
         sendsSession = session
+        self.kinds = kinds
         acceptsDecisions = decisions
         sendsTransactionInHeader = transactionInHeader
     }

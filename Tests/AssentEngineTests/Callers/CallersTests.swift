@@ -22,6 +22,7 @@ struct CallersTests {
         case .session(let session, let carrier, _): "\(session.user.username) by \(carrier)"
         case .foreignSession(let session): "\(session.user.username) of \(session.realm)"
         case .accessToken(let grant, _): "\(grant.clientID) for \(grant.owner?.user.username ?? "itself")"
+        case .refusedKind(let kind): "refused kind: \(kind)"
         case .refusedToken(let refusal): "refused: \(refusal.reason), \(refusal.scheme), \(refusal.error ?? "-")"
         }
     }

@@ -1,3 +1,4 @@
+import AssentCore
 import AssentStore
 import AssentTesting
 import StoreTesting

@@ -1,0 +1,64 @@
+// The examples of AssentResources and of docs/resources.md: Scripts/check_examples.py compares what stands between the
+// marks, and AssentResourcesTests the page's.
+import Assent
+
+func naming(_ configuration: inout Assent.Configuration) {
+    // snippet: kinds begin
+    configuration.resources = [
+        "https://api.bank.example": .accessToken(of: [.user, .device]),
+        "https://status.bank.example": .nothing,
+    ]
+    // snippet: kinds end
+    configuration.resourceBase = "https://api.bank.example/v1"
+}
+
+func authenticated(_ assent: Assent) async throws -> ResourceResponse {
+    // snippet: userClient begin
+    let accounts = try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
+    // snippet: userClient end
+    return accounts
+}
+
+func approved(_ assent: Assent, _ payment: ResourceRequest, on screen: some Screen) async throws -> ResourceResponse {
+    // snippet: userClientApproval begin
+    let reply = try await assent.userClient.sendAuthenticatedRequest(payment) { approval in
+        guard await screen.confirm(approval.display) else { return .decline }
+        approval.agree()
+        return .next
+    }
+    // snippet: userClientApproval end
+    return reply
+}
+
+func deviceCalls(_ assent: Assent) async throws -> [ResourceResponse] {
+    // snippet: deviceClient begin
+    try await assent.deviceClient.authenticateDevice(scopes: ["app-data"])
+    let details = try await assent.deviceClient.sendRequest(.get("app-info"))
+    let status = try await assent.deviceClient.sendUnauthenticatedRequest(.get("status"))
+    // snippet: deviceClient end
+    return [details, status]
+}
+
+func completion(_ assent: Assent, payment: ResourceRequest) {
+    assent.userClient.sendAuthenticatedRequest(payment) { response, error in
+        if let error { print("\(error.domain) \(error.number): \(error.detail)") }
+        if let response { print(response.status, response.headerFields, response.data.count) }
+    }
+}
+
+func shared(_ assent: Assent) throws -> (UserClient, DeviceClient) {
+    try assent.share()
+    return (try SharedUserClient.instance, try SharedDeviceClient.instance)
+}
+
+func built(_ document: [UInt8]) -> [ResourceRequest] {
+    let transfer = RequestBuilder()
+        .setMethod(.post)
+        .setPath("transfers")
+        .setParameters(["to": "Bob", "amount": "200.00"])
+        .build()
+    var draft = MutableResourceRequest(transfer)
+    draft.parametersEncoding = .formURL
+    let raw = ResourceRequestFactory.makeResourceRequest(path: "documents", method: .put, body: HTTPBody(document))
+    return [transfer, draft.immutable, raw]
+}

@@ -1,0 +1,59 @@
+import AssentAuthorization
+import AssentCore
+import AssentJourney
+import AssentResources
+import AssentTokens
+
+extension Assent {
+    /// Lets ``/AssentResources/SharedUserClient`` and ``/AssentResources/SharedDeviceClient`` have the clients of this
+    /// value, for an app that cannot pass them along. It is done once in a process; the same value may be shared again.
+    ///
+    /// - Throws: `ResourceError` with code `notConfigured` when another value is shared.
+    public func share() throws {
+        try SharedClients.process.share(user: userClient, device: deviceClient)
+    }
+}
+
+/// What the clients of all kinds are made of.
+struct ResourceWiring {
+    private let configuration: Assent.Configuration
+    private let resources: AuthorizationConfiguration
+    private let journeys: JourneyClient
+    private let transport: any HTTPTransport
+    private let ignored: Set<String>
+
+    init(
+        _ configuration: Assent.Configuration, resources: AuthorizationConfiguration, journeys: JourneyClient,
+        transport: any HTTPTransport, ignoring ignored: Set<String>
+    ) {
+        self.configuration = configuration
+        self.resources = resources
+        self.journeys = journeys
+        self.transport = transport
+        self.ignored = ignored
+    }
+
+    /// Calls of a kind through a client that has the source of that kind.
+    func calls(_ kind: CallKind, through client: AuthorizedClient) -> ResourceCalls {
+        ResourceCalls(
+            kind, client: client, base: configuration.resourceBase, sessionField: configuration.sessionCookieName,
+            random: configuration.random)
+    }
+
+    /// The client of the installation and of nobody.
+    func deviceClient(tokens: DeviceTokens) throws -> DeviceClient {
+        DeviceClient(
+            device: calls(.device, through: try client(tokens)),
+            nobody: calls(.nobody, through: try client(NoTokens())), tokens: tokens)
+    }
+
+    /// Each kind has cookies of its own: the user's would say who the user is in calls that are nobody's.
+    private func client(_ source: any AccessTokenSource) throws -> AuthorizedClient {
+        let cookies = CookieMiddleware(
+            store: CookieStore(clock: configuration.clock), origins: Set(resources.resources.keys), ignoring: ignored)
+        return try AuthorizedClient(
+            configuration: resources, journeys: journeys, source: source,
+            transport: HTTPPipeline(transport, layers: configuration.layers + [cookies]),
+            random: configuration.random, logger: configuration.logger)
+    }
+}

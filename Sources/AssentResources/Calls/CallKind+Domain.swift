@@ -1,0 +1,22 @@
+import AssentAuthorization
+import AssentTokens
+
+extension CallKind {
+    /// The domain of errors that only calls of this kind have.
+    var domain: ResourceError.Domain {
+        switch self {
+        case .user: .fetchResource
+        case .device: .fetchAnonymousResource
+        case .nobody: .fetchUnauthenticatedResource
+        }
+    }
+
+    /// That there is no credential of this kind.
+    var notAuthenticated: ResourceError.Code {
+        switch self {
+        case .user: .userNotAuthenticated
+        case .device: .deviceNotAuthenticated
+        case .nobody: .hostRefused
+        }
+    }
+}

@@ -1,0 +1,89 @@
+package import AssentAuthorization
+package import AssentCore
+import AssentJourney
+package import AssentTokens
+import HTTPTypes
+
+/// Sends the requests of one kind: what a request is checked for before anything is sent, and what an answer is.
+package struct ResourceCalls: Sendable {
+    let kind: CallKind
+    private let base: String?
+    private let sessionField: String
+    private let random: any RandomSource
+    private let client: AuthorizedClient
+
+    /// The usual limits of a call: no limit for the whole of it, and 16 MiB in memory.
+    static let limits = HTTPLimits(total: .seconds(365 * 86_400), replyBytes: 16 << 20)
+
+    /// Calls of a kind.
+    ///
+    /// - Parameters:
+    ///   - kind: whose they are; `client` must have the source of the same kind.
+    ///   - client: attaches credentials and steps up.
+    ///   - base: what paths are appended to.
+    ///   - sessionField: the name of the field that carries a session.
+    ///   - random: where boundaries come from.
+    package init(
+        _ kind: CallKind, client: AuthorizedClient, base: String?, sessionField: String, random: any RandomSource
+    ) {
+        self.kind = kind
+        self.client = client
+        self.base = base
+        self.sessionField = sessionField
+        self.random = random
+    }
+
+    /// What is sent of a request, or the reason why nothing is. It does no I/O.
+    func checked(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
+        let call = try request.httpCall(
+            base: base, domain: kind.domain, sessionField: sessionField, limits: Self.limits, random: random)
+        let access: ResourceAccess?
+        do throws(WireError) {
+            access = client.configuration.resources[try call.origin]
+        } catch {
+            throw ResourceError(kind.domain, .invalidRequest, "The URL cannot be used: \(error.detail).")
+        }
+        guard let access else {
+            throw ResourceError(kind.domain, .hostRefused, "The origin is not in the configuration.")
+        }
+        guard access.allows(kind) else {
+            throw ResourceError(
+                kind.domain, .hostRefused, "The origin does not get the credential of this kind of call: \(kind).")
+        }
+        return call
+    }
+
+    /// Sends a request for which nobody is asked.
+    func send(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
+        try await send(checked(request))
+    }
+
+    func send(_ call: HTTPCall) async throws(ResourceError) -> ResourceResponse {
+        do {
+            return try await Self.read(client.send(call), call.limits)
+        } catch {
+            throw ResourceError(error, kind) ?? .unforeseen(error, kind)
+        }
+    }
+
+    /// Sends a request, and asks the user when the server wants an approval. What `approve` throws passes as it is.
+    func send(
+        _ request: ResourceRequest, approve: (inout Approval) async throws -> StepAction
+    ) async throws -> ResourceResponse {
+        try await send(checked(request), approve: approve)
+    }
+
+    func send(
+        _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
+    ) async throws -> ResourceResponse {
+        do {
+            return try await Self.read(client.send(call, approve: approve), call.limits)
+        } catch {
+            throw ResourceError(error, kind) ?? error
+        }
+    }
+
+    private static func read(_ reply: HTTPReply, _ limits: HTTPLimits) async throws -> ResourceResponse {
+        ResourceResponse(reply.response, data: try await reply.body.collect(upTo: limits.replyBytes))
+    }
+}

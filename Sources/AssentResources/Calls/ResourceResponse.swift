@@ -1,0 +1,29 @@
+public import AssentAuthorization
+import AssentCore
+public import HTTPTypes
+
+/// What a resource answered. Nothing in it is decoded, and every status is one.
+public struct ResourceResponse: Sendable {
+    /// Status and header fields as they came.
+    public let raw: HTTPResponse
+
+    /// The content as it came.
+    public let data: [UInt8]
+
+    init(_ raw: HTTPResponse, data: [UInt8]) {
+        self.raw = raw
+        self.data = data
+    }
+
+    /// The status, for example 200.
+    public var status: Int { raw.status.code }
+
+    /// The header fields, in their order.
+    public var headerFields: HTTPFields { raw.headerFields }
+
+    /// The error that the status is: `httpStatus` from 400 on, else `nil`.
+    public var error: ResourceError? {
+        guard status >= 400 else { return nil }
+        return ResourceError(.generic, .httpStatus, "The resource answered with status \(status).", status: status)
+    }
+}

@@ -1,0 +1,63 @@
+public import AssentAuthorization
+import AssentCore
+public import AssentJourney
+
+/// Calls the resources of a user.
+///
+/// ```swift
+/// let accounts = try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
+/// ```
+public final class UserClient: Sendable {
+    private let calls: ResourceCalls
+
+    /// A client for calls of the kind `user`.
+    package init(_ calls: ResourceCalls) { self.calls = calls }
+
+    /// Sends a request with the user's credential.
+    ///
+    /// - Returns: the response, whatever its status.
+    /// - Throws: ``ResourceError``: `userNotAuthenticated`; `approvalNeeded` when the server wants an approval;
+    ///   `hostRefused`, `invalidMethod`, `invalidHeaders`, `invalidRequest` before anything is sent; the transport's.
+    public func sendAuthenticatedRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
+        try await calls.send(request)
+    }
+
+    /// Sends a request with the user's credential, and asks the user when the server wants an approval. The request is
+    /// then sent once more as it was.
+    ///
+    /// ```swift
+    /// let reply = try await assent.userClient.sendAuthenticatedRequest(payment) { approval in
+    ///     guard await screen.confirm(approval.display) else { return .decline }
+    ///     approval.agree()
+    ///     return .next
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - approve: is called with each step of the journey that gets the approval.
+    /// - Returns: the response to the last sending.
+    /// - Throws: ``ResourceError``, above all `actionCancelled` when the user declined, and `outcomeUnknown`; what
+    ///   `approve` throws.
+    public func sendAuthenticatedRequest(
+        _ request: ResourceRequest, approve: (inout Approval) async throws -> StepAction
+    ) async throws -> ResourceResponse {
+        try await calls.send(request, approve: approve)
+    }
+
+    /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - completion: is told the response, the error, or both from status 400 on.
+    /// - Returns: the task, which can be cancelled.
+    @discardableResult
+    public func sendAuthenticatedRequest(
+        _ request: ResourceRequest, completion: @escaping ResourceCompletion
+    ) -> Task<Void, Never>? {
+        let calls = calls
+        return calls.start(request, completion: completion) { call async throws(ResourceError) in
+            try await calls.send(call)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import Assent
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import AssentResources
+
+@Suite("The tables of docs/resources.md")
+struct ResourcePageTests {
+    @Test("Row 19: each error has the number of its row, and each number a row")
+    func errors() throws {
+        let rows = try table("errors")
+        for row in rows { #expect(ResourceError.Code(rawValue: row[2]).number == Int(row[1]), "\(row)") }
+        let transport = ResourceError.Code.all.filter { $0.number < 0 }
+        #expect(rows.count + transport.count == ResourceError.Code.all.count)
+    }
+
+    @Test("Each kind has the error domain of its row")
+    func kinds() throws {
+        let rows = try table("kinds").filter { $0[0] != "implicit" }
+        #expect(rows.map { $0[0] } == CallKind.allCases.map(\.rawValue))
+        for row in rows { #expect(CallKind(rawValue: row[0])?.domain.rawValue == row[5]) }
+    }
+
+    @Test("An origin gets the kinds of its row, and is sent nothing of the others")
+    func origins() async throws {
+        let accesses: [String: ResourceAccess] = [
+            "accessToken": .accessToken, "accessToken(of: [.device])": .accessToken(of: [.device]),
+            "accessToken(of: [.user, .device])": .accessToken(of: [.user, .device]), "session": .session,
+            "both": .both, "nothing": .nothing,
+        ]
+        let rows = try table("origins")
+        #expect(rows.count == accesses.count + 1)
+        for row in rows {
+            #expect(row[0] == "not named" || accesses[row[0]] != nil)
+            let world = ResourceWorld()
+            let assent = try await world.assent(accesses[row[0]].map { [api: $0] } ?? [:], signedIn: true)
+            // No token of the device: what is let through fails for want of it, and not by the origin.
+            for (kind, cell) in zip(["user", "device", "nobody"], row.dropFirst()) {
+                let code = await outcome(kind, assent)
+                let expected: ResourceError.Code? =
+                    cell == "refused" ? .hostRefused : kind == "device" ? .deviceNotAuthenticated : nil
+                #expect(code == expected, "\(row[0]), \(kind)")
+            }
+            if row.dropFirst().allSatisfy({ $0 == "refused" }) { #expect(world.sent.isEmpty) }
+        }
+    }
+
+    private func outcome(_ kind: String, _ assent: Assent) async -> ResourceError.Code? {
+        do throws(ResourceError) {
+            switch kind {
+            case "user": _ = try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
+            case "device": _ = try await assent.deviceClient.sendRequest(.get("accounts"))
+            default: _ = try await assent.deviceClient.sendUnauthenticatedRequest(.get("accounts"))
+            }
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test("Row 23: each path leads where its row says, or is refused before anything is sent")
+    func paths() throws {
+        let rows = try table("paths")
+        #expect(rows.count == 20)
+        for row in rows {
+            let base = row[0] == "nil" ? nil : row[0]
+            let request = ResourceRequest(path: row[1])
+            if row[2] == "refused" {
+                let error = #expect(throws: ResourceError.self) { try request.httpCall(base: base) }
+                #expect(error?.code == .invalidRequest, "\(row)")
+            } else {
+                let call = try request.httpCall(base: base)
+                #expect(call.request.url == row[2], "\(row)")
+            }
+        }
+    }
+
+    @Test("Row 16: each protected field is refused by whatever makes the request, in any letter case")
+    func fields() throws {
+        let rows = try table("fields")
+        #expect(rows.count == ProtectedField.table.count + 2)
+        for row in rows {
+            let isMultipart = row[0].hasPrefix("content-type")
+            let name = row[0].hasPrefix("the session") ? WireName.sessionCookie
+                : isMultipart ? "content-type" : row[0].hasPrefix("proxy-") ? "proxy-authorization" : row[0]
+            for spelled in [name, name.uppercased(), name.capitalized] {
+                let field = try #require(HTTPField.Name(spelled))
+                let parts = isMultipart ? [MultipartPart(name: "a", data: Array("b".utf8))] : []
+                let plain = ResourceRequest(
+                    path: "\(api)/x", method: .post, multipartData: parts, headers: [field: "v"])
+                var draft = MutableResourceRequest(
+                    ResourceRequest(path: "\(api)/x", method: .post, multipartData: parts))
+                draft.headers[field] = "v"
+                let built = RequestBuilder(ResourceRequest(path: "\(api)/x", method: .post, multipartData: parts))
+                    .setHeaders([field: "v"]).build()
+                let made = ResourceRequestFactory.makeResourceRequest(
+                    path: "\(api)/x", method: .post, multipartData: parts, headers: [field: "v"])
+                for request in [plain, draft.immutable, built, made] {
+                    let error = #expect(throws: ResourceError.self) { try request.httpCall() }
+                    #expect(error?.code == .invalidHeaders, "\(spelled)")
+                }
+            }
+        }
+    }
+
+    @Test("Each line of Swift that the page shows is a line that is compiled")
+    func shownCode() throws {
+        func lines(_ path: String) throws -> [String] {
+            try String(contentsOf: root.appending(path: path), encoding: .utf8).components(separatedBy: "\n")
+        }
+        let compiled = Set(try lines("Snippets/ResourceExamples.swift").map { $0.trimmingCharacters(in: .whitespaces) })
+        var (isSwift, seen) = (false, 0)
+        for line in try lines("docs/resources.md") {
+            if line.hasPrefix("```") {
+                isSwift = line == "```swift"
+            } else if isSwift, !line.isEmpty {
+                seen += 1
+                #expect(compiled.contains(line.trimmingCharacters(in: .whitespaces)), "\(line)")
+            }
+        }
+        #expect(seen > 20)
+    }
+}
