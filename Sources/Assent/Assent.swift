@@ -194,7 +194,8 @@ public final class Assent: Sendable {
 
     private func lowered(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
         try request.httpCall(
-            base: configuration.resourceBase, sessionField: configuration.sessionCookieName, random: configuration.random)
+            base: configuration.resourceBase, sessionField: configuration.sessionCookieName,
+            random: configuration.random)
     }
 
     /// The user who is signed in, or `nil`.

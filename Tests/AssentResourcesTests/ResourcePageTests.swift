@@ -83,7 +83,9 @@ struct ResourcePageTests {
         #expect(rows.count == ProtectedField.table.count + 2)
         for row in rows {
             let isMultipart = row[0].hasPrefix("content-type")
-            let name = row[0].hasPrefix("the session") ? WireName.sessionCookie
+            let name =
+                row[0].hasPrefix("the session")
+                ? WireName.sessionCookie
                 : isMultipart ? "content-type" : row[0].hasPrefix("proxy-") ? "proxy-authorization" : row[0]
             for spelled in [name, name.uppercased(), name.capitalized] {
                 let field = try #require(HTTPField.Name(spelled))

@@ -1,3 +1,4 @@
+import AssentSigningProtocol
 import AssentStore
 import StoreTesting
 import Testing
