@@ -211,7 +211,7 @@ let package = Package(
             path: "Tests/TokenAgent"),
 
         .testTarget(name: "RaceTests", dependencies: ["AssentCore"]),
-        .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
+        .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting", "TestSupport"]),
         .testTarget(
             name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", "TestSupport", crypto, cryptoExtras]),
         .testTarget(

@@ -263,6 +263,27 @@ extension HTTPFields {
         #expect(!agents.isEmpty && agents.allSatisfy { $0 == "BankApp/7" })
     }
 
+    @Test(
+        "16 What an app may not give is refused before anything is sent, also the session's field by its configured name"
+    )
+    func protectedFields() async throws {
+        let servers = Servers()
+        let assent = try servers.assent { $0.sessionCookieName = "our-session" }
+        for name in ["Authorization", "authorization", "DPoP", "User-Agent", "X-TXID", "OUR-Session", "Proxy-x"] {
+            let headers: HTTPFields = [try #require(HTTPField.Name(name)): "mine"]
+            let error = await #expect(throws: ResourceError.self, "\(name)") {
+                try await assent.send(.get("\(api)/accounts", headers: headers))
+            }
+            #expect(error?.code == .invalidHeaders && error?.domain == .fetchResource)
+        }
+        for path in ["/accounts", "\(api)/a/../b", "\(api)/a#b"] {
+            await #expect(throws: ResourceError(.fetchResource, .invalidRequest, "")) {
+                try await assent.send(.get(path))
+            }
+        }
+        #expect(servers.exchanges.withLock { $0.isEmpty })
+    }
+
     @Test("When the server refuses the session, nobody is signed in any more")
     func sessionEnded() async throws {
         let servers = Servers()

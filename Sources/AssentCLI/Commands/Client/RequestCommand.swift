@@ -16,7 +16,8 @@ struct RequestCommand: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: "GET, POST, PUT, PATCH or DELETE.", completion: .list(["GET", "POST", "PUT", "PATCH", "DELETE"]))
+        help: "GET, POST, PUT, PATCH, HEAD or DELETE.",
+        completion: .list(["GET", "POST", "PUT", "PATCH", "HEAD", "DELETE"]))
     var method: String
 
     @Argument(help: "The URL.")

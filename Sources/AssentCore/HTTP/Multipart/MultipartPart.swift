@@ -48,7 +48,9 @@ public struct MultipartPart: Sendable {
     ///
     /// - Throws: ``WireError``: `malformed` for what cannot stand in a header.
     func head() throws(WireError) -> [UInt8] {
-        var head = Array("Content-Disposition: form-data; name=\"".utf8)
+        var head: [UInt8] = []
+        head.reserveCapacity(128)
+        head += "Content-Disposition: form-data; name=\"".utf8
         try Self.write(name, to: &head)
         if let fileName {
             head += "\"; filename=\"".utf8
@@ -68,6 +70,10 @@ public struct MultipartPart: Sendable {
 
     /// Names are escaped as HTML does ("Multipart form data"): nothing but the quotation mark and line breaks.
     private static func write(_ name: String, to head: inout [UInt8]) throws(WireError) {
+        if name.utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != 0x7F }) {
+            head += name.utf8
+            return
+        }
         for byte in name.utf8 {
             switch byte {
             case UInt8(ascii: "\""): head += "%22".utf8
