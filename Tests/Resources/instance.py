@@ -52,9 +52,13 @@ class Reply:
     @property
     def said(self):
         """The status, the name of the refusal in the door's own form, and the scheme of the challenge with its error."""
-        named = next((self.content[name] for name in ("error", "reason") if name in self.content), None)
-        if named is None and isinstance(self.content.get("code"), str):
-            named = self.content["code"]
+        code = self.content.get("code")
+        detail = self.content.get("detail")
+        named = self.content.get("error")  # OAuth
+        if isinstance(code, str):  # the gateway
+            named = code
+        elif isinstance(detail, dict):  # /json, where `code` is the status
+            named = detail.get("reason")
         challenge = [self.challenge.split(" ")[0], self.refusal] if self.challenge else []
         return [self.status, named, " ".join(part for part in challenge if part) or None]
 
