@@ -23,11 +23,17 @@ package enum PythonPeer {
 
     /// What a program writes that has its framing, VOPRF, passwords and thief at hand.
     package static func run(_ program: String, _ arguments: [String] = [], input: [UInt8] = []) throws -> String {
+        try text(of: ["-c", "from tsp import framing, oprf, pin, thief\n" + program] + arguments, input: input)
+    }
+
+    /// What a script of `Tests` writes. Its input may have secrets: they do not belong into arguments.
+    package static func run(script: String, input: [UInt8]) throws -> String {
+        try text(of: [URL(filePath: folder).deletingLastPathComponent().appending(path: script).path], input: input)
+    }
+
+    private static func text(of arguments: [String], input: [UInt8]) throws -> String {
         let process = try FinishedProcess.run(
-            "/usr/bin/timeout",
-            ["\(Patience.seconds)", interpreter, "-c", "from tsp import framing, oprf, pin, thief\n" + program]
-                + arguments,
-            directory: folder, input: input)
+            "/usr/bin/timeout", ["\(Patience.seconds)", interpreter] + arguments, directory: folder, input: input)
         guard process.status == 0 else { throw Failure(complaints: process.complaints) }
         return process.text.trimmingCharacters(in: .whitespacesAndNewlines)
     }

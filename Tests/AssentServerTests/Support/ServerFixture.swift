@@ -37,12 +37,12 @@ final class ServerFixture: Sendable {
     /// The fixture of the suite, where the suite has ``ServerTrait``.
     @TaskLocal static var shared: ServerFixture?
 
-    /// Runs `body` beside a server and stops it.
+    /// Runs `body` beside a server and stops it. The server goes by `clock`, and so does its certificate.
     static func run(
-        configuring change: (inout ServerConfiguration) -> Void = { _ in }, editing: (String) -> String = { $0 },
-        _ body: (ServerFixture) async throws -> Void
+        clock: ManualClock = ManualClock(), configuring change: (inout ServerConfiguration) -> Void = { _ in },
+        editing: (String) -> String = { $0 }, _ body: (ServerFixture) async throws -> Void
     ) async throws {
-        let fixture = try await ServerFixture(editing: editing, configuring: change)
+        let fixture = try await ServerFixture(clock: clock, editing: editing, configuring: change)
         do {
             try await body(fixture)
         } catch {
@@ -56,7 +56,7 @@ final class ServerFixture: Sendable {
     /// file; perhaps as one node of several.
     init(
         kept: String? = nil, node: FixtureNode? = nil, notifier: (any Notifier)? = nil,
-        editing: (String) -> String = { $0 },
+        clock: ManualClock = ManualClock(), editing: (String) -> String = { $0 },
         configuring change: (inout ServerConfiguration) -> Void = { _ in }
     ) async throws {
         keepsDirectory = kept != nil
@@ -67,7 +67,7 @@ final class ServerFixture: Sendable {
         handler.logLevel = .trace
         log = handler
         let logger = Logger(label: "test") { [handler] _ in handler }
-        clock = ManualClock()
+        self.clock = clock
         var text = editing(FixtureConfiguration.yaml(upstream: upstream.port, refusing: refusing.port))
         var place = node
         if place == nil { place = try await FixtureNode.alone(in: directory) }
