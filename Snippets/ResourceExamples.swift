@@ -2,6 +2,10 @@
 // marks, and AssentResourcesTests the page's.
 import Assent
 
+protocol Screen: Sendable {
+    func confirm(_ fields: [DisplayField]) async -> Bool
+}
+
 func naming(_ configuration: inout Assent.Configuration) {
     // snippet: kinds begin
     configuration.resources = [

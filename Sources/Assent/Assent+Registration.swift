@@ -20,6 +20,7 @@ extension Assent {
     public func unregister() async throws -> SignOutResult {
         let result = await signOut()
         try await tokens.registration?.unregister()
+        await deviceCookies.removeAll()
         return result
     }
 }

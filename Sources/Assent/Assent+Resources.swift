@@ -21,6 +21,10 @@ struct ResourceWiring {
     private let journeys: JourneyClient
     private let transport: any HTTPTransport
     private let ignored: Set<String>
+    /// Each kind has cookies of its own: the user's would say who the user is in calls that are nobody's.
+    let deviceCookies: CookieStore
+    /// See ``deviceCookies``.
+    let nobodyCookies: CookieStore
 
     init(
         _ configuration: Assent.Configuration, resources: AuthorizationConfiguration, journeys: JourneyClient,
@@ -31,6 +35,8 @@ struct ResourceWiring {
         self.journeys = journeys
         self.transport = transport
         self.ignored = ignored
+        deviceCookies = CookieStore(clock: configuration.clock)
+        nobodyCookies = CookieStore(clock: configuration.clock)
     }
 
     /// Calls of a kind through a client that has the source of that kind.
@@ -43,14 +49,13 @@ struct ResourceWiring {
     /// The client of the installation and of nobody.
     func deviceClient(tokens: DeviceTokens) throws -> DeviceClient {
         DeviceClient(
-            device: calls(.device, through: try client(tokens)),
-            nobody: calls(.nobody, through: try client(NoTokens())), tokens: tokens)
+            device: calls(.device, through: try client(tokens, deviceCookies)),
+            nobody: calls(.nobody, through: try client(NoTokens(), nobodyCookies)), tokens: tokens)
     }
 
-    /// Each kind has cookies of its own: the user's would say who the user is in calls that are nobody's.
-    private func client(_ source: any AccessTokenSource) throws -> AuthorizedClient {
+    private func client(_ source: any AccessTokenSource, _ store: CookieStore) throws -> AuthorizedClient {
         let cookies = CookieMiddleware(
-            store: CookieStore(clock: configuration.clock), origins: Set(resources.resources.keys), ignoring: ignored)
+            store: store, origins: Set(resources.resources.keys), ignoring: ignored)
         return try AuthorizedClient(
             configuration: resources, journeys: journeys, source: source,
             transport: HTTPPipeline(transport, layers: configuration.layers + [cookies]),

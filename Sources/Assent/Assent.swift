@@ -52,6 +52,8 @@ public final class Assent: Sendable {
     let journeyClient: JourneyClient
     let cookies: SecureCookieStore
     private let resourceCookies: CookieStore
+    let deviceCookies: CookieStore
+    private let nobodyCookies: CookieStore
     private let authorized: AuthorizedClient
     private let ownTransport: NIOTransport?
 
@@ -119,6 +121,7 @@ public final class Assent: Sendable {
             configuration, resources: resources, journeys: journeyClient, transport: transport, ignoring: ignored)
         userClient = UserClient(wiring.calls(.user, through: authorized))
         deviceClient = try wiring.deviceClient(tokens: tokens.device)
+        (deviceCookies, nobodyCookies) = (wiring.deviceCookies, wiring.nobodyCookies)
         journey = Journey(client: journeyClient, tokens: tokens, proofs: proofs)
         device = Device(
             configuration.deviceKeys.map { keys in
@@ -187,8 +190,14 @@ public final class Assent: Sendable {
     /// - Returns: the reply; Assent's gateway answers 409 with the recorded outcome when it let the call through
     ///   before.
     /// - Throws: `AuthorizationError`: `refused` when the server does not know the approval any more, `outcomeUnknown`,
-    ///   `notSent`.
+    ///   `notSent`; `ResourceError` with code `invalidRequest` for a form with files: it is written anew each time,
+    ///   and the server would take it for another request.
     public func ask(_ request: ResourceRequest, about pending: PendingRequest) async throws -> HTTPReply {
+        guard request.multipartData.isEmpty else {
+            throw ResourceError(
+                .fetchResource, .invalidRequest, "A form with files cannot be asked about.",
+                suggestion: "Ask the service itself what became of it.")
+        }
         try await authorized.ask(lowered(request), about: pending)
     }
 
@@ -250,6 +259,7 @@ public final class Assent: Sendable {
     private func forgetCookies(after result: SignOutResult) async -> SignOutResult {
         var result = result
         await resourceCookies.removeAll()
+        await nobodyCookies.removeAll()
         do {
             try await cookies.removeAll()
         } catch {

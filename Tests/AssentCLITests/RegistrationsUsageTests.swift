@@ -17,6 +17,14 @@ struct RegistrationsUsageTests {
         #expect(throws: (any Error).self) { try RegistrationsCommand.parseAsRoot(words) }
     }
 
+    @Test("What may be given is taken")
+    func goodInput() throws {
+        for words in [
+            ["token", "--app", "pay", "--count", "1000000", "--days", "365"], ["end", "pay~1"],
+            ["end", "--app", "pay", "--all"],
+        ] { _ = try RegistrationsCommand.parseAsRoot(words) }
+    }
+
     @Test("Each command says what it does and what may be given")
     func help() {
         let commands: [(String, any ParsableCommand.Type)] = [

@@ -219,7 +219,7 @@ struct DPoPProofTests {
                 jwk["x"] = .string(String(repeating: "A", count: 64 << 10))
                 header["jwk"] = .object(jwk)
             })
-        #expect(throws: JOSEError.self) { try Request(token: nil, nonces: nil).verify(text) }
+        #expect(throws: JOSEError(.tooLarge)) { try Request(token: nil, nonces: nil).verify(text) }
     }
 
     @Test("A symmetric key, or a target that is not an HTTP URI, makes no proof")

@@ -52,10 +52,15 @@ struct ResourceAddress {
         return scheme.first?.isASCIILetter == true && path.utf8[scheme.endIndex...].first == UInt8(ascii: ":")
     }
 
-    /// Refuses segments that are dots, escaped or not: they lead out of where the path seems to be.
+    /// Refuses segments that are dots, escaped or not, with or without parameters: they lead out of where the path
+    /// seems to be. An escaped slash, backslash or NUL is one for some programs and not for others.
     private static func check(_ path: String) throws(WireError) {
-        for segment in path.utf8.split(separator: UInt8(ascii: "/")) {
-            let dots = Substring(segment).asciiLowercased
+        let lowercased = path.asciiLowercased
+        guard !["%2f", "%5c", "%00"].contains(where: { lowercased.contains($0) }) else {
+            throw WireError(.malformed, "the path has an escaped slash, backslash or NUL")
+        }
+        for segment in lowercased.utf8.split(separator: UInt8(ascii: "/")) {
+            let dots = String(Substring(segment.prefix { $0 != UInt8(ascii: ";") }))
             guard ![".", "..", "%2e", ".%2e", "%2e.", "%2e%2e"].contains(dots) else {
                 throw WireError(.malformed, "the path has a segment of dots")
             }

@@ -66,7 +66,8 @@ package struct ResourceCalls: Sendable {
         }
     }
 
-    /// Sends a request, and asks the user when the server wants an approval. What `approve` throws passes as it is.
+    /// Sends a request, and asks the user when the server wants an approval. What `approve` throws passes as it
+    /// is, unless it is an error of the SDK.
     func send(
         _ request: ResourceRequest, approve: (inout Approval) async throws -> StepAction
     ) async throws -> ResourceResponse {

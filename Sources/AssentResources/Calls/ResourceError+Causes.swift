@@ -14,6 +14,9 @@ extension ResourceError {
         case let error as AuthorizationError: self.init(error, kind)
         case let error as JourneyError where error.code == .declined: self = .declined(error.detail)
         case let error as JourneyFailure where error.code == .declined: self = .declined(error.detail)
+        case let error as JourneyFailure where error.transportError != nil:
+            guard let transport = error.transportError else { return nil }
+            self.init(transport, kind.domain)
         case let error as any AssentError where error is JourneyError || error is JourneyFailure:
             self.init(kind.domain, .approvalNeeded, error.detail, suggestion: error.suggestion)
         case is CancellationError: self.init(.generic, .actionCancelled, "The call was cancelled.")

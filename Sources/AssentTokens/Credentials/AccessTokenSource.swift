@@ -6,6 +6,9 @@ public import AssentCore
 /// what is known of a call's outcome are the same whoever the token speaks for. ``TokenManager`` is the user's source,
 /// ``DeviceTokens`` the installation's, ``NoTokens`` nobody's.
 public protocol AccessTokenSource: Sendable {
+    /// Whose calls it has tokens for. An origin that gets no credential of that kind gets none of its tokens.
+    var kind: CallKind { get }
+
     /// A good token, as far as one can know.
     ///
     /// - Parameter rejected: a token that a resource has just refused; it is not returned again.
@@ -19,8 +22,8 @@ public protocol AccessTokenSource: Sendable {
 }
 
 extension AccessTokenSource {
-    /// There is no session of the user.
-    public var user: TokenManager? { nil }
+    /// The manager itself; of any other source there is no session.
+    public var user: TokenManager? { self as? TokenManager }
 }
 
 /// An access token and, where it is bound to a key, what makes its proofs.
@@ -52,11 +55,17 @@ public struct NoTokens: AccessTokenSource {
     /// The source.
     public init() {}
 
+    /// Calls of nobody.
+    public var kind: CallKind { .nobody }
+
     /// No token, whatever was refused.
     public func token(rejecting rejected: Secret?) async throws -> AccessToken? { nil }
 }
 
 extension TokenManager: AccessTokenSource {
+    /// The user's calls.
+    public nonisolated var kind: CallKind { .user }
+
     /// The user's token. See ``tokens(rejecting:)``.
     public func token(rejecting rejected: Secret?) async throws -> AccessToken? {
         let set = try await tokens(rejecting: rejected)
@@ -64,7 +73,4 @@ extension TokenManager: AccessTokenSource {
         return AccessToken(
             set.accessToken, binding: .init(key: try await proofs.keys.key(of: binding), proofs: proofs))
     }
-
-    /// This manager.
-    public nonisolated var user: TokenManager? { self }
 }

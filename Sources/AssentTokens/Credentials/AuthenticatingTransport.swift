@@ -82,6 +82,11 @@ public struct AuthenticatingTransport: HTTPTransport {
         guard let origin = try? call.origin, let access = resources[origin] else {
             return try await transport.send(call)
         }
+        guard access.allows(source.kind) else {
+            throw TokenError(
+                .invalidConfiguration, "This origin gets no credential of the kind of this call (\(source.kind)).",
+                suggestion: "Name the kind at the origin, or call it as one of those that are named.")
+        }
         let outgoing: Outgoing
         do {
             outgoing = try await withCredentials(call, access)

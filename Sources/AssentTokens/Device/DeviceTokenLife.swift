@@ -78,6 +78,8 @@ struct DeviceTokenLife: Sendable {
         switch answer {
         case .granted(let new, let scopes):
             guard ask.scopes.isSubset(of: scopes) else { return .fail(Self.scopeRefused) }
+            // The app may have asked for other scopes since the call began.
+            guard ask.mayRegister || asked == ask.scopes else { return .use(new) }
             (grant, asked) = (new, ask.scopes)
             return .use(new)
         case .ended(let error):

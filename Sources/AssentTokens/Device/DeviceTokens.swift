@@ -4,20 +4,26 @@ import Foundation
 /// The installation's own access token, which speaks for no user (RFC 6749 §4.4): asked for with the installation's
 /// key (`private_key_jwt`), bound to it (RFC 9449), and kept in memory alone.
 ///
-/// ```swift
-/// try await assent.tokens.device.authenticate(scopes: ["app-data"])
-/// ```
-///
 /// However many tasks want a token at once, one request is sent. The token is renewed before it expires, and once when
 /// a resource has refused it. It ends with the registration.
 public final class DeviceTokens: AccessTokenSource {
     private let provider: ProviderClient
     private let clock: any WallClock
     private let life: Locked<DeviceTokenLife>
-    private let flight = SingleFlight<DeviceTokenLife.Grant>()
+    private let flight = SingleFlight<Flown>()
 
     /// How often a request for other scopes may be under way before this gives up.
     private static let maximumRounds = 6
+
+    /// What came of a request, with what it was for: another task's failure is no answer to this one.
+    private struct Flown: Sendable {
+        let ask: DeviceTokenLife.Ask
+        let rejected: Secret?
+        let result: Result<DeviceTokenLife.Grant, any Error>
+    }
+
+    /// Calls of the installation.
+    public var kind: CallKind { .device }
 
     init(_ configuration: TokenConfiguration, provider: ProviderClient, clock: any WallClock) {
         self.provider = provider
@@ -56,12 +62,26 @@ public final class DeviceTokens: AccessTokenSource {
             case .use(let grant): return grant
             case .fail(let error): throw error
             case .ask(let ask):
-                let grant = try await flight.joinOrStart { try await self.request(ask, rejecting: rejected) }
+                let flown = try await flight.joinOrStart { await self.fly(ask, rejecting: rejected) }
                 // Another task's request, perhaps for other scopes or without knowledge of the refusal.
-                if grant.scopes == ask.scopes, grant.token.value != rejected { return grant }
+                switch flown.result {
+                case .success(let grant) where grant.scopes == ask.scopes && grant.token.value != rejected:
+                    return grant
+                case .failure(let error) where flown.ask == ask && flown.rejected == rejected: throw error
+                default: continue
+                }
             }
         }
         throw TokenError(.busy, "Other tasks kept asking for tokens with other scopes.")
+    }
+
+    private func fly(_ ask: DeviceTokenLife.Ask, rejecting rejected: Secret?) async -> Flown {
+        do {
+            let grant = try await request(ask, rejecting: rejected)
+            return Flown(ask: ask, rejected: rejected, result: .success(grant))
+        } catch {
+            return Flown(ask: ask, rejected: rejected, result: .failure(error))
+        }
     }
 
     private func request(

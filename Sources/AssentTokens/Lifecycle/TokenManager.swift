@@ -34,16 +34,21 @@ public actor TokenManager {
     let sessions: (any SessionEnding)?
     let pending: PendingSignOuts
     private var cache: (contents: TokenStorage.Contents, at: Date)?
-    private var recent: TokenSet?
-    private var recentUntil = Date.distantPast
-    private var recentSince = Date.distantFuture
+    private var recent: Recent?
     private var changes: UInt64 = 0
     /// What the server gave and the store has not taken yet.
     var unsaved: (tokens: TokenSet, since: UInt64?)?
     private let renewals = SingleFlight<TokenSet>()
 
-    /// Seconds that what was read from the store is believed: so long another process's sign-in may go unnoticed.
-    private static let cacheLifetime: TimeInterval = 1
+    /// Tokens that need no second look, and for how long.
+    private struct Recent {
+        /// Seconds that what was read from the store is believed: so long another process's sign-in may go unnoticed.
+        static let lifetime: TimeInterval = 1
+
+        let tokens: TokenSet
+        let since: Date
+        let until: Date
+    }
 
     /// A manager.
     ///
@@ -158,7 +163,7 @@ public actor TokenManager {
     public func tokens(rejecting rejected: Secret? = nil) async throws -> TokenSet {
         if rejected == nil {
             let now = clock.now
-            if now < recentUntil, now >= recentSince, let recent { return recent }
+            if let recent, now < recent.until, now >= recent.since { return recent.tokens }
         }
         var first = renewal(rejecting: rejected)
         let contents = try await contents()
@@ -204,7 +209,7 @@ public actor TokenManager {
     }
 
     private func contents() async throws -> TokenStorage.Contents {
-        if let cache, (0..<Self.cacheLifetime).contains(clock.now.timeIntervalSince(cache.at)) {
+        if let cache, (0..<Recent.lifetime).contains(clock.now.timeIntervalSince(cache.at)) {
             return cache.contents
         }
         let before = changes
@@ -216,24 +221,17 @@ public actor TokenManager {
     /// Good tokens need no second look as long as what was read is believed and they are not to be renewed. Before
     /// every request somebody asks for them.
     private func remember(_ tokens: TokenSet) {
-        forgetRecent()
-        guard let cache, cache.contents.tokens == tokens else { return }
-        var end = cache.at.addingTimeInterval(Self.cacheLifetime)
-        if let expiry = tokens.expiresAt { end = min(end, expiry.addingTimeInterval(-configuration.renewBefore)) }
-        recent = tokens
-        recentUntil = end
-        recentSince = clock.now
-    }
-
-    private func forgetRecent() {
         recent = nil
-        recentUntil = .distantPast
+        guard let cache, cache.contents.tokens == tokens else { return }
+        var end = cache.at.addingTimeInterval(Recent.lifetime)
+        if let expiry = tokens.expiresAt { end = min(end, expiry.addingTimeInterval(-configuration.renewBefore)) }
+        recent = Recent(tokens: tokens, since: clock.now, until: end)
     }
 
     /// What was read, or is being read, may not be so any more.
     func forgetCache() {
         cache = nil
-        forgetRecent()
+        recent = nil
         changes &+= 1
     }
 

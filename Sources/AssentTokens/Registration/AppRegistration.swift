@@ -228,6 +228,7 @@ public actor AppRegistration {
         }
         let name = storage.newKeyName(random: random)
         try await storage.save(.begun(key: name, isSent: false))
+        if case .done = record { endWhatHangsOnIt() }
         return (name, try await clientKeyErrors(name) { try await self.make(name) })
     }
 
@@ -286,12 +287,17 @@ public actor AppRegistration {
         case nil: return
         case .begun(let key, _): name = key
         case .done(let instance):
-            for end in endings.withLock({ Array($0) }) { end() }
             name = instance.keyName
             try await storage.save(.begun(key: name, isSent: true))
+            endWhatHangsOnIt()
         }
         try await clientKeyErrors(name) { try await self.settings.keys.removeKey(named: self.place(name).fullName) }
         try await storage.save(nil)
+    }
+
+    /// Once the registration is stored no more: what asks again then finds none.
+    private func endWhatHangsOnIt() {
+        for end in endings.withLock({ Array($0) }) { end() }
     }
 
     private func place(_ name: String) -> ClientKey.Place { ClientKey.Place(provider: settings.keys, name: name) }
