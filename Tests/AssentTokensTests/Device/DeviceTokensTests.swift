@@ -51,7 +51,7 @@ import Testing
         try await manager.device.authenticate(scopes: ["app"])
         let seen = Locked<[String?]>([])
         let transport = AuthenticatingTransport(
-            manager.device, resources: [try Origin("https://api.bank.example"): .accessToken],
+            manager.device, resources: [try Origin("https://api.bank.example"): .accessToken(of: [.device])],
             over: InMemoryTransport { exchange in
                 seen.withLock { $0.append(exchange.field("Authorization")) }
                 return .json(401, [:], headers: [.wwwAuthenticate: #"DPoP error="invalid_token""#])
@@ -60,6 +60,27 @@ import Testing
         #expect(reply.status == 401)
         #expect(seen.withLock { $0 } == ["DPoP access-1", "DPoP access-2"])
         #expect(try forms().count == 2)
+    }
+
+    @Test("An origin of the user gets nothing of the installation, nor the other way round; nothing is sent")
+    func otherKinds() async throws {
+        let manager = try manager()
+        try await manager.device.authenticate(scopes: ["app"])
+        let call = try HTTPCall(.get, url: "https://api.bank.example/x")
+        let sources: [(any AccessTokenSource, ResourceAccess)] = [
+            (manager.device, .accessToken), (manager.device, .nothing), (manager, .accessToken(of: [.device])),
+            (manager, .accessToken(of: [])), (manager, .nothing),
+        ]
+        for (source, access) in sources {
+            let transport = AuthenticatingTransport(
+                source, resources: [try Origin("https://api.bank.example"): access],
+                over: InMemoryTransport { _ in
+                    Issue.record("sent")
+                    return .json(200, [:])
+                })
+            let error = await #expect(throws: TokenError.self) { _ = try await transport.send(call) }
+            #expect(error?.code == .invalidConfiguration)
+        }
     }
 
     @Test("A scope that the server does not grant is refused by name")
