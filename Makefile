@@ -4,10 +4,10 @@
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
-# no target imports what it does not name. Index and debug information cost a fifth of the time, and only a debugger reads
-# them: 'make build DEBUGGER=1' makes both.
+# no target imports what it does not name. Debug information costs a tenth of the time, and only a debugger reads it:
+# 'make build DEBUGGER=1' makes it. (SwiftPM looks for tests in the index, so that stays.)
 export ASSENT_BUILD_FLAGS := --enable-all-traits --explicit-target-dependency-import-check error \
-	$(if $(DEBUGGER),,--disable-index-store -debug-info-format none) -Xcc -O2
+	$(if $(DEBUGGER),,-debug-info-format none) -Xcc -O2
 # What tests spend their time in is optimised, also in a debug build; see the end of Package.swift.
 export ASSENT_OPTIMIZED_CORE := 1
 

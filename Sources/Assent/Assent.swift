@@ -198,7 +198,7 @@ public final class Assent: Sendable {
                 .fetchResource, .invalidRequest, "A form with files cannot be asked about.",
                 suggestion: "Ask the service itself what became of it.")
         }
-        try await authorized.ask(lowered(request), about: pending)
+        return try await authorized.ask(lowered(request), about: pending)
     }
 
     private func lowered(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
