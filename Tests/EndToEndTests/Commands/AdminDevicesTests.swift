@@ -127,12 +127,14 @@ struct AdminDevicesTests {
                 let list = try await admin("list", user)
                 #expect(list.status == 2 && list.output.isEmpty, "\(user.prefix(20)): \(list)")
                 let change = try await admin("change", "revoke", "--container", user)
-                #expect(change.status == 2 && change.output.isEmpty, "\(user.prefix(20)): \(change)")
+                // A path with a segment of dots is not even sent.
+                let status: Int32 = user == ".." ? 1 : 2
+                #expect(change.status == status && change.output.isEmpty, "\(user.prefix(20)): \(change)")
             }
             let huge = String(repeating: "x", count: 100_000)
             for words in [["list", huge], ["change", "revoke", "--container", huge]] {
                 let refused = try await desk.user.start(["admin", "devices"] + words).result()
-                #expect(refused.status == 1 && refused.errors.contains("[tooLarge]"), "\(refused)")
+                #expect(refused.status == 1 && refused.errors.contains("more than 16 KiB"), "\(refused)")
             }
             #expect(try await admin.listed()["state"] == "ACTIVE")
         }
