@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 # shellcheck disable=SC2086 # a list of flags
 program=$(swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)/AssentPackageTests.xctest
 log=$(mktemp)
-trap 'kill -- -"$compiling" 2>/dev/null || true; rm -f "$log"' EXIT
+compiling=
+trap '[ -z "$compiling" ] || kill -- -"$compiling" 2>/dev/null || true; rm -f "$log"' EXIT
 
 set -m # a group of its own, so that all of it can be ended
 nice -n 15 bash -euo pipefail -c '
