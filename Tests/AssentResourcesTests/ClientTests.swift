@@ -150,6 +150,19 @@ struct ClientTests {
         }
     }
 
+    @Test("Row 26: a server that is away during an approval is told as such, and not as an approval that is missing")
+    func approvalWithoutServer() throws {
+        for code in [HTTPTransportError.Code.timedOut, .connectFailed] {
+            let cause = HTTPTransportError(code, "The server is away.")
+            let failure = JourneyFailure(.transport, "The journey has no answer.", transportError: cause)
+            let error = try #require(ResourceError(failure, .user))
+            let expected = ResourceError(cause, CallKind.user.domain)
+            #expect(error.code == expected.code && error.domain == .url)
+        }
+        let other = try #require(ResourceError(JourneyFailure(.unanswered, "Nobody answered."), .user))
+        #expect(other.code == .approvalNeeded && other.domain == .fetchResource)
+    }
+
     private func completed(
         _ start: (@escaping ResourceCompletion) -> Task<Void, Never>?
     ) async -> (response: ResourceResponse?, error: ResourceError?) {

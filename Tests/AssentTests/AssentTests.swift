@@ -284,6 +284,19 @@ extension HTTPFields {
         #expect(servers.exchanges.withLock { $0.isEmpty })
     }
 
+    @Test("A form with files is not asked about: it would be another request")
+    func formAsked() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        let form = ResourceRequest(
+            path: "\(api)/files", method: .post, multipartData: [MultipartPart(name: "file", data: [1, 2])])
+        let error = await #expect(throws: ResourceError.self) {
+            try await assent.ask(form, about: PendingRequest(transactionID: "t-1", idempotencyKey: nil))
+        }
+        #expect(error?.code == .invalidRequest)
+        #expect(servers.exchanges.withLock { $0.isEmpty })
+    }
+
     @Test("When the server refuses the session, nobody is signed in any more")
     func sessionEnded() async throws {
         let servers = Servers()

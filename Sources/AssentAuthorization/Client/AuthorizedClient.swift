@@ -39,7 +39,7 @@ public struct AuthorizedClient: Sendable {
     ///   - configuration: which origins are protected resources.
     ///   - journeys: runs the journeys of advices. Only advices that lead to its server are believed.
     ///   - source: has the tokens. Only the user's has a session on which advices are followed; for any other source an
-    ///     advice is `approvalNeeded`, whoever could be asked.
+    ///     advice is `approvalNeeded`, also where the app gives an `approve`.
     ///   - transport: carries the calls. Credentials are attached around it here.
     ///   - random: where idempotency keys come from.
     ///   - logger: is told what happens, never a secret.

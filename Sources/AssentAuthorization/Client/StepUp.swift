@@ -34,7 +34,7 @@ extension AuthorizedClient {
         _ approve: (inout Approval) async throws -> StepAction
     ) async throws {
         guard let user = source.user else {
-            throw AuthorizationError(.noSession, "The call is not the user's, so there is no session to approve it.")
+            throw AuthorizationError(.noSession, "Only a user's call can be approved. This one has no session.")
         }
         let session = try await user.session()
         var stated: (parts: Set<Approval.Part>, statement: TransactionStatement)?

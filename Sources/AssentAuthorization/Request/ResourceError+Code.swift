@@ -11,7 +11,7 @@ extension ResourceError {
 
         // Every flow: domain `generic`.
 
-        /// There is no network.
+        /// The network is not reachable.
         public static let noConnection = Code("noConnection")
         /// The server does not answer.
         public static let serverNotReachable = Code("serverNotReachable")
@@ -49,7 +49,7 @@ extension ResourceError {
         public static let payloadEncryptionRequired = Code("payloadEncryptionRequired")
         /// The reply's status is 400 or more; see ``ResourceError/status``.
         public static let httpStatus = Code("httpStatus")
-        /// There is no configuration yet.
+        /// The app has not configured the SDK yet.
         public static let notConfigured = Code("notConfigured")
 
         // One call: the domain of its kind.
@@ -62,7 +62,7 @@ extension ResourceError {
         public static let deviceNotAuthenticated = Code("deviceNotAuthenticated")
         /// The server does not grant a scope.
         public static let scopeRefused = Code("scopeRefused")
-        /// The method is none of the six.
+        /// The method is not GET, POST, PUT, PATCH, HEAD or DELETE.
         public static let invalidMethod = Code("invalidMethod")
         /// Path, parameters or content cannot be sent.
         public static let invalidRequest = Code("invalidRequest")
@@ -92,7 +92,7 @@ extension ResourceError {
         public static let cannotConnectToHost = Code("cannotConnectToHost")
         /// The connection ended.
         public static let connectionLost = Code("connectionLost")
-        /// There is no connection to spare.
+        /// All connections are in use, and too many calls wait.
         public static let resourceUnavailable = Code("resourceUnavailable")
         /// The peer does not speak HTTP as it should.
         public static let badServerResponse = Code("badServerResponse")

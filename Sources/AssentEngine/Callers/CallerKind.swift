@@ -1,6 +1,6 @@
 import AssentCore
 
-/// For whom somebody with valid credentials calls.
+/// For whom a caller with valid credentials calls.
 package enum CallerKind: String, Sendable, Hashable, CaseIterable {
     /// A user who has signed in.
     case user
@@ -13,7 +13,7 @@ package enum CallerKind: String, Sendable, Hashable, CaseIterable {
     /// A client of the file, for itself.
     case client
 
-    /// The kind of who has a session.
+    /// The kind of the caller who has a session.
     package init(_ kind: SessionKind) {
         switch kind {
         case .user: self = .user
@@ -32,7 +32,7 @@ extension AccessGrant {
 }
 
 extension Caller {
-    /// For whom the caller calls; `nil` for somebody who is not known.
+    /// For whom the caller calls; `nil` for an unknown caller.
     package var kind: CallerKind? {
         switch self {
         case .session(let session, _, _): CallerKind(session.kind)
@@ -41,13 +41,13 @@ extension Caller {
         }
     }
 
-    /// The client that calls for itself; `nil` for anybody else.
+    /// The client that calls for itself; `nil` for every other caller.
     package var clientItself: ClientItself? {
         guard case .accessToken(let grant, _) = self, grant.owner == nil else { return nil }
         return grant.app.map(ClientItself.installation(ofApp:)) ?? .client(grant.clientID)
     }
 
-    /// The same caller where the door is open for them, else nobody: for doors that anybody may come to.
+    /// The same caller where the door is open for them, else an anonymous one: for doors that are open to all.
     package func through(_ door: Door) -> Caller {
         guard let kind, !door.admits(kind) else { return self }
         return .anonymous

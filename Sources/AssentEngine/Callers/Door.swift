@@ -1,4 +1,4 @@
-/// What credentials open, by the kind of who has them. Every door asks here, so that none is open to a kind by
+/// What credentials open, by the kind of caller. Every door asks here, so that none is open to a kind by
 /// oversight: what is not named is closed. The gateway's routes name their kinds in the configuration.
 package enum Door: Sendable, Hashable, CaseIterable {
     /// What a user may do to a request at the gateway: an advice, a step-up, a transaction.
@@ -37,6 +37,6 @@ package enum Door: Sendable, Hashable, CaseIterable {
     /// Whether it is open for a kind.
     package func admits(_ kind: CallerKind) -> Bool { kinds.contains(kind) }
 
-    /// Whether it is open for whoever has a session.
+    /// Whether it is open for the holder of a session.
     package func admits(_ session: LiveSession) -> Bool { admits(CallerKind(session.kind)) }
 }

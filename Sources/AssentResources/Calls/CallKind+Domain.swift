@@ -11,7 +11,7 @@ extension CallKind {
         }
     }
 
-    /// That there is no credential of this kind.
+    /// The code for a missing credential of this kind.
     var notAuthenticated: ResourceError.Code {
         switch self {
         case .user: .userNotAuthenticated

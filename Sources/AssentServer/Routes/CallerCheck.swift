@@ -81,8 +81,8 @@ struct CallerCheck: Sendable {
         }
     }
 
-    /// Tells who has come to a door for sessions with an access token whose kind the door is not open for. A token of
-    /// another kind is no session there.
+    /// Tells who has come to a door for sessions with an access token whose kind the door is not open for. Such a
+    /// token is refused by its kind, and not as a missing session.
     private func refuseKind(of request: Request, _ rule: RouteRule, realm: String) async throws {
         let credentials = PresentedCredentials(
             accessToken: TokenCredentials(request.headers[values: .authorization]),

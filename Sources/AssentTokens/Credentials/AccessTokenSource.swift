@@ -3,7 +3,7 @@ public import AssentCore
 /// Where the access tokens of calls come from: the user, the installation, or nowhere.
 ///
 /// ``AuthenticatingTransport`` asks one source for each call, so that proofs, the one repetition after a refusal and
-/// what is known of a call's outcome are the same whoever the token speaks for. ``TokenManager`` is the user's source,
+/// what is known of a call's outcome are the same for every source. ``TokenManager`` is the user's source,
 /// ``DeviceTokens`` the installation's, ``NoTokens`` nobody's.
 public protocol AccessTokenSource: Sendable {
     /// Whose calls it has tokens for. An origin that gets no credential of that kind gets none of its tokens.
@@ -13,7 +13,7 @@ public protocol AccessTokenSource: Sendable {
     ///
     /// - Parameter rejected: a token that a resource has just refused; it is not returned again.
     /// - Returns: the token; `nil` when calls go without one, on purpose.
-    /// - Throws: ``TokenError`` when there should be one and is none; `CancellationError`.
+    /// - Throws: ``TokenError`` when a token is needed and cannot be had; `CancellationError`.
     func token(rejecting rejected: Secret?) async throws -> AccessToken?
 
     /// Who has the user's session, which goes along where an origin gets it and is stepped up when the server wants
@@ -39,7 +39,7 @@ public struct AccessToken: Sendable {
 
     let binding: Binding?
 
-    /// A token that whoever has it may use (RFC 6750).
+    /// A bearer token (RFC 6750), which is not bound to a key.
     ///
     /// - Parameter bearer: the token.
     public init(bearer: Secret) { self.init(bearer, binding: nil) }

@@ -69,6 +69,18 @@ import Testing
         #expect(asks == !row.isUsed)
     }
 
+    @Test("A call's answer that comes after the app has asked for other scopes does not bring the old ones back")
+    func late() throws {
+        var life = try authenticated(for: 0)
+        let stale = try #require(asked(life.wanted(rejecting: nil, now: now)))
+        let other = try #require(asked(life.authenticate(["other"], now: now)))
+        let new = grant("b", ["other"], for: 600)
+        #expect(used(life.answered(other, .granted(new, scopes: ["other"]), rejecting: nil, now: now)) == "b")
+        let old = grant("c", for: 600)
+        #expect(used(life.answered(stale, .granted(old, scopes: ["app"]), rejecting: nil, now: now)) == "c")
+        #expect(used(life.wanted(rejecting: nil, now: now)) == "b")
+    }
+
     @Test("When a renewal fails, the token is used while it is good and was not refused", arguments: failures)
     func renewal(_ row: Row) throws {
         var life = try authenticated()

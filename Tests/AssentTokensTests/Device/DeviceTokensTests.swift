@@ -13,9 +13,7 @@ import Testing
     private let door: RegistrationDoor
 
     init() throws {
-        provider = try FakeProvider(clock: clock)
-        door = RegistrationDoor(clock: clock)
-        provider.registers(by: door)
+        (provider, door) = try FakeProvider.registering(clock: clock)
         provider.change { $0.tokenType = "DPoP" }
     }
 

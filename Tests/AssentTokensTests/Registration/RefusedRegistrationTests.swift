@@ -17,9 +17,7 @@ import Testing
     private let door: RegistrationDoor
 
     init() throws {
-        provider = try FakeProvider(clock: clock)
-        door = RegistrationDoor(clock: clock)
-        provider.registers(by: door)
+        (provider, door) = try FakeProvider.registering(clock: clock)
     }
 
     private func registration(token: String? = nil) throws -> AppRegistration {

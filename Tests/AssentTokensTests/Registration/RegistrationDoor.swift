@@ -150,6 +150,16 @@ final class RegistrationDoor: Sendable {
 }
 
 extension FakeProvider {
+    /// A server that registers installations, and gives tokens to them alone.
+    static func registering(
+        clock: ManualClock, nonce: String? = nil, initialToken: String? = nil
+    ) throws -> (FakeProvider, RegistrationDoor) {
+        let provider = try FakeProvider(clock: clock)
+        let door = RegistrationDoor(clock: clock, nonce: nonce, initialToken: initialToken)
+        provider.registers(by: door)
+        return (provider, door)
+    }
+
     /// Has this server register installations, and give tokens to them alone.
     func registers(by door: RegistrationDoor) {
         change {

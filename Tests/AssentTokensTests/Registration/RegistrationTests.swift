@@ -11,15 +11,6 @@ import Testing
     private let clock = ManualClock()
     private let ring = KeyRing()
 
-    private func server(
-        nonce: String? = nil, initialToken: String? = nil
-    ) throws -> (FakeProvider, RegistrationDoor) {
-        let provider = try FakeProvider(clock: clock)
-        let door = RegistrationDoor(clock: clock, nonce: nonce, initialToken: initialToken)
-        provider.registers(by: door)
-        return (provider, door)
-    }
-
     private func registration(
         _ provider: FakeProvider, configure: (inout TokenConfiguration) -> Void = { _ in }
     ) throws -> AppRegistration {
@@ -28,7 +19,7 @@ import Testing
 
     @Test("The request has the app, one public key and what this installation needs, and a proof by that key")
     func request() async throws {
-        let (provider, door) = try server(initialToken: "initial")
+        let (provider, door) = try FakeProvider.registering(clock: clock, initialToken: "initial")
         let instance = try await registration(provider) {
             $0.registration = RegistrationConfiguration(
                 keys: ring, initialAccessToken: Secret("initial"), softwareStatement: Secret("a.b.c"),
@@ -56,7 +47,7 @@ import Testing
 
     @Test("Whoever asks for tokens registers first, and is then this client everywhere, with its key")
     func tokens() async throws {
-        let (provider, door) = try server()
+        let (provider, door) = try FakeProvider.registering(clock: clock)
         let manager = try provider.installation(ring)
         try await manager.install(Session(token: Secret("SESS")))
         let tokens = try await manager.tokens()
@@ -74,7 +65,7 @@ import Testing
 
     @Test("With bound tokens there are two keys: the installation's, and the one that tokens belong to")
     func bound() async throws {
-        let (provider, door) = try server()
+        let (provider, door) = try FakeProvider.registering(clock: clock)
         let manager = try provider.installation(ring) { $0.dpop = .on(keys: ring) }
         provider.change { $0.tokenType = "DPoP" }
         try await manager.install(Session(token: Secret("SESS")))
@@ -86,7 +77,7 @@ import Testing
 
     @Test("Many processes register once: one key, one client, one client id for all")
     func once() async throws {
-        let (provider, door) = try server()
+        let (provider, door) = try FakeProvider.registering(clock: clock)
         let processes = try (0..<8).map { _ in try provider.installation(ring) }
         let ids = try await withThrowingTaskGroup(of: String?.self) { group in
             for process in processes {
@@ -100,8 +91,8 @@ import Testing
 
     @Test("Two stores that share a key provider are two installations, and each ends its own alone")
     func twoStores() async throws {
-        let (provider, door) = try server()
-        let (other, _) = try server()
+        let (provider, door) = try FakeProvider.registering(clock: clock)
+        let (other, _) = try FakeProvider.registering(clock: clock)
         other.registers(by: door)
         // Else both would draw the same numbers.
         _ = try other.manager()
@@ -114,7 +105,7 @@ import Testing
 
     @Test("What the server gave is stored before anybody gets it; a store that refuses it leaves no client behind")
     func storedFirst() async throws {
-        let (provider, door) = try server()
+        let (provider, door) = try FakeProvider.registering(clock: clock)
         let store = FailingStore(provider.store)
         let manager = TokenManager(
             configuration: try configuration(), transport: InMemoryTransport { try await provider.answer($0) },
@@ -132,7 +123,7 @@ import Testing
 
     @Test("After a wipe of the store an installation registers again, with another key")
     func wipe() async throws {
-        let (provider, door) = try server()
+        let (provider, door) = try FakeProvider.registering(clock: clock)
         let registration = try registration(provider)
         let first = try await registration.register()
         await provider.store.removeAll()
@@ -144,7 +135,7 @@ import Testing
 
     @Test("A key that is gone for good, or that was replaced, makes the installation register again")
     func lostKey() async throws {
-        let (provider, door) = try server()
+        let (provider, door) = try FakeProvider.registering(clock: clock)
         let registration = try registration(provider)
         let first = try await registration.register()
         ring.change { $0.keys = [:] }
@@ -162,7 +153,7 @@ import Testing
 
     @Test("A nonce is taken from the refusal, and the same request goes out once more with another proof")
     func nonce() async throws {
-        let (provider, door) = try server(nonce: "n-1")
+        let (provider, door) = try FakeProvider.registering(clock: clock, nonce: "n-1")
         #expect(try await registration(provider).register().clientID == "bank-app~1")
         let sent = provider.registrations
         #expect(sent.count == 2 && sent[0].body == sent[1].body && Set(door.proofs.texts).count == 2)
@@ -170,7 +161,7 @@ import Testing
 
     @Test("A server that is never content with a nonce is asked twice, and nothing is registered")
     func endlessNonces() async throws {
-        let (provider, door) = try server(nonce: "n")
+        let (provider, door) = try FakeProvider.registering(clock: clock, nonce: "n")
         door.proofs.change { $0.isNeverContent = true }
         let error = await #expect(throws: TokenError.self) { try await registration(provider).register() }
         #expect(error?.code == .registrationRefused && error?.oauthError == "use_dpop_nonce")
@@ -179,7 +170,7 @@ import Testing
 
     @Test("Neither configuration, registration nor error shows a token")
     func redaction() async throws {
-        let (provider, door) = try server(initialToken: "initial-secret")
+        let (provider, door) = try FakeProvider.registering(clock: clock, initialToken: "initial-secret")
         let registration = try registration(provider) {
             $0.registration = RegistrationConfiguration(keys: ring, initialAccessToken: Secret("initial-secret"))
         }
