@@ -15,7 +15,7 @@ public final class DeviceTokens: AccessTokenSource {
     /// How often a request for other scopes may be under way before this gives up.
     private static let maximumRounds = 6
 
-    /// The outcome of a request, with what it asked for. The failure of another task's request does not decide this one.
+    /// The outcome of a request, with what it asked for. Another task's failure does not decide this one.
     private struct Flown: Sendable {
         let ask: DeviceTokenLife.Ask
         let rejected: Secret?
