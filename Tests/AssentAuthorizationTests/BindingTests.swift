@@ -147,6 +147,19 @@ import Testing
         #expect(try await world.client().send(call, approve: agree).status == 201)
     }
 
+    @Test("A multipart boundary in another case is another media type")
+    func boundary() async throws {
+        let world = World()
+        world.change { $0.statement = { $0["contentType"] = "multipart/form-data; boundary=abc" } }
+        var call = try post()
+        call.request.headerFields[.contentType] = "multipart/form-data; boundary=ABC"
+        await #expect(throws: AuthorizationError.like(.approvalForAnotherRequest)) {
+            try await world.client().send(call, approve: agree)
+        }
+        call.request.headerFields[.contentType] = "Multipart/Form-Data;boundary=abc"
+        #expect(try await world.client().send(call, approve: agree).status == 201)
+    }
+
     @Test("A body that is a stream is repeated byte for byte")
     func stream() async throws {
         let world = World()

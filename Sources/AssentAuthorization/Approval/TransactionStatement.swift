@@ -72,7 +72,7 @@ struct TransactionStatement {
             }
         }
         if let type = data["contentType"]?.string {
-            guard Self.normalised(type) == Self.normalised(request.contentType ?? "") else {
+            guard MediaType.normalised(type) == MediaType.normalised(request.contentType ?? "") else {
                 throw Self.other("media type")
             }
             parts.insert(.contentType)
@@ -82,12 +82,6 @@ struct TransactionStatement {
             parts.insert(.body)
         }
         return parts
-    }
-
-    private static func normalised(_ mediaType: String) -> String {
-        mediaType.lowercased().split(separator: ";")
-            .map { $0.split { $0 == " " || $0 == "\t" }.joined(separator: " ") }.filter { !$0.isEmpty }
-            .joined(separator: ";")
     }
 
     private static func other(_ part: String) -> AuthorizationError {

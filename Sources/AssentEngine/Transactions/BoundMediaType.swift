@@ -16,7 +16,7 @@ package struct BoundMediaType: Sendable, Hashable {
         guard text.utf8.count <= 256, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || $0 == 0x09 }),
             !text.utf8.contains(UInt8(ascii: ","))
         else { return nil }
-        normalised = TransactionBinding.normalised(mediaType: text)
+        normalised = MediaType.normalised(text)
         let parts = normalised.split(separator: ";", omittingEmptySubsequences: false)
         guard let first = parts.first, Self.isTypeAndSubtype(first) else { return nil }
         essence = String(first)

@@ -42,7 +42,7 @@ package struct TransactionBinding: Sendable, Hashable {
         bound = policy.bind
         query = resource.comparedQuery
         method = content?.method
-        mediaType = content?.mediaType.map(Self.normalised(mediaType:))
+        mediaType = content?.mediaType.map(MediaType.normalised)
         bodyDigest = content?.body.map { Base64URL.encode(SHA2.sha256($0)) }
         userID = presented.session.user.id
         sessionID = presented.session.id
@@ -62,24 +62,6 @@ package struct TransactionBinding: Sendable, Hashable {
         ]
         let json = JSONValue.array(parts.map { $0.map(JSONValue.string) ?? .null })
         return Base64URL.encode(SHA2.sha256(json.serializedBytes()))
-    }
-
-    /// Type, parameter names and character set in lower case, without white space around the delimiters (RFC 9110
-    /// §8.3.1); other values as they are: a multipart boundary is another one in another case.
-    static func normalised(mediaType: String) -> String {
-        let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-        var parts: [String] = []
-        for part in Array(mediaType.utf8).split(separator: UInt8(ascii: ";")) {
-            var trimmed = part.drop(while: isSpace)
-            while let last = trimmed.last, isSpace(last) { trimmed.removeLast() }
-            guard !trimmed.isEmpty else { continue }
-            let split = trimmed.firstIndex(of: UInt8(ascii: "=")) ?? trimmed.endIndex
-            let name = String(decoding: trimmed[..<split], as: UTF8.self).lowercased()
-            let rest = String(decoding: trimmed[split...], as: UTF8.self)
-            let ignoresCase = parts.isEmpty || name == "charset"
-            parts.append(name + (ignoresCase ? rest.lowercased() : rest))
-        }
-        return parts.joined(separator: ";")
     }
 }
 

@@ -8,7 +8,7 @@ enum TransactionDisplay {
     /// The longest label, in characters.
     static let maximumLabel = 40
 
-    /// The longest value, in characters.
+    /// The longest value with its unit, in characters.
     static let maximumValue = 200
 
     /// The most places that a policy may leave out by name.
@@ -43,8 +43,8 @@ enum TransactionDisplay {
                 }
                 value += " " + unit
             }
-            // More than this no client shows.
-            guard isShowable(value, limit: DisplayText.defaultLimit) else { throw unshowable(rule.field) }
+            // A line that is longer cannot be signed by a device.
+            guard isShowable(value, limit: maximumValue) else { throw unshowable(rule.field) }
             lines.append(DisplayField(label: rule.label, value: value))
         }
         if let place = request.firstUnseen(shown: shown, leftOut: policy.leftOut) {

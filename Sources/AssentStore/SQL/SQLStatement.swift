@@ -59,12 +59,15 @@ package enum RowCount: Sendable, Hashable {
     case any
     /// Exactly this many.
     case exactly(Int)
+    /// This many or more.
+    case atLeast(Int)
 
     /// Whether `count` is what was expected.
     package func matches(_ count: Int) -> Bool {
         switch self {
         case .any: true
         case .exactly(let expected): count == expected
+        case .atLeast(let expected): count >= expected
         }
     }
 }

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentStore
 import AssentTesting
 import Testing
 
@@ -102,5 +103,20 @@ struct EndSessionTests {
             try await fixture.grants.endSession(try Self.parameters("id_token_hint=\(one)&id_token_hint=\(other)"))
         }
         #expect(try await fixture.count("sessions") == 2)
+    }
+
+    @Test("After a step-up both sessions end: the one that the token names, and the one that the grant moved to")
+    func steppedUp() async throws {
+        let fixture = try await ProviderFixture()
+        let hint = try #require(await fixture.tokens().idToken).reveal()
+        let other = try await Sessions(fixture.context).begin(
+            userID: fixture.user.id, realm: "/alpha", limits: SessionLimits()
+        ).token
+        let session = try #require(await Sessions(fixture.context).live(token: other))
+        try await fixture.database.run([SQLStatement("UPDATE grants SET session_id = \(session.id)")])
+        guard case .done = try await fixture.grants.endSession(try Self.parameters("id_token_hint=\(hint)")) else {
+            throw UnexpectedOutcome()
+        }
+        #expect(try await fixture.count("sessions") == 0)
     }
 }

@@ -48,6 +48,22 @@ struct InformationTests {
         #expect(refresh["exp"] == .integer(fixture.clock.epochSeconds + 7 * 24 * 3600))
     }
 
+    @Test("Tokens of a client that the configuration no longer has are inactive")
+    func clientGone() async throws {
+        let fixture = try await resourceServer(audience: "https://api.bank.example")
+        let reply = try await fixture.tokens()
+        var backend = ProviderFixture.backend
+        backend.introspectsAll = true
+        let node = try await fixture.secondNode(clients: [backend])
+        for token in [reply.accessToken, reply.refreshToken] {
+            #expect(try await introspect(token, fixture)["active"] == true)
+            let parameters = try ProviderFixture.parameters([
+                "client_id": "back end", "client_secret": ProviderFixture.secret, "token": token?.reveal() ?? "",
+            ])
+            #expect(try await node.introspect(parameters) == ["active": false])
+        }
+    }
+
     @Test("What does not count is inactive, and no more is said")
     func inactive() async throws {
         let fixture = try await resourceServer(audience: "https://api.bank.example")

@@ -68,6 +68,8 @@ struct TransactionDisplayTests {
                 #"{"to":"B","amount":"\#(String(repeating: "1", count: 200))","currency":"\#(String(repeating: "E", count: 60))"}"#,
                 .invalidRequest
             ),
+            // A device signs lines of at most 200 characters.
+            (#"{"to":"B","amount":"\#(String(repeating: "1", count: 197))","currency":"EUR"}"#, .invalidRequest),
             (#"{"to":"\#(String(repeating: "B", count: 10 << 20))","amount":"1","currency":"EUR"}"#, .tooLarge),
             (String(repeating: "[", count: 100_000), .invalidRequest),
         ] as [(String, EngineError.Code)])

@@ -61,7 +61,9 @@ extension OAuthProvider {
         ).first
         guard let row else { return nil }
         let grant = try GrantRecord(row)
-        guard client.introspectsAll || grant.clientID == client.id else { return nil }
+        guard configuration.definition(of: grant.clientID) != nil,
+            client.introspectsAll || grant.clientID == client.id
+        else { return nil }
         var object = describe(grant.owner, clientID: grant.clientID, scopes: grant.scopes)
         object["exp"] = .integer(try row.integer("expires_at"))
         object["iat"] = .integer(try row.integer("issued_at"))
