@@ -77,6 +77,7 @@ let package = Package(
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentSigningProtocol", "AssentVault", crypto, httpTypes,
                 logging,
             ]),
+        .target(name: "AssentPayload", dependencies: ["AssentCore", crypto, httpTypes]),
         .target(name: "AssentEvidence", dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol"]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
         .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", httpTypes, logging]),
@@ -225,6 +226,9 @@ let package = Package(
                 "AssentSigning", "AssentSigningProtocol", "AssentCore", "AssentJOSE", "AssentTesting", "AssentVault",
                 "TestSupport", crypto, httpTypes, logging,
             ]),
+        .testTarget(
+            name: "AssentPayloadTests",
+            dependencies: ["AssentPayload", "AssentCore", "TestSupport", crypto, httpTypes]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "TestSupport"]),
         .testTarget(
             name: "AssentVaultTests",

@@ -51,6 +51,7 @@ python3 Scripts/check_resources.py || complain 'docs/migrating-resources.md: a r
 
 python3 Scripts/check_modules.py || complain 'docs/conformance.md: a row and a test for each module of the conformance suite'
 
+python3 Tests/Payload/pe1.py --check docs/payload-encryption-vectors.md || complain 'the vectors of payload encryption are not what the script computes'
 python3 Tests/Signing/vectors.py --check || complain 'the examples of transaction signing are not what the script computes'
 python3 Tests/Signing/tsp/test_tsp.py -q VectorTests JoseTests >/dev/null 2>&1 \
     || complain "transaction signing's vectors and its implementation in Python differ: run python3 Tests/Signing/tsp/test_tsp.py"

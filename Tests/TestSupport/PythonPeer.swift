@@ -27,8 +27,9 @@ package enum PythonPeer {
     }
 
     /// What a script of `Tests` writes. Its input may have secrets: they do not belong into arguments.
-    package static func run(script: String, input: [UInt8]) throws -> String {
-        try text(of: [URL(filePath: folder).deletingLastPathComponent().appending(path: script).path], input: input)
+    package static func run(script: String, _ arguments: [String] = [], input: [UInt8]) throws -> String {
+        let path = URL(filePath: folder).deletingLastPathComponent().appending(path: script).path
+        return try text(of: [path] + arguments, input: input)
     }
 
     private static func text(of arguments: [String], input: [UInt8]) throws -> String {

@@ -95,3 +95,7 @@ package struct PolicyTransactionBinding: Hashable, Sendable {
     /// `req`.
     package var hash: SigningHash { frame.hash }
 }
+
+extension Frame {
+    package var hash: SigningHash { SigningHash(sha256: bytes) }
+}

@@ -1,5 +1,5 @@
-/// What goes into a hash or a key derivation (TSP/1 "Hashes and derived keys"): a label and fields, each with its
-/// length, so that no two lists of fields have the same bytes.
+/// What goes into a hash or a key derivation (docs/transaction-signing.md, "Hashes and derived keys"): a label and
+/// fields, each with its length, so that no two lists of fields have the same bytes.
 package struct Frame: Hashable, Sendable {
     /// The label in ASCII, a zero byte, and the fields.
     package private(set) var bytes: [UInt8]
@@ -20,8 +20,6 @@ package struct Frame: Hashable, Sendable {
         let content = field.bytes
         bytes += Self.bigEndian(UInt32(truncatingIfNeeded: content.count)) + content
     }
-
-    package var hash: SigningHash { SigningHash(sha256: bytes) }
 
     /// One field of a frame.
     package enum Field: Hashable, Sendable {
@@ -45,7 +43,7 @@ package struct Frame: Hashable, Sendable {
         }
     }
 
-    static func bigEndian(_ value: some FixedWidthInteger) -> [UInt8] {
+    package static func bigEndian(_ value: some FixedWidthInteger) -> [UInt8] {
         withUnsafeBytes(of: value.bigEndian) { Array($0) }
     }
 }

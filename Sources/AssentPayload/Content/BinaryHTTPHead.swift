@@ -1,0 +1,99 @@
+import AssentCore
+import HTTPTypes
+
+/// Reads the control data and the field section of one message.
+struct BinaryHTTPHead {
+    private(set) var rest: ArraySlice<UInt8>
+    private(set) var isStreamed = false
+    private let kind: FrameHead.Kind
+
+    init(_ bytes: ArraySlice<UInt8>, expecting kind: FrameHead.Kind) {
+        rest = bytes
+        self.kind = kind
+    }
+
+    /// The head; `nil` when bytes are missing.
+    mutating func read() throws(PayloadError) -> BinaryHTTPReader.Part? {
+        guard let indicator = VariableInteger.read(&rest) else { return nil }
+        guard let framing = UInt8(exactly: indicator).flatMap(BinaryHTTPWriter.Framing.init(rawValue:)) else {
+            throw .malformedContent("its framing is unknown")
+        }
+        isStreamed = framing == .streamedRequest || framing == .streamedResponse
+        let isRequest = framing == .request || framing == .streamedRequest
+        guard isRequest == (kind == .request) else { throw .malformedContent("it is not a \(kind)") }
+        return isRequest ? try request() : try response()
+    }
+
+    private mutating func request() throws(PayloadError) -> BinaryHTTPReader.Part? {
+        guard let method = try text(), let scheme = try text(), let authority = try text(), let path = try text(),
+            let fields = try fields()
+        else { return nil }
+        guard let method = HTTPRequest.Method(method) else { throw .malformedContent("its method is not a token") }
+        guard scheme == "https", path.utf8.first == UInt8(ascii: "/"), !authority.isEmpty,
+            !authority.utf8.contains(UInt8(ascii: "@")), authority.utf8.allSatisfy(Self.isVisible),
+            path.utf8.allSatisfy(Self.isVisible)
+        else { throw .malformedContent("its target is not one of https") }
+        return .request(
+            HTTPRequest(method: method, scheme: scheme, authority: authority, path: path, headerFields: fields))
+    }
+
+    private mutating func response() throws(PayloadError) -> BinaryHTTPReader.Part? {
+        guard let status = VariableInteger.read(&rest) else { return nil }
+        guard 200...599 ~= status else { throw .malformedContent("its status is not a final one") }
+        guard let fields = try fields() else { return nil }
+        return .response(HTTPResponse(status: .init(code: Int(status)), headerFields: fields))
+    }
+
+    /// A field section, with its length or up to an empty name.
+    private mutating func fields() throws(PayloadError) -> HTTPFields? {
+        var fields = HTTPFields()
+        guard isStreamed else {
+            guard let length = VariableInteger.read(&rest) else { return nil }
+            guard length <= UInt64(BinaryHTTPReader.headLimit) else { throw .malformedContent("its head is too large") }
+            guard rest.count >= Int(length) else { return nil }
+            let behind = rest.dropFirst(Int(length))
+            rest = rest.prefix(Int(length))
+            while !rest.isEmpty {
+                guard let field = try field() else { throw .malformedContent("a field goes beyond its section") }
+                try append(field, to: &fields)
+            }
+            rest = behind
+            return fields
+        }
+        while true {
+            guard let first = rest.first else { return nil }
+            if first == 0 {
+                rest = rest.dropFirst()
+                return fields
+            }
+            guard let field = try field() else { return nil }
+            try append(field, to: &fields)
+        }
+    }
+
+    private func append(_ field: HTTPField, to fields: inout HTTPFields) throws(PayloadError) {
+        guard fields.count < BinaryHTTPReader.fieldLimit else { throw .malformedContent("it has too many fields") }
+        fields.append(field)
+    }
+
+    private mutating func field() throws(PayloadError) -> HTTPField? {
+        guard let name = try text(), let value = try text() else { return nil }
+        guard !name.utf8.contains(where: { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 }),
+            let name = HTTPField.Name(name), HTTPField.isValidValue(value)
+        else { throw .malformedContent("a field's name or value is not one of HTTP in lower case") }
+        return HTTPField(name: name, value: value)
+    }
+
+    private mutating func text() throws(PayloadError) -> String? {
+        guard let length = VariableInteger.read(&rest) else { return nil }
+        guard length <= UInt64(BinaryHTTPReader.headLimit) else { throw .malformedContent("its head is too large") }
+        guard rest.count >= Int(length) else { return nil }
+        guard let text = String(validating: rest.prefix(Int(length)), as: UTF8.self) else {
+            throw .malformedContent("a text in its head is not UTF-8")
+        }
+        rest = rest.dropFirst(Int(length))
+        return text
+    }
+
+    private static func isVisible(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte }
+}

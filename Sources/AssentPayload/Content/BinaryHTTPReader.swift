@@ -1,0 +1,136 @@
+package import HTTPTypes
+
+/// Reads Binary HTTP (RFC 9292) of both lengths as it arrives. It keeps a head that is not complete, at most
+/// ``headLimit`` bytes, and hands content on at once.
+package struct BinaryHTTPReader {
+    /// The most bytes of control data and field lines.
+    package static let headLimit = 65_536
+    /// The most field lines.
+    package static let fieldLimit = 256
+    /// In how many pieces a head may come: each is read from the start.
+    static let headPieceLimit = 64
+
+    /// What is read.
+    package enum Part: Hashable, Sendable {
+        case request(HTTPRequest)
+        case response(HTTPResponse)
+        case content([UInt8])
+    }
+
+    private enum Phase {
+        case head
+        /// Known length: where the content's length is expected.
+        case contentLength
+        /// Known length: so many bytes are left.
+        case content(left: UInt64)
+        /// Streamed: where the next piece's length is expected.
+        case pieceLength
+        case piece(left: UInt64)
+        case trailers
+        case padding
+    }
+
+    private let kind: FrameHead.Kind
+    private var phase = Phase.head
+    private var isStreamed = false
+    private var buffer: [UInt8] = []
+    /// The bytes that were read before the padding.
+    private var length = 0
+    private var padding = 0
+    private var headPieces = 0
+
+    /// - Parameter kind: what is expected.
+    package init(_ kind: FrameHead.Kind) { self.kind = kind }
+
+    /// What `bytes` complete.
+    ///
+    /// - Throws: ``PayloadError/malformedContent(_:)``.
+    package mutating func read(_ bytes: [UInt8]) throws(PayloadError) -> [Part] {
+        buffer += bytes
+        var parts: [Part] = []
+        while !buffer.isEmpty, let part = try next() { parts += part }
+        return parts
+    }
+
+    /// The message's end. Empty sections at the end may be left out (RFC 9292 §3.8).
+    ///
+    /// - Returns: a head that has no field section behind it.
+    /// - Throws: ``PayloadError/malformedContent(_:)`` for a message that ends inside a part.
+    package mutating func finish() throws(PayloadError) -> [Part] {
+        let isComplete =
+            switch phase {
+            case .head, .piece: false
+            case .contentLength, .pieceLength, .trailers, .padding: buffer.isEmpty
+            case .content(let left): left == 0
+            }
+        if isComplete { return [] }
+        guard case .head = phase else { throw .malformedContent("it ends inside a part") }
+        // An empty field section, in either form.
+        let parts = try read([0])
+        guard !parts.isEmpty, buffer.isEmpty else { throw .malformedContent("it ends inside its head") }
+        return parts
+    }
+
+    /// One step; `nil` when bytes are missing.
+    private mutating func next() throws(PayloadError) -> [Part]? {
+        switch phase {
+        case .head: try head()
+        case .contentLength: try integer().map { left in advance(.content(left: left)) }
+        case .pieceLength: try integer().map { left in advance(left == 0 ? .trailers : .piece(left: left)) }
+        case .content(let left): content(left) { $0 == 0 ? .trailers : .content(left: $0) }
+        case .piece(let left): content(left) { $0 == 0 ? .pieceLength : .piece(left: $0) }
+        case .trailers: try trailers()
+        case .padding: try pad()
+        }
+    }
+
+    private mutating func advance(_ next: Phase) -> [Part] {
+        phase = next
+        return []
+    }
+
+    private mutating func integer() throws(PayloadError) -> UInt64? {
+        var rest = buffer[...]
+        guard let value = VariableInteger.read(&rest) else { return nil }
+        consume(to: rest)
+        return value
+    }
+
+    private mutating func content(_ left: UInt64, then next: (UInt64) -> Phase) -> [Part] {
+        let piece = Array(buffer.prefix(Int(clamping: left)))
+        consume(to: buffer.dropFirst(piece.count))
+        phase = next(left - UInt64(piece.count))
+        return piece.isEmpty ? [] : [.content(piece)]
+    }
+
+    private mutating func trailers() throws(PayloadError) -> [Part] {
+        guard buffer.first == 0 else { throw .malformedContent("it has trailers") }
+        consume(to: buffer.dropFirst())
+        return advance(.padding)
+    }
+
+    private mutating func pad() throws(PayloadError) -> [Part]? {
+        guard !buffer.contains(where: { $0 != 0 }) else { throw .malformedContent("its padding is not zero") }
+        padding += buffer.count
+        buffer = []
+        guard padding <= Padding.limit(behind: length) else { throw .malformedContent("it has too much padding") }
+        return nil
+    }
+
+    private mutating func consume(to rest: ArraySlice<UInt8>) {
+        length += buffer.count - rest.count
+        buffer = Array(rest)
+    }
+
+    private mutating func head() throws(PayloadError) -> [Part]? {
+        headPieces += 1
+        guard headPieces <= Self.headPieceLimit else { throw .malformedContent("its head comes in too many pieces") }
+        var reader = BinaryHTTPHead(buffer[...], expecting: kind)
+        let part = try reader.read()
+        let size = part == nil ? buffer.count : buffer.count - reader.rest.count
+        guard size <= Self.headLimit else { throw .malformedContent("its head is too large") }
+        guard let part else { return nil }
+        consume(to: reader.rest)
+        return advance(reader.isStreamed ? .pieceLength : .contentLength) + [part]
+    }
+}

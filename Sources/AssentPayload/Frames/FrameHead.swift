@@ -1,0 +1,98 @@
+package import AssentCore
+import Crypto
+
+/// The first 41 bytes of a sealed message (docs/payload-encryption.md, "Frames").
+package struct FrameHead: Hashable, Sendable {
+    package enum Kind: UInt8, Hashable, Sendable {
+        case request = 1
+        case reply = 2
+    }
+
+    package static let length = 41
+    static let saltLength = 16
+
+    package let kind: Kind
+    package let session: [UInt8]
+    /// Counts the requests of a session, from 1; a reply has that of its request.
+    package let number: UInt64
+    /// Random: it gives each message a key of its own.
+    package let salt: [UInt8]
+
+    package init(_ kind: Kind, session: [UInt8], number: UInt64, random: some RandomSource) {
+        (self.kind, self.session, self.number) = (kind, session, number)
+        salt = random.bytes(Self.saltLength)
+    }
+
+    /// - Throws: ``PayloadError/foreignFrame`` for bytes that are not a frame's head, `truncated` for too few of them.
+    package init(_ bytes: some Collection<UInt8>) throws(PayloadError) {
+        guard bytes.count >= Self.length else { throw .truncated }
+        var rest = bytes[...]
+        func take(_ count: Int) -> [UInt8] {
+            defer { rest = rest.dropFirst(count) }
+            return Array(rest.prefix(count))
+        }
+        guard let kind = take(1).first.flatMap(Kind.init(rawValue:)) else { throw .foreignFrame }
+        self.kind = kind
+        session = take(PayloadSecrets.sessionLength)
+        number = take(8).reduce(0) { $0 << 8 | UInt64($1) }
+        salt = take(Self.saltLength)
+        guard number > 0 else { throw .foreignFrame }
+    }
+
+    package var bytes: [UInt8] { [kind.rawValue] + session + Frame.bigEndian(number) + salt }
+
+    /// What binds a reply to this request.
+    package var binding: [UInt8] { SHA2.sha256(bytes) }
+}
+
+/// What seals and opens the chunks of one message.
+struct FrameCipher {
+    /// The bytes of a chunk's plaintext, but for the last.
+    static let chunkLength = 65_536
+    static let tagLength = 16
+    static let chunkHeadLength = 5
+
+    private let key: SymmetricKey
+    private let associated: [UInt8]
+    private var index: UInt32 = 0
+    private(set) var hasEnded = false
+
+    init(_ key: SymmetricKey, _ head: FrameHead, bound: [UInt8]) {
+        let info = Frame("assent pe1 message", .bytes(head.bytes), .bytes(bound)).bytes
+        self.key = HKDF<SHA256>.expand(pseudoRandomKey: key, info: info, outputByteCount: 32)
+        associated = Frame("assent pe1 frame", .bytes(head.bytes), .bytes(bound)).bytes
+    }
+
+    mutating func seal(_ plaintext: some Collection<UInt8>, isLast: Bool) throws(PayloadError) -> [UInt8] {
+        let nonce = try nextNonce(isLast: isLast)
+        do {
+            let box = try AES.GCM.seal(Array(plaintext), using: key, nonce: nonce, authenticating: associated)
+            let length = UInt32(truncatingIfNeeded: box.ciphertext.count + box.tag.count)
+            return [isLast ? 1 : 0] + Frame.bigEndian(length) + box.ciphertext + box.tag
+        } catch {
+            throw .malformedFrame
+        }
+    }
+
+    /// `sealed` is ciphertext and tag.
+    mutating func open(_ sealed: ArraySlice<UInt8>, isLast: Bool) throws(PayloadError) -> [UInt8] {
+        let nonce = try nextNonce(isLast: isLast)
+        do {
+            let box = try AES.GCM.SealedBox(
+                nonce: nonce, ciphertext: sealed.dropLast(Self.tagLength), tag: sealed.suffix(Self.tagLength))
+            return Array(try AES.GCM.open(box, using: key, authenticating: associated))
+        } catch {
+            throw .damagedFrame
+        }
+    }
+
+    private mutating func nextNonce(isLast: Bool) throws(PayloadError) -> AES.GCM.Nonce {
+        guard !hasEnded else { throw .malformedFrame }
+        guard index < .max else { throw .tooLong }
+        let bytes = [UInt8](repeating: 0, count: 7) + Frame.bigEndian(index) + [isLast ? 1 : 0]
+        guard let nonce = try? AES.GCM.Nonce(data: bytes) else { throw .malformedFrame }
+        index += 1
+        hasEnded = isLast
+        return nonce
+    }
+}

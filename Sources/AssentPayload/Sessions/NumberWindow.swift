@@ -1,0 +1,39 @@
+/// Which numbers of a session a node has seen: the newest, and the 1,024 up to it.
+package struct NumberWindow: Hashable, Sendable {
+    package static let size: UInt64 = 1024
+    private static let wordBits: UInt64 = 64
+
+    private var newest: UInt64 = 0
+    /// One bit for each number, at its remainder.
+    private var seen = [UInt64](repeating: 0, count: Int(size / wordBits))
+
+    package init() {}
+
+    /// Takes `number`, once: whether it is new. What is too old to be known counts as seen.
+    package mutating func claim(_ number: UInt64) -> Bool {
+        guard number > 0, number > newest || newest - number < Self.size else { return false }
+        if number > newest {
+            if number - newest >= Self.size {
+                seen = seen.map { _ in 0 }
+            } else {
+                for passed in newest + 1...number { set(passed, false) }
+            }
+            newest = number
+        }
+        guard !isSet(number) else { return false }
+        set(number, true)
+        return true
+    }
+
+    private func place(_ number: UInt64) -> (word: Int, mask: UInt64) {
+        let bit = number % Self.size
+        return (Int(bit / Self.wordBits), 1 << (bit % Self.wordBits))
+    }
+
+    private func isSet(_ number: UInt64) -> Bool { seen[place(number).word] & place(number).mask != 0 }
+
+    private mutating func set(_ number: UInt64, _ isSeen: Bool) {
+        let (word, mask) = place(number)
+        if isSeen { seen[word] |= mask } else { seen[word] &= ~mask }
+    }
+}

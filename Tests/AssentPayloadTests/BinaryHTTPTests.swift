@@ -1,0 +1,183 @@
+import AssentCore
+import AssentPayload
+import HTTPTypes
+import TestSupport
+import Testing
+
+@Suite("Payload encryption: Binary HTTP (RFC 9292)")
+struct BinaryHTTPTests {
+    private func parts(
+        _ bytes: [UInt8], _ kind: FrameHead.Kind = .request, piece: Int = .max
+    ) throws -> [BinaryHTTPReader.Part] {
+        var reader = BinaryHTTPReader(kind)
+        var parts: [BinaryHTTPReader.Part] = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            parts += try reader.read(Array(rest.prefix(piece)))
+            rest = rest.dropFirst(piece)
+        }
+        parts += try reader.finish()
+        // Content comes in whatever pieces it came in.
+        return parts.reduce(into: []) { joined, part in
+            if case .content(let more) = part, case .content(let before)? = joined.last {
+                joined[joined.count - 1] = .content(before + more)
+            } else {
+                joined.append(part)
+            }
+        }
+    }
+
+    private let post = HTTPRequest(
+        method: .post, scheme: "https", authority: "api.bank.example:8443", path: "/transfers",
+        headerFields: [.contentType: "application/json", .acceptLanguage: ""])
+
+    @Test("The standard's example of a known length is read, also cut off behind its head and padded")
+    func standard() throws {
+        // RFC 9292 §5.1, but for the authority, which is empty there.
+        let bytes = try #require(
+            Hex.decode(
+                "00034745540568747470730a7777772e6578616d706c65"
+                    + "0a2f68656c6c6f2e747874406c0a757365722d6167656e7434637572"
+                    + "6c2f372e31362e33206c69626375726c2f372e31362e33204f70656e53534c2f302e392e376c207a6c69622f312e322e33"
+                    + "04686f73740f7777772e6578616d706c652e636f6d0f6163636570742d6c616e677561676506656e2c206d69"
+                    + "0000"))
+        let expected = HTTPRequest(
+            method: .get, scheme: "https", authority: "www.example", path: "/hello.txt",
+            headerFields: [
+                .userAgent: "curl/7.16.3 libcurl/7.16.3 OpenSSL/0.9.7l zlib/1.2.3",
+                HTTPField.Name("host")!: "www.example.com", .acceptLanguage: "en, mi",
+            ])
+        #expect(try parts(bytes) == [.request(expected)])
+        #expect(try parts(bytes.dropLast(2)) == [.request(expected)])
+        #expect(try parts(bytes + [UInt8](repeating: 0, count: 100)) == [.request(expected)])
+    }
+
+    @Test(
+        "What is written is read again, in pieces of any size, of known length and streamed",
+        arguments: [8, 100, 70_000])
+    func both(piece: Int) throws {
+        let content = (0..<70_000).map { UInt8(truncatingIfNeeded: $0) }
+        let known = try BinaryHTTPWriter.request(post, content: content)
+        #expect(try parts(known, piece: piece) == [.request(post), .content(content)])
+        let streamed =
+            try BinaryHTTPWriter.head(post) + BinaryHTTPWriter.piece(Array(content.prefix(10)))
+            + BinaryHTTPWriter.piece([]) + BinaryHTTPWriter.piece(Array(content.dropFirst(10))) + BinaryHTTPWriter.end
+        #expect(try parts(streamed, piece: piece) == [.request(post), .content(content)])
+        let reply = HTTPResponse(status: .notFound, headerFields: [.contentType: "text/plain"])
+        let answer = BinaryHTTPWriter.response(reply, content: [1, 2])
+        #expect(try parts(answer, .reply, piece: piece) == [.response(reply), .content([1, 2])])
+        let stream = BinaryHTTPWriter.head(reply) + BinaryHTTPWriter.piece([1, 2]) + BinaryHTTPWriter.end
+        #expect(
+            try parts(stream + Padding.bytes(behind: stream.count), .reply, piece: piece)
+                == [.response(reply), .content([1, 2])])
+    }
+
+    @Test("A message that ends inside a part is refused")
+    func cut() throws {
+        let streamed = try BinaryHTTPWriter.head(post) + BinaryHTTPWriter.piece([1, 2, 3]) + BinaryHTTPWriter.end
+        let head = try BinaryHTTPWriter.head(post).count
+        for length in 1..<head - 1 {
+            #expect(throws: PayloadError.self, "\(length)") { try parts(Array(streamed.prefix(length))) }
+        }
+        for length in head + 1..<head + 4 {
+            #expect(throws: PayloadError.self, "\(length)") { try parts(Array(streamed.prefix(length))) }
+        }
+        #expect(throws: PayloadError.self) { try parts([]) }
+    }
+
+    /// Known length: control data, one field, and what follows.
+    private func message(
+        _ control: [String] = ["GET", "https", "a.example", "/"], field: (String, String)? = nil,
+        then rest: [UInt8] = [0, 0]
+    ) -> [UInt8] {
+        func text(_ text: String) -> [UInt8] { [UInt8(text.utf8.count)] + text.utf8 }
+        let section = field.map { text($0.0) + text($0.1) } ?? []
+        return [0] + control.flatMap(text) + [UInt8(section.count)] + section + rest
+    }
+
+    @Test("The control: such a message is read")
+    func control() throws {
+        #expect(try parts(message(field: ("a", "b"))).count == 1)
+    }
+
+    @Test(
+        "What another reader could read differently is refused",
+        arguments: [
+            (["G T", "https", "a.example", "/"], ("a", "b")), (["GET", "http", "a.example", "/"], ("a", "b")),
+            (["GET", "https", "u@a.example", "/"], ("a", "b")), (["GET", "https", "", "/"], ("a", "b")),
+            (["GET", "https", "a.example", "x"], ("a", "b")), (["GET", "https", "a.example", "/\u{0}"], ("a", "b")),
+            (["GET", "https", "a.example", "/ "], ("a", "b")), (["GET", "https", "a.example", ""], ("a", "b")),
+            (["GET", "https", "a.example", "/"], ("A", "b")), (["GET", "https", "a.example", "/"], ("a b", "b")),
+            (["GET", "https", "a.example", "/"], (":path", "b")), (["GET", "https", "a.example", "/"], ("", "b")),
+            (["GET", "https", "a.example", "/"], ("a", "b\r\nc: d")),
+            (["GET", "https", "a.example", "/"], ("a", "b\u{0}")),
+        ] as [([String], (String, String))])
+    func refused(control: [String], field: (String, String)) {
+        #expect(throws: PayloadError.self) { try parts(message(control, field: field)) }
+    }
+
+    @Test("Trailers, padding that is not zero or has no end, a reply for a request, informational replies")
+    func rest() throws {
+        #expect(throws: PayloadError.self) { try parts(message(then: [0, 3, 1, 97, 0])) }
+        #expect(throws: PayloadError.self) { try parts(message(then: [0, 0, 0, 1])) }
+        #expect(throws: PayloadError.self) { try parts(message() + [UInt8](repeating: 0, count: 70_000)) }
+        #expect(try parts(message() + [UInt8](repeating: 0, count: 60_000)).count == 1)
+        #expect(throws: PayloadError.self) { try parts(message(), .reply) }
+        for status in [[100], [0x40, 103], [0], [0x42, 0x58]] as [[UInt8]] {
+            #expect(throws: PayloadError.self) { try parts([1] + status + [0, 0, 0], .reply) }
+        }
+        #expect(throws: PayloadError.self) { try parts([4] + message().dropFirst()) }
+    }
+
+    @Test("Heads are bounded in bytes, fields and pieces")
+    func limits() throws {
+        func request(_ count: Int, value: String) -> HTTPRequest {
+            var request = post
+            for index in 0..<count { request.headerFields.append(HTTPField(name: .init("x-\(index)")!, value: value)) }
+            return request
+        }
+        #expect(try parts(BinaryHTTPWriter.request(request(200, value: "v"), content: [])).count == 1)
+        for request in [request(255, value: "v"), request(20, value: String(repeating: "v", count: 4_000))] {
+            #expect(throws: PayloadError.self) { try parts(BinaryHTTPWriter.request(request, content: [])) }
+            #expect(throws: PayloadError.self) { try parts(BinaryHTTPWriter.head(request) + BinaryHTTPWriter.end) }
+        }
+        #expect(throws: PayloadError.self) {
+            try parts(BinaryHTTPWriter.request(request(20, value: "v"), content: []), piece: 1)
+        }
+        // A length of 2^62 − 1 where a text, a section or a content is expected.
+        let huge = [UInt8](repeating: 0xFF, count: 8)
+        #expect(throws: PayloadError.self) { try parts([0] + huge) }
+        #expect(throws: PayloadError.self) { try parts(Array(message().prefix(20)) + huge) }
+        #expect(throws: PayloadError.self) { try parts(message(then: huge + [1, 2, 3])) }
+    }
+
+    @Test("No mutation of a message or of a frame ends the process or opens anything", arguments: 0..<4)
+    func mutations(seed: Int) throws {
+        var random = SmallRandom(seed: seed)
+        let secrets = try PayloadVectors.client()
+        let content = try BinaryHTTPWriter.request(post, content: Array("body".utf8))
+        let streamed = try BinaryHTTPWriter.head(post) + BinaryHTTPWriter.piece([1, 2, 3]) + BinaryHTTPWriter.end
+        let frame = try secrets.sealed(PayloadVectors.head(.request, 1, salt: 9), content)
+        for _ in 0..<(Soak.isOn ? 25_000 : 2_500) {
+            for message in [content, streamed] { _ = try? parts(Self.mutated(message, &random)) }
+            let changed = Self.mutated(frame, &random)
+            guard changed != frame else { continue }
+            #expect(throws: PayloadError.self) { try secrets.opened(changed, as: .request) }
+        }
+    }
+
+    private static func mutated(_ bytes: [UInt8], _ random: inout SmallRandom) -> [UInt8] {
+        var bytes = bytes
+        for _ in 0...random.below(3) {
+            let index = random.below(bytes.count)
+            switch random.below(4) {
+            case 0: bytes[index] ^= 1 << random.below(8)
+            case 1: bytes.removeSubrange(index..<min(bytes.count, index + 1 + random.below(4)))
+            case 2: bytes.insert(contentsOf: [0xFF, 0xFF, 0xC0].prefix(1 + random.below(3)), at: index)
+            default: bytes[index] = UInt8(random.below(256))
+            }
+            if bytes.isEmpty { return [0] }
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,183 @@
+import AssentCore
+import AssentPayload
+import Crypto
+import TestSupport
+import Testing
+
+@Suite("Payload encryption: frames")
+struct FrameTests {
+    private let secrets: PayloadSecrets
+    private let head = PayloadVectors.head(.request, 7, salt: 0x01)
+
+    init() throws { secrets = try PayloadVectors.client() }
+
+    private func frame(_ count: Int) throws -> [UInt8] {
+        try secrets.sealed(head, (0..<count).map { UInt8(truncatingIfNeeded: $0) })
+    }
+
+    @Test("A message opens in whatever pieces it comes", arguments: [0, 1, 65_535, 65_536, 65_537, 131_072])
+    func pieces(count: Int) throws {
+        let frame = try frame(count)
+        var random = SmallRandom(seed: count)
+        var opener = FrameOpener(head, key: secrets.request, bound: [])
+        var rest = frame.dropFirst(FrameHead.length)
+        var plaintext: [UInt8] = []
+        while !rest.isEmpty {
+            let piece = rest.prefix(1 + random.below(40_000))
+            plaintext += try opener.open(piece)
+            rest = rest.dropFirst(piece.count)
+        }
+        try opener.finish()
+        #expect(plaintext == (0..<count).map { UInt8(truncatingIfNeeded: $0) })
+    }
+
+    @Test("Each byte of a message counts: with any of them changed it does not open")
+    func flipped() throws {
+        let frame = try frame(40)
+        for index in frame.indices {
+            for bit in [0, 3, 7] {
+                var changed = frame
+                changed[index] ^= 1 << bit
+                #expect(throws: PayloadError.self, "byte \(index)") { try secrets.opened(changed, as: .request) }
+            }
+        }
+    }
+
+    @Test("A message that is cut off anywhere does not end, and none has bytes behind its end")
+    func cut() throws {
+        let frame = try frame(40)
+        for length in frame.indices {
+            #expect(throws: PayloadError.truncated) { try secrets.opened(Array(frame.prefix(length)), as: .request) }
+        }
+        for extra in [[0], [1], [UInt8](repeating: 0, count: 100)] as [[UInt8]] {
+            #expect(throws: PayloadError.malformedFrame) { try secrets.opened(frame + extra, as: .request) }
+        }
+    }
+
+    @Test("Chunks that are left out, repeated, swapped, or taken from another message do not open")
+    func order() throws {
+        let frame = try frame(3 * 65_536 + 5)
+        let size = 65_536 + 16 + 5
+        let top = Array(frame.prefix(FrameHead.length))
+        let chunks = (0..<4).map { index in
+            Array(frame.dropFirst(FrameHead.length + index * size).prefix(size))
+        }
+        let other = try secrets.sealed(
+            PayloadVectors.head(.request, 8, salt: 0x01), [UInt8](repeating: 1, count: 3 * 65_536))
+        let foreign = Array(other.dropFirst(FrameHead.length).prefix(size))
+        let last = chunks[3]
+        for order in [
+            [chunks[0], chunks[2], last], [chunks[0], chunks[0], chunks[1], chunks[2], last],
+            [chunks[1], chunks[0], chunks[2], last], [chunks[0], foreign, chunks[2], last], [last], [chunks[0], last],
+        ] {
+            #expect(throws: PayloadError.damagedFrame) {
+                try secrets.opened(top + order.flatMap(\.self), as: .request)
+            }
+        }
+        #expect(throws: PayloadError.truncated) {
+            try secrets.opened(top + chunks[0] + chunks[1] + chunks[2], as: .request)
+        }
+    }
+
+    @Test("Lengths that are not possible are refused before anything is kept", arguments: [0, 15, 65_553, 1 << 31])
+    func lengths(length: UInt32) throws {
+        let top = Array(try frame(1).prefix(FrameHead.length))
+        let chunk = [1] + withUnsafeBytes(of: length.bigEndian) { Array($0) }
+        #expect(throws: PayloadError.malformedFrame) { try secrets.opened(top + chunk, as: .request) }
+    }
+
+    @Test("A request is not a reply, and a reply answers one request of one session alone")
+    func binding() throws {
+        let reply = PayloadVectors.head(.reply, 7, salt: 0x02)
+        let frame = try secrets.sealed(reply, [1, 2, 3], bound: head.binding)
+        #expect(try secrets.opened(frame, as: .reply, bound: head.binding) == [1, 2, 3])
+        // The same request, sent again, has another salt.
+        for bound in [[], PayloadVectors.head(.request, 7, salt: 0x03).binding, reply.binding] {
+            #expect(throws: PayloadError.damagedFrame) { try secrets.opened(frame, as: .reply, bound: bound) }
+        }
+        #expect(throws: PayloadError.foreignFrame) { try secrets.opened(frame, as: .request) }
+        var reflected = try self.frame(3)
+        reflected[0] = 2
+        #expect(throws: PayloadError.damagedFrame) { try secrets.opened(reflected, as: .reply) }
+        let other = try PayloadSecrets(
+            peer: PayloadVectors.peer, ephemeral: PayloadVectors.key(0x23),
+            serverKey: PayloadKey(of: PayloadVectors.key(0x11)),
+            serverEphemeral: PayloadKey(of: PayloadVectors.key(0x33)), session: PayloadVectors.session)
+        #expect(throws: PayloadError.damagedFrame) { try other.opened(self.frame(3), as: .request) }
+    }
+
+    @Test("Bytes that are no head are refused: too few, an unknown kind, the number 0")
+    func heads() throws {
+        let bytes = head.bytes
+        #expect(try FrameHead(bytes) == head)
+        #expect(throws: PayloadError.truncated) { try FrameHead(bytes.prefix(40)) }
+        for kind: UInt8 in [0, 3, 255] {
+            #expect(throws: PayloadError.foreignFrame) { try FrameHead([kind] + bytes.dropFirst()) }
+        }
+        let zero = bytes.prefix(17) + [UInt8](repeating: 0, count: 8) + bytes.suffix(16)
+        #expect(throws: PayloadError.foreignFrame) { try FrameHead(zero) }
+    }
+
+    @Test("Every field of the keys' transcript counts, and a key of small order agrees on nothing")
+    func transcript() throws {
+        let peer = PayloadVectors.peer
+        func secrets(_ peer: PayloadPeer, _ session: UInt8 = 0x44) throws -> [UInt8] {
+            try PayloadSecrets(
+                peer: peer, ephemeral: PayloadVectors.key(0x22), serverKey: PayloadKey(of: PayloadVectors.key(0x11)),
+                serverEphemeral: PayloadKey(of: PayloadVectors.key(0x33)),
+                session: [UInt8](repeating: session, count: 16)
+            ).confirmation
+        }
+        let changed = [
+            PayloadPeer(
+                role: .app, origin: peer.origin, client: peer.client, app: peer.app, version: peer.version,
+                platform: peer.platform),
+            PayloadPeer(
+                role: .device, origin: "https://api.bank.example:444", client: peer.client, app: peer.app,
+                version: peer.version, platform: peer.platform),
+            PayloadPeer(
+                role: .device, origin: peer.origin, client: nil, app: peer.app, version: peer.version,
+                platform: peer.platform),
+            // The same characters, divided in another way.
+            PayloadPeer(
+                role: .device, origin: peer.origin, client: "i-1b", app: "ank", version: peer.version,
+                platform: peer.platform),
+            PayloadPeer(
+                role: .device, origin: peer.origin, client: peer.client, app: peer.app, version: "3.2.1",
+                platform: peer.platform),
+            PayloadPeer(
+                role: .device, origin: peer.origin, client: peer.client, app: peer.app, version: peer.version,
+                platform: "macos"),
+        ]
+        let all = try changed.map { try secrets($0) } + [secrets(peer), secrets(peer, 0x45)]
+        #expect(Set(all).count == all.count)
+        for bytes in [[UInt8](repeating: 0, count: 32), [1] + [UInt8](repeating: 0, count: 31)] {
+            let weak = try PayloadKey(bytes)
+            #expect(throws: PayloadError.badKey) { try weak.agree(with: PayloadVectors.key(0x22)) }
+        }
+        for count in [0, 31, 33] {
+            #expect(throws: PayloadError.badKey) { try PayloadKey([UInt8](repeating: 9, count: count)) }
+        }
+    }
+
+    @Test("A number is taken once, in any order, while it is among the newest 1,024")
+    func window() {
+        let numbers: [UInt64] = [0, 5, 5, 3, 1_028, 1_028, 4, 6, 5, .max, .max, .max - 1024, .max - 1023]
+        var window = NumberWindow()
+        #expect(
+            numbers.map { window.claim($0) }
+                == [false, true, false, true, true, false, false, true, false, true, false, false, true])
+        var random = SmallRandom(seed: 1)
+        var walked = NumberWindow()
+        var seen: Set<UInt64> = []
+        var newest: UInt64 = 0
+        for _ in 0..<20_000 {
+            let number = newest + UInt64(random.below(40)) + 1 - min(newest, UInt64(random.below(1_200)))
+            let isKnown = number + 1_024 <= newest || seen.contains(number)
+            let isTaken = walked.claim(number)
+            #expect(isTaken == !isKnown)
+            seen.insert(number)
+            newest = max(newest, number)
+        }
+    }
+}
