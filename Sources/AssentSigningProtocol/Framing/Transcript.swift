@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 
 /// The keys of an enrolment in the offer's order, without OTP keys: what the commitment and the transcript bind.
 package struct SigningKeyList: Hashable, Sendable {
