@@ -152,6 +152,25 @@ struct RenewalPasswordTests {
         #expect(await !hasCommitted())
     }
 
+    @Test("A password is not changed while the server has new keys that may count: they would bring the old one back")
+    func changeMeanwhile() async throws {
+        let container = try await enrolled(.local)
+        let password = try #require(container.password(.signing))
+        // The server has the new keys, and has not signed yet that they count.
+        await scene.server.edit("renewal.status") { $0["keys"] = [] }
+        #expect(try await !container.renew(password: Asked(pin).prompt).isDone)
+        let names = await scene.keys.keyNames()
+        await #expect(throws: SigningError(.busy)) { try await password.change(from: pin, to: new) }
+        #expect(await scene.keys.keyNames() == names)
+        try await password.verify(pin)
+        await scene.server.edit("renewal.status", nil)
+        try await password.change(from: pin, to: new)
+        let renewed = try await container.renewed()
+        #expect(Set(renewed.keys.map(\.id)).isDisjoint(with: container.keys.map(\.id)))
+        try await #require(renewed.password(.signing)).verify(new)
+        #expect(await scene.server.asked.count { $0 == "/device/renew/start" } == 1)
+    }
+
     // MARK: Enrolment
 
     @Test("A new container's password begins with generation 0, in a mode that the app allows, with a key on the curve")

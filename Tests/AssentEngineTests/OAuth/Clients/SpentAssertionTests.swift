@@ -201,6 +201,23 @@ struct SpentAssertionTests {
         #expect(try await fixture.refusal(later) == nil)
     }
 
+    @Test("The time of a restore is remembered for as long as any node accepts what is from before it")
+    func restoreMemory() async throws {
+        // By a clock that is ahead as far as clocks may differ.
+        let used = try await assertion(lifetime: 3630)
+        #expect(try await fixture.refusal(used) == nil)
+        _ = try await fixture.database.run(SQLStatement("DELETE FROM client_assertions"))
+        _ = try await RestoredDatabase(fixture.context).fence(keepingSessions: true)
+        // A node whose clock is ahead deletes what is over; then one whose clock is behind gets it.
+        fixture.clock.advance(by: 3689)
+        _ = try await fixture.grants.purge()
+        fixture.clock.advance(by: -30)
+        #expect(try await fixture.refusal(used) == "invalid_client")
+        // Nothing but the restore refuses it then.
+        _ = try await fixture.database.run(SQLStatement("DELETE FROM client_assertions"))
+        #expect(try await fixture.refusal(used) == nil)
+    }
+
     @Test("Raced over two nodes it is accepted once, whatever it is used for")
     func race() async throws {
         let nodes = [fixture.grants, try await fixture.secondNode()]

@@ -142,6 +142,33 @@ struct RegistrationTests {
         try await registration.countAttempt(at: "192.0.2.1", app)
     }
 
+    @Test("A refused request to register spends no proof, and one whose proof was used before uses no token up")
+    func proofs() async throws {
+        let app = ProviderFixture.pay { $0.registrationsPerMinute = 1 }
+        let fixture = try await ProviderFixture(apps: [app])
+        let token = try await fixture.initialToken(count: 3)
+        let metadata = try InstanceMetadata(
+            ProviderFixture.request(AssertionKey()), of: app, clock: fixture.clock)
+        let claims = Locked(0)
+        func register(_ token: Secret?, isUsed: Bool = false) async throws {
+            _ = try await fixture.grants.registration.register(metadata, of: app, token: token) {
+                claims.withLock { $0 += 1 }
+                if isUsed { throw SenderProofRefusal(.invalidProof, "used") }
+            }
+        }
+        for wrong in [nil, Secret("guess")] {
+            #expect(try await fixture.refusalCode { try await register(wrong) } == "invalid_token")
+        }
+        #expect(claims.withLock { $0 } == 0)
+        try await register(token)
+        await #expect(throws: EngineError(.tooManyRequests)) { try await register(token) }
+        #expect(claims.withLock { $0 } == 1)
+        fixture.clock.advance(by: 60)
+        await #expect(throws: SenderProofRefusal.self) { try await register(token, isUsed: true) }
+        #expect(try await fixture.count("registration_tokens", where: "uses_left = 2") == 1)
+        #expect(try await fixture.count("client_instances") == 1)
+    }
+
     @Test("An instance of an app that nobody knows, or with a malformed id, is an unknown client without a question")
     func unknown() async throws {
         let fixture = try await ProviderFixture(apps: [ProviderFixture.pay])
