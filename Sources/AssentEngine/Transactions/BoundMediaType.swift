@@ -1,3 +1,5 @@
+import AssentCore
+
 /// The `Content-Type` of a request whose body is bound: one that every program reads in the same way.
 package struct BoundMediaType: Sendable, Hashable {
     /// Type and subtype in lower case, for example `application/json`.
