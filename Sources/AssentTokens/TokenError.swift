@@ -71,7 +71,7 @@ public struct TokenError: AssentError {
         switch assentError {
         case "version_outdated": ("The provider serves this version of the app no more.", "Update the app.")
         case "version_unknown":
-            ("The provider does not know this version of the app.", "Check the app's version, and its list at the provider.")
+            ("The provider does not know this version of the app.", "Check the app's version at the provider.")
         default: nil
         }
     }

@@ -11,23 +11,23 @@ package enum HostPlatform {
     /// A short name in lower case.
     package static let name: String = {
         #if os(Linux)
-            "linux"
+        "linux"
         #elseif os(macOS)
-            "macos"
+        "macos"
         #elseif os(iOS)
-            "ios"
+        "ios"
         #elseif os(tvOS)
-            "tvos"
+        "tvos"
         #elseif os(watchOS)
-            "watchos"
+        "watchos"
         #elseif os(visionOS)
-            "visionos"
+        "visionos"
         #elseif os(Android)
-            "android"
+        "android"
         #elseif os(Windows)
-            "windows"
+        "windows"
         #else
-            "other"
+        "other"
         #endif
     }()
 }

@@ -72,7 +72,7 @@ struct ClientLoader {
             named[name] = status
         }
         guard let others else {
-            throw client.issue("versions", "must say by default: {status: …} what all other versions may do")
+            throw client.issue("versions", "must say by default: {status: …} what all others may do")
         }
         guard named.count <= AppVersions.limit else {
             throw client.issue("versions", "an app may name \(AppVersions.limit) versions at most")

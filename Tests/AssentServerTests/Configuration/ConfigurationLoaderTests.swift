@@ -74,8 +74,7 @@ struct ConfigurationLoaderTests {
                 "mail is not a claim that this server knows"),
             app("pay~x", "", at: "pay~x", "an app's id has 1 to 64 letters, digits and - . _"),
             app("pay", "registration: closed", "must be token (the default), statement or open"),
-            app(
-                "pay", "versions: {\"1\": {status: enabled}}", "must say by default: {status: …} what all other versions"),
+            app("pay", "versions: {\"1\": {status: enabled}}", "must say by default: {status: …} what all others"),
             app(
                 "pay", "versions: {default: {status: off}}", at: "status: off",
                 "the status of a version is one of enabled, loginOnly, disabled"),

@@ -116,7 +116,10 @@ struct ServerExaminationTests {
         #expect(try await !hasNote(other, here))
         // An installation has no session, so it has no level.
         let condition = "apps: [pay]}\n            condition: {type: AuthLevel, authLevel: 1}"
-        #expect(try await hasNote(other) { here($0).replacing("subject: {type: App, apps: [pay]}", with: "subject: {type: App, " + condition) })
+        #expect(
+            try await hasNote(other) {
+                here($0).replacing("subject: {type: App, apps: [pay]}", with: "subject: {type: App, " + condition)
+            })
 
         #expect(try await !hasNote("the route app-info accepts", file))
         #expect(

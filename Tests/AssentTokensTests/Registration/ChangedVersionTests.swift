@@ -49,7 +49,7 @@ import Testing
         #expect(told == ["3.2.0", nil, "3.2.0"] as [JSONValue?])
     }
 
-    @Test("Another version is told before tokens are renewed, once; where the server does not take it, they are renewed")
+    @Test("Another version is told before tokens are renewed, once; if the server does not take it, they are renewed")
     func renewal() async throws {
         let before = try installation("3.1.0")
         try await before.install(Session(token: Secret("SESS")))

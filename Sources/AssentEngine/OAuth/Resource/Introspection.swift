@@ -33,7 +33,7 @@ extension OAuthProvider {
             client.introspectsAll || access.clientID == client.id || access.audience.contains(client.id)
         else { return nil }
         var object = describe(access.owner, clientID: access.clientID, scopes: access.scopes)
-        Self.add(access.kind, access.app, version: access.version, platform: access.platform, to: &object)
+        object.add(access.kind, access.app, version: access.version, platform: access.platform)
         object["token_type"] = .string(TokenScheme(boundTo: access.sender?.keyThumbprint).rawValue)
         object["exp"] = .integer(access.expiresAt)
         object["iat"] = .integer(access.issuedAt)
@@ -67,20 +67,10 @@ extension OAuthProvider {
         var object = describe(grant.owner, clientID: grant.clientID, scopes: grant.scopes)
         let app = configuration.client(grant.clientID) == nil ? OAuthApp.id(ofInstance: grant.clientID) : nil
         let kind = grant.kind(isOfInstance: app != nil)
-        Self.add(kind, app, version: grant.version, platform: grant.platform, to: &object)
+        object.add(kind, app, version: grant.version, platform: grant.platform)
         object["exp"] = .integer(try row.integer("expires_at"))
         object["iat"] = .integer(try row.integer("issued_at"))
         return object
-    }
-
-    /// Whose calls they are, and of which installation, in its own words.
-    private static func add(
-        _ kind: CallerKind, _ app: String?, version: String?, platform: String?, to object: inout JSONObject
-    ) {
-        object["assent_kind"] = .string(kind.rawValue)
-        object["app_identifier"] = app.map(JSONValue.string)
-        object["app_version"] = version.map(JSONValue.string)
-        object["app_platform"] = platform.map(JSONValue.string)
     }
 
     private func describe(_ owner: ResourceOwner?, clientID: String, scopes: [String]) -> JSONObject {
@@ -95,5 +85,15 @@ extension OAuthProvider {
         object["auth_level"] = (owner?.authLevel).map { .integer(Int64($0)) }
         object["iss"] = .string(configuration.issuer)
         return object
+    }
+}
+
+extension JSONObject {
+    /// Adds for whom a token is, and of which installation, in its own words.
+    fileprivate mutating func add(_ kind: CallerKind, _ app: String?, version: String?, platform: String?) {
+        self["assent_kind"] = .string(kind.rawValue)
+        self["app_identifier"] = app.map(JSONValue.string)
+        self["app_version"] = version.map(JSONValue.string)
+        self["app_platform"] = platform.map(JSONValue.string)
     }
 }

@@ -149,7 +149,8 @@ struct AppVersionTests {
                         ["token": try #require(token).reveal()])))
         }
         let disabled = try await fixture.secondNode(apps: [Self.app(Self.versions, others: .enabled)])
-        for (token, kind) in [(own.accessToken, "device"), (tokens.accessToken, "user"), (tokens.refreshToken, "user")] {
+        for (token, kind) in [(own.accessToken, "device"), (tokens.accessToken, "user"), (tokens.refreshToken, "user")]
+        {
             let answer = try await introspected(token, on: fixture.grants)
             #expect(answer["assent_kind"]?.string == kind)
             #expect(answer["app_identifier"] == "pay" && answer["app_version"] == "3.0.0")
