@@ -39,7 +39,7 @@ struct AppVersionTests {
             let expected: [(JSONValue?, OAuthError.Reason?)] = [
                 ("3.2.0", nil), ("3.1.0", .versionOutdated), ("3.0.0", .versionOutdated), ("9", unknown),
                 // Nothing is like a version that is named but for its very bytes.
-                ("3.2.0 ", unknown), ("3.2", unknown), ("v3.2.0", unknown), (nil, unknown),
+                ("3.2.0-x", unknown), ("3.2", unknown), ("v3.2.0", unknown), (nil, unknown),
             ]
             for (version, reason) in expected {
                 let refusal = try await Self.refusal(fixture, version, on: node)
@@ -149,8 +149,10 @@ struct AppVersionTests {
                         ["token": try #require(token).reveal()])))
         }
         let disabled = try await fixture.secondNode(apps: [Self.app(Self.versions, others: .enabled)])
-        for (token, kind) in [(own.accessToken, "device"), (tokens.accessToken, "user"), (tokens.refreshToken, "user")]
-        {
+        let all: [(Secret?, String)] = [
+            (own.accessToken, "device"), (tokens.accessToken, "user"), (tokens.refreshToken, "user"),
+        ]
+        for (token, kind) in all {
             let answer = try await introspected(token, on: fixture.grants)
             #expect(answer["assent_kind"]?.string == kind)
             #expect(answer["app_identifier"] == "pay" && answer["app_version"] == "3.0.0")
