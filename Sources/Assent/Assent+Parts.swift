@@ -11,6 +11,11 @@ extension Assent.Configuration {
         return settings
     }
 
+    /// Says who sends a call, on every way to the network.
+    var userAgent: UserAgentMiddleware {
+        UserAgentMiddleware(app: client.id, version: client.version ?? registration?.softwareVersion)
+    }
+
     /// The tokens' share of the settings.
     func tokenConfiguration(_ journeys: JourneyConfiguration) throws -> TokenConfiguration {
         var settings = try TokenConfiguration(
@@ -23,6 +28,7 @@ extension Assent.Configuration {
         settings.dpop = dpop
         settings.clientAuthentication = clientAuthentication
         settings.registration = registration
+        if registration?.softwareVersion == nil { settings.registration?.softwareVersion = client.version }
         return settings
     }
 }

@@ -81,16 +81,17 @@ public final class Assent: Sendable {
                 .invalidConfiguration, "The server is neither https nor on this machine.",
                 suggestion: "Give the server's https URL.")
         }
-        let transport: any HTTPTransport
+        let network: any HTTPTransport
         if let own = configuration.transport {
-            (transport, ownTransport) = (own, nil)
+            (network, ownTransport) = (own, nil)
         } else {
             let made = try NIOTransport(
                 configuration: NIOTransportConfiguration(
                     trustRoots: configuration.trustRoots, pins: configuration.pins,
                     allowPlaintextLoopback: configuration.allowPlaintextLoopback), clock: clock, logger: logger)
-            (transport, ownTransport) = (made, made)
+            (network, ownTransport) = (made, made)
         }
+        let transport = HTTPPipeline(network, layers: [configuration.userAgent])
         let store = configuration.vault.store(clock: clock, random: random)
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)

@@ -122,7 +122,8 @@ extension Assent {
         public var random: any RandomSource = SystemRandom()
 
         /// Layers of the app's own around every call, outermost first: they may add header fields, look at replies, or
-        /// turn an advice that a resource says in its own words into one that the SDK knows.
+        /// turn an advice that a resource says in its own words into one that the SDK knows. `User-Agent` is
+        /// `<app>/<version> Assent/<version> (<platform>)` unless a layer says another one.
         ///
         /// ```swift
         /// struct Channel: HTTPMiddleware {
@@ -172,11 +173,16 @@ extension Assent {
         /// What access is asked for.
         public var scopes: [String]
 
+        /// The app's version, for example `3.2.0`. It is in `User-Agent`, and an installation registers with it unless
+        /// its ``Configuration/registration`` says another one.
+        public var version: String?
+
         /// A registration.
-        public init(id: String, redirectURI: String, scopes: [String] = ["openid"]) {
+        public init(id: String, redirectURI: String, scopes: [String] = ["openid"], version: String? = nil) {
             self.id = id
             self.redirectURI = redirectURI
             self.scopes = scopes
+            self.version = version
         }
     }
 

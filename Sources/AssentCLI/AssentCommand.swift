@@ -1,4 +1,5 @@
 import ArgumentParser
+import AssentCore
 import Foundation
 
 /// `assent`: the server, and a client to it, on the command line.
@@ -16,7 +17,7 @@ struct AssentCommand: AsyncParsableCommand {
             Exit status: 0 done, 1 failed, 2 refused by the server or declined by you, 3 outcome unknown (ask again before \
             you repeat), 64 wrong usage, 78 wrong configuration.
             """,
-        version: "0.1.0-dev",
+        version: AssentVersion.current,
         subcommands: [
             ServeCommand.self, DemoCommand.self, LoginCommand.self, StatusCommand.self, RegisterCommand.self,
             UnregisterCommand.self, RequestCommand.self, TokenCommand.self, UserInfoCommand.self, LogoutCommand.self,

@@ -18,6 +18,10 @@ public struct TokenError: AssentError {
     /// The server's `error` (RFC 6749 §5.2), when it sent one.
     public let oauthError: String?
 
+    /// What an Assent server says beside its `error` (`assent_error`): `version_outdated` when this version of the app
+    /// must be updated, `version_unknown` when the app has no such version.
+    public private(set) var assentError: String?
+
     /// Why there is no reply, with code ``Code/transport``.
     public let transportError: HTTPTransportError?
 
@@ -53,6 +57,23 @@ public struct TokenError: AssentError {
         self.oauthError = oauthError
         self.transportError = transportError
         self.signInReason = signInReason
+    }
+
+    /// The same error with what an Assent server says besides.
+    func saying(_ assentError: String?) -> TokenError {
+        var error = self
+        error.assentError = assentError
+        return error
+    }
+
+    /// What an Assent server's own word means, and what to do; `nil` for one that is not known here.
+    static func words(about assentError: String?) -> (detail: String, suggestion: String)? {
+        switch assentError {
+        case "version_outdated": ("The provider serves this version of the app no more.", "Update the app.")
+        case "version_unknown":
+            ("The provider does not know this version of the app.", "Check the app's version at the provider.")
+        default: nil
+        }
     }
 
     /// A refusal of the token endpoint whose reply is empty.

@@ -34,6 +34,7 @@ struct ClientFileTests {
         var file = file
         for registration in [
             ClientFile.Registration(), .init(clientName: "Ana's \"laptop\": 1"),
+            .init(softwareVersion: "3.2.0", deviceName: "desk #1"),
             .init(initialAccessTokenFile: "/t/token", softwareStatementFile: "/t/a b.jwt"),
         ] {
             file.registration = registration

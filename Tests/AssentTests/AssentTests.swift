@@ -263,6 +263,16 @@ extension HTTPFields {
         #expect(!agents.isEmpty && agents.allSatisfy { $0 == "BankApp/7" })
     }
 
+    @Test("Without a layer of the app each call says which app it is, in which version, and by which library")
+    func userAgent() async throws {
+        let servers = Servers()
+        let assent = try servers.assent { $0.client.version = "3.2.0" }
+        try await assent.tokens.install(Session(token: Secret("SESS")))
+        _ = try await assent.send(.get("\(api)/accounts"))
+        let agents = servers.exchanges.withLock { $0.map { $0.request.headerFields[.userAgent] ?? "" } }
+        #expect(!agents.isEmpty && agents.allSatisfy { $0.hasPrefix("app/3.2.0 Assent/") && $0.hasSuffix(")") })
+    }
+
     @Test(
         "16 What an app may not give is refused before anything is sent, also the session's field by its configured name"
     )

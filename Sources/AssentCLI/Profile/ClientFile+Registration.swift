@@ -10,6 +10,12 @@ extension ClientFile {
         /// The name in the operator's list of installations; none when it is `nil`, not even the machine's.
         var clientName: String?
 
+        /// The app's version, which the server may have to know; none when it is `nil`.
+        var softwareVersion: String?
+
+        /// What this machine is called in the same list; none when it is `nil`.
+        var deviceName: String?
+
         /// The file with the initial access token. It is read until the installation has registered, and may be removed
         /// afterwards.
         var initialAccessTokenFile: String?
@@ -28,10 +34,13 @@ extension ClientFile {
         /// - Returns: the configuration.
         /// - Throws: ``CommandFailure`` when a file is there and cannot be read.
         func configuration(keys: any KeyProvider, token: Secret? = nil) throws -> RegistrationConfiguration {
-            RegistrationConfiguration(
+            var configuration = RegistrationConfiguration(
                 keys: keys, initialAccessToken: try token ?? Self.secret(initialAccessTokenFile, Self.tokenName),
                 softwareStatement: try Self.secret(softwareStatementFile, Self.statementName, Self.statementLimit),
                 clientName: clientName)
+            configuration.softwareVersion = softwareVersion
+            configuration.deviceName = deviceName
+            return configuration
         }
 
         static let tokenName = "the initial access token"
@@ -61,7 +70,8 @@ extension ClientFile {
         /// The lines of the client's file.
         var yaml: [String] {
             let members = [
-                ("clientName", clientName), ("initialAccessTokenFile", initialAccessTokenFile),
+                ("clientName", clientName), ("softwareVersion", softwareVersion), ("deviceName", deviceName),
+                ("initialAccessTokenFile", initialAccessTokenFile),
                 ("softwareStatementFile", softwareStatementFile),
             ].compactMap { name, value in value.map { "\(name): \(ClientFile.quoted($0))" } }
             return [
@@ -78,7 +88,8 @@ extension ClientFile {
                 "registration", "makes a key of its own: leave clientKey out, or leave registration out")
         }
         let registration = Registration(
-            clientName: own.optionalString("clientName"),
+            clientName: own.optionalString("clientName"), softwareVersion: own.optionalString("softwareVersion"),
+            deviceName: own.optionalString("deviceName"),
             initialAccessTokenFile: own.optionalString("initialAccessTokenFile"),
             softwareStatementFile: own.optionalString("softwareStatementFile"))
         own.finish()

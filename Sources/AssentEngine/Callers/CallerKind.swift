@@ -24,10 +24,23 @@ package enum CallerKind: String, Sendable, Hashable, CaseIterable {
 }
 
 extension AccessGrant {
-    /// For whom it is. A grant that outlives its session is a signed-in user's: no other has the scope for that.
-    package var kind: CallerKind {
-        guard let owner else { return app == nil ? .client : .device }
-        return owner.session.map { CallerKind($0.kind) } ?? .user
+    /// For whom it is.
+    package var kind: CallerKind { CallerKind(owner: owner, isOfInstance: app != nil) }
+}
+
+extension GrantRecord {
+    /// For whom its tokens are.
+    func kind(isOfInstance: Bool) -> CallerKind { CallerKind(owner: owner, isOfInstance: isOfInstance) }
+}
+
+extension CallerKind {
+    /// For whom a grant is. One that outlives its session is a signed-in user's: no other has the scope for that.
+    fileprivate init(owner: ResourceOwner?, isOfInstance: Bool) {
+        guard let owner else {
+            self = isOfInstance ? .device : .client
+            return
+        }
+        self = owner.session.map { CallerKind($0.kind) } ?? .user
     }
 }
 

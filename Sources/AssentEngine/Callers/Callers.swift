@@ -80,6 +80,29 @@ package struct Callers: Sendable {
         }
     }
 
+    /// For whom the access token of a request is; `nil` without one that is valid. Its proof is looked at and not
+    /// spent: this is for requests that are refused whatever comes out, so the proof may serve another one.
+    ///
+    /// - Throws: ``StoreError`` when the database cannot serve.
+    package func kind(ofToken credentials: PresentedCredentials, realm: String) async throws -> CallerKind? {
+        guard case .token(let token, let scheme) = credentials.accessToken, let provider = providers[realm] else {
+            return nil
+        }
+        var key: String?
+        if scheme == .dpop {
+            guard let claims = try await provider.accessClaims(token) else { return nil }
+            let client = provider.configuration.definition(of: claims.clientID)
+            let checked = proofs.checked(
+                credentials.proof, accessToken: token, policy: provider.configuration.noncePolicy(of: client))
+            guard let proof = try? checked.get() else { return nil }
+            key = proof.thumbprint
+        }
+        guard case .granted(let grant) = try await provider.check(accessToken: token, keyThumbprint: key),
+            scheme == .bearer || grant.sender != nil
+        else { return nil }
+        return grant.kind
+    }
+
     /// The caller with a token that belongs to a key, and a proof of the key (RFC 9449 §7.1).
     ///
     /// What is wrong with the token is told before what is wrong with the proof. The proof is spent only if the token
@@ -100,7 +123,7 @@ package struct Callers: Sendable {
             client != nil && claims.sender?.isProved(byKey: proof.thumbprint) == true ? proof : nil
         }
         let found = try await proofs.find(
-            claims.lookUp(realm: provider.configuration.realm, at: provider.now), with: proof)
+            claims.lookUp(in: provider.configuration, at: provider.now), with: proof)
         let grant: AccessGrant
         switch try provider.check(claims, found: found.row, keyThumbprint: claims.sender?.keyThumbprint) {
         case .granted(let granted): grant = granted

@@ -15,20 +15,26 @@ struct GrantRecord: Sendable {
     let acr: String?
     /// Whether it outlives the session that it was given in.
     let isOffline: Bool
+    /// Which version of its app the installation says that it is whose grant this is; `nil` for a client of the file.
+    var version: String?
+    /// On which platform it says that it runs.
+    var platform: String?
 
     /// The columns of ``init(_:)``, from ``joined(_:at:)``.
     static let columns: SQL = """
         g.id AS grant_id, g.client_id AS grant_client, g.user_id, g.session_audit_id, g.scope, g.auth_time,
         g.auth_level, g.acr, g.amr, g.sender, g.revoked_at, g.is_offline, g.epoch AS grant_epoch,
-        \(UserSQL.columns), \(LiveSession.joinedColumns)
+        i.app_version, i.app_platform, \(UserSQL.columns), \(LiveSession.joinedColumns)
         """
 
-    /// Grants as `g`, each with its user as `u` and its session as `s`, where there is one that is alive. `source` is
-    /// where `g` comes from, when it is found by something that belongs to it.
+    /// Grants as `g`, each with its user as `u`, its session as `s`, where there is one that is alive, and its
+    /// installation as `i`, where it is one's. `source` is where `g` comes from, when it is found by something that
+    /// belongs to it.
     static func joined(_ source: SQL = "grants g", at now: Int64) -> SQL {
         """
         \(source) LEFT JOIN users u ON u.id = g.user_id
             LEFT JOIN sessions s ON s.id = g.session_id AND s.user_id = g.user_id AND \(SessionSQL.isAlive(at: now))
+            LEFT JOIN client_instances i ON i.id = g.instance_id
         """
     }
 
@@ -48,6 +54,8 @@ struct GrantRecord: Sendable {
         isRevoked = try isOutdated || row.optionalInteger("revoked_at") != nil
         acr = try row.optionalText("acr")
         isOffline = try row.bool("is_offline")
+        version = try row.optionalText("app_version")
+        platform = try row.optionalText("app_platform")
     }
 
     /// A grant that begins, and belongs to no key.

@@ -93,6 +93,9 @@ package struct OAuthClient: Sendable, Hashable {
     /// Whether its proofs must have a nonce, whatever the realm says.
     package var requiresNonce = false
 
+    /// For an instance of an app: whether its version is served no more.
+    var isDisabled = false
+
     /// For an instance of an app: what is written when it authenticates; `nil` for a client of the file.
     var use: InstanceUse?
 

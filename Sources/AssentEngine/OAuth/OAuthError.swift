@@ -17,8 +17,14 @@ package struct OAuthError: AssentError {
     /// What the caller can present instead, where there is such a thing.
     package let wanted: Wanted?
 
+    /// What programs are told beside the code (`assent_error`), where a code of the standards says too little.
+    package let reason: Reason?
+
     /// An error.
-    package init(_ code: Code, _ detail: String, state: String? = nil, wanted: Wanted? = nil) {
+    package init(
+        _ code: Code, _ detail: String, state: String? = nil, wanted: Wanted? = nil, reason: Reason? = nil
+    ) {
+        self.reason = reason
         self.code = code
         self.detail = detail
         self.state = state
@@ -53,6 +59,14 @@ package struct OAuthError: AssentError {
         case otherAccessToken
         /// An access token with this scope.
         case scope(String)
+    }
+
+    /// The value of `assent_error`.
+    package enum Reason: String, Sendable, Hashable {
+        /// This version of the app must be updated.
+        case versionOutdated = "version_outdated"
+        /// The app has no version of that name.
+        case versionUnknown = "version_unknown"
     }
 
     /// The value of `error`: a code of RFC 6749, RFC 6750 or OpenID Connect Core §3.1.2.6, or one of AM's.

@@ -176,6 +176,7 @@ package final class OAuthProvider: Sendable {
         _ claim: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
         let client = caller.client
+        guard !client.isDisabled else { throw OAuthError.versionDisabled }
         let requested = try parameters.required("grant_type")
         guard let type = OAuthClient.GrantType(rawValue: requested) else {
             throw OAuthError(.unsupportedGrantType, "Grant type is not supported: \(requested.prefix(64))")

@@ -16,6 +16,8 @@ extension UserAdministration {
         package let expiresAt: Int64
         /// How strongly the user has proved who they are.
         package let authLevel: Int
+        /// For what it was made.
+        package let kind: SessionKind
         /// The class of the sign-in, for a session without a token.
         package let acr: String?
         /// How the user has signed in, for a session without a token.
@@ -94,6 +96,7 @@ extension UserAdministration.ListedSession {
         expiresAt = try row.integer("expires_at")
         idleExpiresAt = min(latestAccess + (try row.integer("max_idle")), expiresAt)
         authLevel = Int(clamping: try row.integer("auth_level"))
+        kind = try row.sessionKind("kind")
         acr = try row.optionalText("acr")
         amr = AuthenticationMethods.read(try row.optionalText("amr"))
         hasToken = try !row.text("id").hasPrefix(TokenlessSession.idPrefix)

@@ -40,6 +40,7 @@ extension ResourceError {
         }
         let (domain, code): (Domain, Code) =
             switch error.code {
+            case _ where error.assentError == "version_outdated": (.generic, .outdatedApplication)
             case .signInNeeded, .deviceNotAuthenticated: (kind.domain, kind.notAuthenticated)
             case .notRegistered: (.generic, .deviceDeregistered)
             case .scopeRefused: (kind.domain, .scopeRefused)
@@ -83,6 +84,7 @@ extension ResourceError.Reason {
     /// Why the registration endpoint refused (RFC 7591 §3.2.2), where it says so.
     init?(_ error: TokenError) {
         switch error.oauthError {
+        case _ where error.assentError == "version_unknown": self = .unknownVersion
         case "invalid_token": self = .tokenNeeded
         case "invalid_software_statement", "unapproved_software_statement": self = .statementRefused
         case _ where error.status == 429: self = .tooMany

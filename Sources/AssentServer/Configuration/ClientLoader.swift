@@ -30,11 +30,11 @@ struct ClientLoader {
             scopes: client.strings("scopes"))
         try readRest(of: &most)
         var app = OAuthApp(most)
-        let admission = client.optionalString("registration") ?? "token"
-        guard ["token", "statement"].contains(admission) else {
-            throw client.issue("registration", "must be token (the default) or statement")
+        guard let admission = Self.admissions[client.optionalString("registration") ?? "token"] else {
+            throw client.issue("registration", "must be token (the default), statement or open")
         }
-        app.admission = admission == "statement" ? .statement : .token
+        app.admission = admission
+        app.versions = try versions()
         app.statements = try statements()
         app.maximumInstances = Int64(client.integer("maximumInstances", default: 100_000, in: 1...100_000_000))
         app.registrationsPerMinute = Int64(client.integer("registrationsPerMinute", default: 60, in: 1...1_000_000))
@@ -43,6 +43,41 @@ struct ClientLoader {
         client.finish()
         if let fault = app.validate().first { throw client.issue(nil, "app \(fault)") }
         return app
+    }
+
+    private static let admissions: [String: OAuthApp.Admission] = [
+        "token": .token, "statement": .statement, "open": .open,
+    ]
+
+    /// `versions`: what the versions of an app may do. Which status others have is written down, since nobody could
+    /// guess it.
+    private func versions() throws -> AppVersions {
+        guard client.has("versions") else { return AppVersions() }
+        let listed = client.mappings("versions")
+        var named: [String: AppVersions.Status] = [:]
+        var others: AppVersions.Status?
+        for (name, version) in listed {
+            guard let status = AppVersions.Status(rawValue: version.string("status")) else {
+                let known = AppVersions.Status.allCases.map(\.rawValue).joined(separator: ", ")
+                throw version.issue("status", "the status of a version is one of \(known)")
+            }
+            version.finish()
+            guard name != "default" else {
+                others = status
+                continue
+            }
+            guard AppVersions.isName(name) else {
+                throw client.issue("versions", "a version has 1 to \(AppVersions.nameLimit) visible ASCII characters")
+            }
+            named[name] = status
+        }
+        guard let others else {
+            throw client.issue("versions", "must say by default: {status: …} what all others may do")
+        }
+        guard named.count <= AppVersions.limit else {
+            throw client.issue("versions", "an app may name \(AppVersions.limit) versions at most")
+        }
+        return AppVersions(named: named, others: others)
     }
 
     private func statements() throws -> SoftwareStatements? {

@@ -13,7 +13,12 @@ extension ServerExamination {
     }
 
     private static func fact(_ app: OAuthApp, of realm: RealmConfiguration) -> Diagnosis {
-        let demand = app.admission == .token ? "an initial access token" : "a software statement"
+        let demand =
+            switch app.admission {
+            case .token: "an initial access token"
+            case .statement: "a software statement"
+            case .open: "nothing (registration: open)"
+            }
         return Diagnosis(
             .fine,
             "instances of the app \(app.id) of \(realm.name) register with \(demand), "

@@ -24,6 +24,7 @@ package enum ServerExamination {
         findings += providers(configuration)
         findings += proxies(configuration)
         findings += closedRoutes(configuration)
+        findings += kinds(configuration)
         let faults = StartCheck.faults(configuration)
         findings += faults.map { Diagnosis(.problem, $0.text) }
         if let certificate = certificate(configuration, now: clock.now) { findings.append(certificate) }

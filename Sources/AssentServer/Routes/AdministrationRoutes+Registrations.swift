@@ -49,7 +49,8 @@ extension RegistrationAdministration.Listed {
         .object(
             JSONObject(omittingNil: [
                 "clientId": .string(id), "app": .string(app), "name": name.map(JSONValue.string),
-                "version": version.map(JSONValue.string), "keyThumbprint": .string(keyThumbprint),
+                "version": version.map(JSONValue.string), "platform": platform.map(JSONValue.string),
+                "deviceName": deviceName.map(JSONValue.string), "keyThumbprint": .string(keyThumbprint),
                 "createdAt": .integer(createdAt), "usedAt": .integer(usedAt),
             ]))
     }

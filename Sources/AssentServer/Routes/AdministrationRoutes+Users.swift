@@ -89,7 +89,8 @@ extension UserAdministration.ListedSession {
         var object: JSONObject = [
             "session": .string(auditID), "createdAt": .integer(createdAt), "latestAccess": .integer(latestAccess),
             "idleExpiresAt": .integer(idleExpiresAt), "expiresAt": .integer(expiresAt),
-            "authLevel": .integer(Int64(authLevel)), "token": .bool(hasToken), "bound": .bool(isBound),
+            "authLevel": .integer(Int64(authLevel)), "kind": .string(kind.rawValue), "token": .bool(hasToken),
+            "bound": .bool(isBound),
             "clients": .array(clients.map(JSONValue.string)),
         ]
         object["acr"] = acr.map(JSONValue.string)

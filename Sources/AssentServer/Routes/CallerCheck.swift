@@ -87,9 +87,9 @@ struct CallerCheck: Sendable {
         let credentials = PresentedCredentials(
             accessToken: TokenCredentials(request.headers[values: .authorization]),
             proof: PresentedProof(request, origin: origin, server: .authorizationServer))
-        guard case .accessToken(let grant, _) = try await callers.caller(withToken: credentials, realm: realm),
-            !rule.door.admits(grant.kind)
-        else { return }
+        guard let kind = try await callers.kind(ofToken: credentials, realm: realm), !rule.door.admits(kind) else {
+            return
+        }
         throw RouteRefusal.kind
     }
 

@@ -40,4 +40,13 @@ extension Migration {
             "CREATE INDEX grants_instance ON grants (instance_id) WHERE instance_id IS NOT NULL",
             "CREATE INDEX consents_client ON consents (client_id)",
         ])
+
+    /// Since then the version and the platform of an instance can be read without its metadata: they are looked up with
+    /// each of its tokens.
+    static let instanceVersions = Migration(
+        "versions of instances",
+        [
+            "ALTER TABLE client_instances ADD COLUMN app_version TEXT",
+            "ALTER TABLE client_instances ADD COLUMN app_platform TEXT",
+        ])
 }

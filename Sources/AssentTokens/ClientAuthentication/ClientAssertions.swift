@@ -50,6 +50,14 @@ actor ClientAssertions {
         return try await registration.knownIdentity()
     }
 
+    /// Which client renews what is stored. Nothing is registered for that, and the server hears of a new version.
+    ///
+    /// - Throws: ``TokenError`` with code `notRegistered` when the registration is not there any more.
+    func renewingIdentity() async throws -> TokenClient {
+        guard let registration else { return configured }
+        return try await registration.renewingIdentity()
+    }
+
     /// Makes sure that the key is there, before somebody is asked to sign in for nothing; and that the server still
     /// knows a client that has registered, since a browser would show its refusal to the user and not to us.
     func check() async throws {

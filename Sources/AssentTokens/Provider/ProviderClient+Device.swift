@@ -10,7 +10,7 @@ extension ProviderClient {
     func clientCredentials(
         _ ask: DeviceTokenLife.Ask
     ) async throws -> (grant: DeviceTokenLife.Grant, scopes: Set<String>) {
-        let identity = ask.mayRegister ? try await client.identity() : try await client.knownIdentity()
+        let identity = ask.mayRegister ? try await client.identity() : try await client.renewingIdentity()
         guard let place = identity.key else {
             throw TokenError(
                 .invalidConfiguration, "A client without a key has no token of its own.",

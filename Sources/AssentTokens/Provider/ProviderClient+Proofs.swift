@@ -23,10 +23,11 @@ extension ProviderClient {
     func refused(
         _ code: TokenError.Code, _ detail: String, by reply: ProviderExchange.Reply, of identity: TokenClient
     ) async -> TokenError {
-        let refusal = await client.refusal(reply.oauthError, of: identity)
+        let refusal = await client.refusal(reply.oauthError, of: identity) ?? TokenError.words(about: reply.assentError)
         return TokenError(
             code, refusal?.detail ?? detail, suggestion: refusal?.suggestion, status: reply.status,
-            oauthError: reply.oauthError)
+            oauthError: reply.oauthError
+        ).saying(reply.assentError)
     }
 
     /// Reads what a session opens, with a proof where that belongs to a key.

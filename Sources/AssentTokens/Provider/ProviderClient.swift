@@ -160,7 +160,7 @@ actor ProviderClient {
         _ old: TokenSet, _ refreshToken: Secret, attemptID: String?, key: ProofKey?
     ) async throws -> TokenSet {
         let metadata = try await metadata()
-        let identity = try await client.knownIdentity()
+        let identity = try await client.renewingIdentity()
         var form = FormItems()
         form.append("grant_type", "refresh_token")
         form.append("refresh_token", refreshToken.reveal())

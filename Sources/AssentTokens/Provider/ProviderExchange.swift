@@ -30,6 +30,14 @@ struct ProviderExchange: Sendable {
             else { return nil }
             return error
         }
+
+        /// What an Assent server says beside its `error`, where that can be shown.
+        var assentError: String? {
+            guard let error = object?["assent_error"]?.string, error.utf8.count <= 64,
+                error.utf8.allSatisfy(\.isASCIIPrintable)
+            else { return nil }
+            return error
+        }
     }
 
     let transport: any HTTPTransport

@@ -15,7 +15,8 @@ import Logging
 /// Nobody needs to call ``register()``: the first request for tokens, or the first sign-in in a browser, does. The key
 /// is made under the store's lease, and what the server gave is stored before anything uses it. A registration that
 /// the server has ended, or whose key is gone, is replaced by a new one at the next sign-in. One that was asked for
-/// with another redirect URI or other scopes than the configuration has now is changed before the next sign-in.
+/// with another redirect URI, other scopes or another version than the configuration has now is changed before the next
+/// sign-in; for another version also before tokens are renewed.
 public actor AppRegistration {
     private let configuration: TokenConfiguration
     private let settings: RegistrationConfiguration
@@ -106,6 +107,21 @@ public actor AppRegistration {
         return identity(of: instance)
     }
 
+    /// Which client renews what it has. An app that was updated says so before: its old version may be served no more.
+    /// Where the server does not take that, the renewal goes on as the client that is stored.
+    func renewingIdentity() async throws -> TokenClient {
+        guard let instance = try await current(), isOfOtherVersion(instance) else { return try await knownIdentity() }
+        do {
+            try await exclusively {
+                guard case .done(let stored) = try await storage.load(), isOfOtherVersion(stored) else { return }
+                _ = try await change(stored)
+            }
+        } catch let error as TokenError {
+            logger.warning("the server was not told of the app's version", metadata: ["reason": "\(error.code)"])
+        }
+        return try await knownIdentity()
+    }
+
     /// Whether this installation is not that client any more. A registration that the server has ended is forgotten.
     /// When nobody can say, it is as it was.
     func isGone(_ clientID: String) async -> Bool {
@@ -181,6 +197,12 @@ public actor AppRegistration {
     /// nobody knows, and the server is told.
     private func isAsAsked(_ instance: RegisteredInstance) -> Bool {
         instance.asked?.isSame(as: .init(configuration)) ?? false
+    }
+
+    /// Whether the server has, or may have, another version than the configuration.
+    private func isOfOtherVersion(_ instance: RegisteredInstance) -> Bool {
+        guard let asked = instance.asked else { return settings.softwareVersion != nil }
+        return asked.version != settings.softwareVersion
     }
 
     /// Has the server change a registration to what the configuration asks for now.

@@ -40,6 +40,7 @@ extension RegisteredInstance {
     struct Asked: Sendable, Equatable {
         let redirectURI: String
         let scopes: [String]
+        var version: String?
     }
 
     /// What must be in a reply.
@@ -118,6 +119,7 @@ extension RegisteredInstance {
         ]
         json["askedRedirect"] = (asked?.redirectURI).map(JSONValue.string)
         json["askedScope"] = (asked?.scopes.joined(separator: " ")).map(JSONValue.string)
+        json["askedVersion"] = (asked?.version).map(JSONValue.string)
         json["name"] = clientName.map(JSONValue.string)
         json["at"] = registeredAt.map { .integer(Int64($0.timeIntervalSince1970)) }
         return json
@@ -137,7 +139,8 @@ extension RegisteredInstance {
         clientName = json["name"]?.string
         registeredAt = json["at"]?.integer.flatMap(Self.date)
         if let redirect = json["askedRedirect"]?.string, let scope = json["askedScope"]?.string {
-            asked = Asked(redirectURI: redirect, scopes: Self.list(scope))
+            asked = Asked(
+                redirectURI: redirect, scopes: Self.list(scope), version: json["askedVersion"]?.string)
         } else {
             asked = nil
         }
@@ -148,11 +151,14 @@ extension RegisteredInstance {
 
 extension RegisteredInstance.Asked {
     init(_ configuration: TokenConfiguration) {
-        self.init(redirectURI: configuration.redirectURI, scopes: configuration.registeredScopes)
+        self.init(
+            redirectURI: configuration.redirectURI, scopes: configuration.registeredScopes,
+            version: configuration.registration?.softwareVersion)
     }
 
     /// Whether it asks for the same; the order of scopes means nothing (RFC 6749 §3.3).
     func isSame(as other: Self) -> Bool {
         redirectURI.utf8.elementsEqual(other.redirectURI.utf8) && Set(scopes) == Set(other.scopes)
+            && version == other.version
     }
 }

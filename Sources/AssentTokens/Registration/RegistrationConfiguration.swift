@@ -23,8 +23,15 @@ public struct RegistrationConfiguration: Sendable {
     /// What the server's operator reads in the list of installations, for example a machine's name.
     public var clientName: String?
 
-    /// The app's version, for the same list.
+    /// The app's version. The server's operator may serve some versions only, so an app that was updated tells the
+    /// server before its next tokens.
     public var softwareVersion: String?
+
+    /// On which platform the app runs, for the list of installations; `nil` to say nothing.
+    public var platform: String? = HostPlatform.name
+
+    /// What the user's device is called, for the same list. No name is sent unless the app sets it.
+    public var deviceName: String?
 
     /// What access the installation itself may ask for, which is registered beside the user's scopes; see
     /// ``DeviceTokens``.

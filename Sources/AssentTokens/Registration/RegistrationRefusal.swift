@@ -7,6 +7,7 @@ struct RegistrationRefusal {
     private let code: String?
     private let description: String?
     private let wait: Int?
+    private let assentError: String?
 
     /// How long a server's own explanation may be, in bytes.
     private static let descriptionLimit = 200
@@ -14,6 +15,7 @@ struct RegistrationRefusal {
     init(_ reply: ProviderExchange.Reply) {
         status = reply.status
         code = reply.oauthError
+        assentError = reply.assentError
         let said = reply.object?["error_description"]?.string ?? ""
         let isFine = (1...Self.descriptionLimit).contains(said.utf8.count) && said.utf8.allSatisfy(\.isASCIIPrintable)
         description = isFine ? said : nil
@@ -29,10 +31,11 @@ struct RegistrationRefusal {
 
     /// Why nothing was registered, or perhaps nothing. `hadToken` says that there was an initial access token.
     func error(hadToken: Bool) -> TokenError {
-        let (detail, suggestion) = words(hadToken: hadToken)
+        let (detail, suggestion) = TokenError.words(about: assentError) ?? words(hadToken: hadToken)
         return TokenError(
             isUncertain ? .registrationUnknown : .registrationRefused, explained(detail), suggestion: suggestion,
-            status: status, oauthError: code)
+            status: status, oauthError: code
+        ).saying(assentError)
     }
 
     /// Why the registration was not changed, or perhaps not.

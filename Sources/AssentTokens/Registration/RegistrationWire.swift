@@ -132,6 +132,8 @@ struct RegistrationWire: Sendable {
         ]
         json["client_name"] = settings.clientName.map(JSONValue.string)
         json["software_version"] = settings.softwareVersion.map(JSONValue.string)
+        json["assent_platform"] = settings.platform.map(JSONValue.string)
+        json["assent_device_name"] = settings.deviceName.map(JSONValue.string)
         json["software_statement"] = settings.softwareStatement.map { .string($0.reveal()) }
         return json
     }

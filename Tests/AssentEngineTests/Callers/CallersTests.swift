@@ -50,6 +50,50 @@ struct CallersTests {
         #expect(try await describe(fixture.sessionToken) == "anonymous")
     }
 
+    @Test("A door that refuses all tokens finds the kind of one and does not spend its proof")
+    func kinds() async throws {
+        let fixture = try await ProviderFixture()
+        let proofs = SenderProofs(fixture.context)
+        try await SenderProofs.begin(fixture.context)
+        let callers = Callers(
+            sessions: Sessions(fixture.context), providers: ["/alpha": fixture.grants], proofs: proofs)
+        let key = try SoftwareSigningKey.generate(.es256)
+        let (url, thumbprint) = ("https://am.example/json", try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint)
+        let token = try await fixture.grants.tokens(
+            try ProviderFixture.parameters([
+                "grant_type": "authorization_code", "client_id": "bank-app", "code": try await fixture.code(),
+                "redirect_uri": "https://bank.example/cb", "code_verifier": ProviderFixture.verifier,
+            ]), keyThumbprint: thumbprint
+        ).accessToken
+        func credentials(by key: SoftwareSigningKey) async throws -> PresentedCredentials {
+            let proof = try await DPoPProof.make(
+                method: "POST", uri: url, accessToken: token, nonce: proofs.nonce(of: .authorizationServer), key: key,
+                clock: fixture.clock)
+            return PresentedCredentials(
+                accessToken: .token(token, .dpop),
+                proof: PresentedProof(fields: [proof], method: "POST", url: url, server: .authorizationServer))
+        }
+        let right = try await credentials(by: key)
+        for _ in 1...2 { #expect(try await callers.kind(ofToken: right, realm: "/alpha") == .user) }
+        #expect(try await callers.kind(ofToken: right, realm: "/beta") == nil)
+        let bearer = PresentedCredentials(accessToken: .token(token, .bearer))
+        let other = try await credentials(by: try SoftwareSigningKey.generate(.es256))
+        var none = right
+        none.proof = nil
+        for wrong in [bearer, other, none, PresentedCredentials()] {
+            #expect(try await callers.kind(ofToken: wrong, realm: "/alpha") == nil)
+        }
+        // It serves one request yet, and no second one.
+        guard case .accessToken = try await callers.caller(withToken: right, realm: "/alpha") else {
+            Issue.record("the proof was spent")
+            return
+        }
+        guard case .refusedToken = try await callers.caller(withToken: right, realm: "/alpha") else {
+            Issue.record("the proof was not spent")
+            return
+        }
+    }
+
     @Test("An access token decides alone: a session beside a bad one does not help")
     func accessTokens() async throws {
         let fixture = try await ProviderFixture()

@@ -113,7 +113,7 @@ struct EndSessionTests {
             userID: fixture.user.id, realm: "/alpha", limits: SessionLimits()
         ).token
         let session = try #require(await Sessions(fixture.context).live(token: other))
-        try await fixture.database.run([SQLStatement("UPDATE grants SET session_id = \(session.id)")])
+        _ = try await fixture.database.run([SQLStatement("UPDATE grants SET session_id = \(session.id)")])
         guard case .done = try await fixture.grants.endSession(try Self.parameters("id_token_hint=\(hint)")) else {
             throw UnexpectedOutcome()
         }

@@ -28,7 +28,7 @@ struct JudgedColumns: Sendable {
         "client_assertions": JudgedColumns(
             "id realm client_id expires_at"),
         "client_instances": JudgedColumns(
-            used: "used_at expires_at key_thumbprint metadata",
+            used: "used_at expires_at key_thumbprint metadata app_version app_platform",
             "id realm app token_hash created_at"),
         "consents": JudgedColumns(
             "user_id client_id realm scope granted_at used_at expires_at"),

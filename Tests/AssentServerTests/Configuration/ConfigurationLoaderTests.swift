@@ -73,7 +73,14 @@ struct ConfigurationLoaderTests {
                 "idTokenAlgorithm: ES256", "idTokenClaims: [mail]", at: "bank-app:",
                 "mail is not a claim that this server knows"),
             app("pay~x", "", at: "pay~x", "an app's id has 1 to 64 letters, digits and - . _"),
-            app("pay", "registration: open", "must be token (the default) or statement"),
+            app("pay", "registration: closed", "must be token (the default), statement or open"),
+            app("pay", "versions: {\"1\": {status: enabled}}", "must say by default: {status: …} what all others"),
+            app(
+                "pay", "versions: {default: {status: off}}", at: "status: off",
+                "the status of a version is one of enabled, loginOnly, disabled"),
+            app(
+                "pay", "versions: {default: {status: enabled}, \"1 0\": {status: enabled}}", at: "versions:",
+                "a version has 1 to 64 visible ASCII characters"),
             app(
                 "pay", "registration: statement", at: "      pay:", "registration by statement needs softwareStatements"
             ),

@@ -98,6 +98,53 @@ struct ServerExaminationTests {
         #expect(try await notes("accounts").isEmpty)
     }
 
+    @Test("What no kind of caller can reach, and secret scopes of an app that anybody can register as, are noted")
+    func kinds() async throws {
+        func notes(_ change: @escaping (String) -> String) async throws -> [String] {
+            let place = try Place(change)
+            return await ServerExamination.findings(file: place.file).filter { $0.verdict == .note }.map(\.text)
+        }
+        func hasNote(_ start: String, _ change: @escaping (String) -> String) async throws -> Bool {
+            try await notes(change).contains { $0.hasPrefix(start) }
+        }
+        let file: (String) -> String = { ResourceInstanceTests.file($0) }
+        let (other, own) = ("the policy other of /alpha, installations, holds for", "the policy own of /alpha")
+        // No app is called other.
+        #expect(try await hasNote(other, file))
+        #expect(try await !hasNote(own, file))
+        let here: (String) -> String = { file($0).replacing("apps: [other]", with: "apps: [pay]") }
+        #expect(try await !hasNote(other, here))
+        // An installation has no session, so it has no level.
+        let condition = "apps: [pay]}\n            condition: {type: AuthLevel, authLevel: 1}"
+        #expect(
+            try await hasNote(other) {
+                here($0).replacing("subject: {type: App, apps: [pay]}", with: "subject: {type: App, " + condition)
+            })
+
+        #expect(try await !hasNote("the route app-info accepts", file))
+        #expect(
+            try await hasNote("the route app-info accepts implicit") {
+                file($0).replacing("accepts: [device]", with: "accepts: [device, implicit]")
+            })
+        let grants = "grantTypes: [authorization_code, refresh_token, client_credentials]"
+        #expect(
+            try await hasNote("the route app-info accepts device") {
+                file($0).replacing(grants, with: "grantTypes: [authorization_code]")
+            })
+
+        for (registration, isNoted) in [("open", true), ("token", false)] {
+            let found = try await hasNote("anybody can register as the app pay of /alpha") {
+                RegistrationDoor.file($0, registration: registration)
+                    .replacing("[openid, accounts, offline_access]", with: "[openid, ledger]", maxReplacements: 1)
+                    .replacing("defaultScopes: [accounts]", with: "defaultScopes: [ledger]", maxReplacements: 1)
+                    .replacing("[signing, accounts]", with: "[signing, accounts, ledger]")
+            }
+            #expect(found == isNoted)
+        }
+        #expect(
+            try await !hasNote("anybody can register") { RegistrationDoor.file($0, registration: "open") })
+    }
+
     @Test("Whose keys a client has, and one that may sign with RS256")
     func keys() async throws {
         let key = try ProofKey()

@@ -19,7 +19,7 @@ struct ResourceInstanceTests {
     @Test("It registers, has a token of its own, is let in where its kind is named, and after its end nowhere")
     func story() async throws {
         // Python compares the certificate with a clock of its own.
-        try await ServerFixture.run(clock: ManualClock(Date()), editing: Self.file) { fixture in
+        try await ServerFixture.run(clock: ManualClock(Date()), editing: { Self.file($0) }) { fixture in
             let door = try await RegistrationDoor(fixture)
             let job = try await Self.job(door).serializedBytes()
             let seen = try JSONValue.parse(
@@ -127,7 +127,7 @@ struct ResourceInstanceTests {
     }
 
     /// The fixture's file with the app, routes that accept its installations, and a policy for them.
-    private static func file(_ text: String) -> String {
+    static func file(_ text: String, app lines: String = "") -> String {
         let upstream = text.firstMatch(of: /upstream: (http:\S+)/).map { String($0.1) } ?? ""
         func route(_ name: String, _ kinds: String) -> String {
             """
@@ -141,7 +141,7 @@ struct ResourceInstanceTests {
             """
         }
         let routes = route("app-info", "device") + route("other-app", "device") + route("news", "user, device")
-        return RegistrationDoor.file(text).replacing("  routes:\n", with: "  routes:\n" + routes)
+        return RegistrationDoor.file(text, lines).replacing("  routes:\n", with: "  routes:\n" + routes)
             .replacing("    policySets:\n      bank:\n", with: policies)
     }
 

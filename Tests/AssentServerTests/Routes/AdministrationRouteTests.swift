@@ -117,6 +117,7 @@ struct AdministrationRouteTests {
             let listed = try await act(fixture, "listSessions", #"{"username":"ben"}"#, by: admin)
             let session = try #require(listed.json["result"]?.array?.first)
             #expect(listed.json["resultCount"] == 1 && session["token"] == true && session["bound"] == false)
+            #expect(session["kind"] == "user")
             #expect(session["clients"] == [] && session["acr"] == nil && !listed.text.contains(ben))
             let id = try #require(session["session"]?.string)
             #expect(

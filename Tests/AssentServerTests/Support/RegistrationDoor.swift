@@ -150,8 +150,10 @@ struct RegistrationDoor: Sendable {
         return body
     }
 
-    /// Asks for a token of an instance's own by an assertion.
-    func ownToken(_ id: String, by key: ProofKey) async throws -> Answer {
+    /// Asks for a token of an instance's own by an assertion; for one that belongs to its key, with a proof.
+    func ownToken(_ id: String, by key: ProofKey, isBound: Bool = false) async throws -> Answer {
+        let url = fixture.oauth("access_token")
+        let proofs = isBound ? [("DPoP", try await proof("POST", url, by: key))] : []
         let now = Int64(fixture.clock.now.timeIntervalSince1970)
         var claims = JWTClaims()
         claims.iss = id
@@ -161,7 +163,7 @@ struct RegistrationDoor: Sendable {
         claims["iat"] = .integer(now)
         claims["exp"] = .integer(now + 300)
         return try await fixture.send(
-            "POST", fixture.oauth("access_token"), [("Content-Type", "application/x-www-form-urlencoded")],
+            "POST", url, [("Content-Type", "application/x-www-form-urlencoded")] + proofs,
             text: ServerFixture.query([
                 ("grant_type", "client_credentials"),
                 ("client_assertion", try await JWS.sign(claims.payload, with: key.key)),

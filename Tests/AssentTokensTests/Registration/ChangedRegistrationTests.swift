@@ -70,7 +70,10 @@ import Testing
         #expect(sent.field("Content-Type") == "application/json")
         let names = Set(sent.json.object?.members.map(\.name) ?? [])
         #expect(
-            names == ["client_id", "software_id", "jwks", "token_endpoint_auth_method", "redirect_uris", "scope"])
+            names == [
+                "client_id", "software_id", "jwks", "token_endpoint_auth_method", "redirect_uris", "scope",
+                "assent_platform",
+            ])
         #expect(sent.json["client_id"] == "bank-app~1" && sent.json["scope"] == "openid accounts profile")
         #expect(sent.json["redirect_uris"]?.strings == [Self.otherURI])
         #expect(door.proofs.seen.map(\.thumbprint) == [first.keyThumbprint, first.keyThumbprint])

@@ -74,7 +74,7 @@ struct UsersCommandTests {
             #expect(session["token"] == true && session["bound"] == false, "\(sessions.output)\(sessions.errors)")
             let sid = try #require(session["session"]?.string)
             let shown = try await typist.program.run("users", "sessions", "ben")
-            #expect(shown.output.hasPrefix("\(sid)  level "), "\(shown.output)")
+            #expect(shown.output.hasPrefix("\(sid)  user, level "), "\(shown.output)")
             #expect(try await typist.program.run("users", "sessions", "ben", "--end", sid).status == 0)
             #expect(try await typist.program.run("users", "sessions", "ben", "--end", sid).status == 2)
             let none = try await typist.program.run("users", "sessions", "ben")

@@ -50,6 +50,7 @@ struct UserSessions: AsyncParsableCommand {
     /// A session as one line for people.
     static func line(_ session: JSONValue) -> String {
         var facts = ["level \(session["authLevel"]?.integer ?? 0)"]
+        if let kind = session["kind"]?.string { facts.insert(kind, at: 0) }
         if let time = session["createdAt"]?.integer { facts.append("since \(text(time))") }
         if let time = session["idleExpiresAt"]?.integer { facts.append("until \(text(time)) unless it is used") }
         if session["token"] == false { facts.append("without a token") }

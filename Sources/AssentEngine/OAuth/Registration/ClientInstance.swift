@@ -99,6 +99,7 @@ package struct ClientInstance: Sendable {
         client.defaultScopes = client.defaultScopes.filter(left.scopes.contains)
         client.grantTypes = Set(left.grantTypes)
         client.requiresProof = left.requiresProof
+        client.isDisabled = app.versions.status(of: metadata.version) == .disabled
         client.use = InstanceUse(writtenAt: usedAt, isFirst: usedAt == createdAt, days: app.days)
         return client
     }

@@ -58,6 +58,7 @@ package struct ClientRegistration: Sendable {
         _ metadata: InstanceMetadata, of app: OAuthApp, token: Secret?,
         claimingProof claim: @Sendable () async throws -> Void
     ) async throws -> Registered {
+        if let refusal = app.versions.registrationRefusal(of: metadata.version) { throw refusal }
         let use = try await admission(to: app, token)
         // Counted here, and by the token where there is one, so that somebody who has nothing or little to show does
         // not keep others from registering.
@@ -77,9 +78,10 @@ package struct ClientRegistration: Sendable {
             SQLStatement(
                 """
                 INSERT INTO client_instances (id, realm, app, key_thumbprint, metadata, token_hash, created_at, used_at,
-                    expires_at)
+                    expires_at, app_version, app_platform)
                 VALUES (\(id), \(realm), \(app.id), \(metadata.keyThumbprint), \(Self.stored(metadata)),
-                    \(TokenHash.of(own)), \(now), \(now), \(InstanceUse.firstEnd(at: now, days: app.days)))
+                    \(TokenHash.of(own)), \(now), \(now), \(InstanceUse.firstEnd(at: now, days: app.days)),
+                    \(metadata.version), \(metadata.platform))
                 """, expecting: .exactly(1)),
             audit.statement(record),
         ]
@@ -95,9 +97,9 @@ package struct ClientRegistration: Sendable {
     /// The statement that uses an initial access token; `nil` for an app that demands none.
     private func admission(to app: OAuthApp, _ token: Secret?) async throws -> SQLStatement? {
         switch (app.admission, token) {
-        case (.statement, nil): return nil
+        case (.statement, nil), (.open, nil): return nil
         case (.token, nil): throw OAuthError.missingToken
-        case (.statement, _?): throw try await refusedToken(app)
+        case (.statement, _?), (.open, _?): throw try await refusedToken(app)
         case (.token, let token?):
             let isValid: SQL = """
                 hash = \(TokenHash.of(token)) AND realm = \(realm) AND app = \(app.id) AND uses_left > 0
@@ -174,7 +176,8 @@ extension ClientRegistration {
                 SQLStatement(
                     """
                     UPDATE client_instances
-                    SET metadata = \(Self.stored(metadata)), key_thumbprint = \(metadata.keyThumbprint)
+                    SET metadata = \(Self.stored(metadata)), key_thumbprint = \(metadata.keyThumbprint),
+                        app_version = \(metadata.version), app_platform = \(metadata.platform)
                     WHERE id = \(instance.id) AND key_thumbprint = \(instance.metadata.keyThumbprint)
                     """, expecting: .exactly(1)),
                 audit.statement(record(.registrationUpdate, .success, detail)),

@@ -27,6 +27,12 @@ package struct InstanceMetadata: Sendable, Hashable {
     /// Which version of the app it says that it is.
     let version: String?
 
+    /// On which platform it says that it runs.
+    let platform: String?
+
+    /// What its device is called. Nothing but the operator's list shows it.
+    let deviceName: String?
+
     /// The software statement that it has come with.
     let statement: String?
 
@@ -46,6 +52,7 @@ package struct InstanceMetadata: Sendable, Hashable {
     private static let stated = [
         "jwks", "redirect_uris", "scope", "grant_types", "response_types", "token_endpoint_auth_method",
         "dpop_bound_access_tokens", "client_name", "software_version",
+        "assent_platform",
     ]
 
     /// The app that a request is about.
@@ -101,7 +108,9 @@ package struct InstanceMetadata: Sendable, Hashable {
         scopes = try Self.scopes(said, of: app.client)
         requiresProof = try Self.requiresProof(said, of: app.client)
         name = try Self.line(said, "client_name", limit: 200)
-        version = try Self.line(said, "software_version", limit: 64)
+        version = try Self.line(said, "software_version", limit: AppVersions.nameLimit)
+        platform = try Self.line(said, "assent_platform", limit: 64)
+        deviceName = try Self.line(said, "assent_device_name", limit: 200)
         let responses = said["response_types"].map { $0.strings ?? [""] }
         guard said["token_endpoint_auth_method"].map({ $0.string == "private_key_jwt" }) ?? true else {
             throw .clientMetadata("token_endpoint_auth_method can only be private_key_jwt.")
@@ -215,6 +224,8 @@ extension InstanceMetadata {
             "token_endpoint_auth_method": "private_key_jwt",
             "dpop_bound_access_tokens": .bool(requiresProof),
             "client_name": name.map(JSONValue.string),
+            "assent_platform": platform.map(JSONValue.string),
+            "assent_device_name": deviceName.map(JSONValue.string),
             "software_statement": statement.map(JSONValue.string),
         ]).members
     }
@@ -234,6 +245,8 @@ extension InstanceMetadata {
         scopes = scope.split(separator: " ").map(String.init)
         name = json["client_name"]?.string
         version = json["software_version"]?.string
+        platform = json["assent_platform"]?.string
+        deviceName = json["assent_device_name"]?.string
         statement = json["software_statement"]?.string
     }
 }

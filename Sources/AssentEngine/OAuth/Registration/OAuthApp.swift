@@ -10,6 +10,8 @@ package struct OAuthApp: Sendable, Hashable {
         case token
         /// A software statement.
         case statement
+        /// Nothing: whoever asks.
+        case open
     }
 
     /// What stands between the app's id and the instance's own part of a client id. No app has it in its id.
@@ -23,6 +25,9 @@ package struct OAuthApp: Sendable, Hashable {
 
     /// What an instance must show besides a key.
     package var admission = Admission.token
+
+    /// What its versions may do.
+    package var versions = AppVersions()
 
     /// Who signs software statements for the app; `nil` when nobody does.
     package var statements: SoftwareStatements?

@@ -26,6 +26,10 @@ package struct RegistrationAdministration: Sendable {
         package let name: String?
         /// Which version of the app it says that it is.
         package let version: String?
+        /// On which platform it says that it runs.
+        package let platform: String?
+        /// What it calls its device.
+        package let deviceName: String?
         /// The thumbprint of its key.
         package let keyThumbprint: String
         /// When it has registered, in seconds since 1970.
@@ -90,7 +94,8 @@ package struct RegistrationAdministration: Sendable {
             let instance = try ClientInstance(row)
             return Listed(
                 id: instance.id, app: try row.text("app"), name: instance.metadata.name,
-                version: instance.metadata.version, keyThumbprint: instance.metadata.keyThumbprint,
+                version: instance.metadata.version, platform: instance.metadata.platform,
+                deviceName: instance.metadata.deviceName, keyThumbprint: instance.metadata.keyThumbprint,
                 createdAt: instance.createdAt, usedAt: instance.usedAt)
         }
         try await administration.audit.write(administration.record(.registrationList, by: session, about: nil))

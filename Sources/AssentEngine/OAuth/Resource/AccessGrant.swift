@@ -39,6 +39,12 @@ package struct AccessGrant: Sendable {
 
     /// The app that the client is an installation of; `nil` for a client of the file.
     package var app: String?
+
+    /// Which version of the app the installation says that it is.
+    package var version: String?
+
+    /// On which platform it says that it runs.
+    package var platform: String?
 }
 
 /// Why an access token is not valid. For the log and the audit record; the client gets
@@ -58,6 +64,8 @@ package enum AccessRefusal: String, Sendable, Hashable {
     case userInactive
     /// Its client is not defined any more.
     case clientUnknown
+    /// Its client is an installation of a version that is served no more.
+    case versionDisabled
     /// It is bound to a key, and the caller has not proved that it holds that key; or it is bound to none where it
     /// must be.
     case keyMismatch
@@ -99,13 +107,13 @@ extension OAuthProvider {
         guard let claims = try await accessClaims(token) else { return .refused(.notOurs) }
         guard claims.expiresAt > now else { return .refused(.expired) }
         let row = try await context.database.run(
-            claims.lookUp(realm: configuration.realm, at: now).reading
+            claims.lookUp(in: configuration, at: now).reading
         ).first
         return try check(claims, found: row, keyThumbprint: keyThumbprint)
     }
 
     /// Whether an access token that has not expired is valid, as ``check(accessToken:keyThumbprint:)`` says, by what
-    /// ``AccessClaims/lookUp(realm:at:)`` has found.
+    /// ``AccessClaims/lookUp(in:at:)`` has found.
     ///
     /// - Throws: ``StoreError`` when the row is not what it must be.
     func check(_ claims: AccessClaims, found row: SQLRow?, keyThumbprint: String?) throws -> AccessCheck {
@@ -115,6 +123,9 @@ extension OAuthProvider {
         if let refusal = grant.refusal { return .refused(refusal) }
         // Grants of an instance that has ended are not there any more.
         guard let client = configuration.definition(of: grant.clientID) else { return .refused(.clientUnknown) }
+        guard configuration.isServed(grant.clientID, version: grant.version) else {
+            return .refused(.versionDisabled)
+        }
         guard grant.clientID == claims.clientID, grant.owner?.user.id ?? grant.clientID == claims.subject
         else { return .refused(.notOurs) }
         guard claims.sender?.isProved(byKey: keyThumbprint) ?? true else { return .refused(.keyMismatch) }
@@ -125,7 +136,8 @@ extension OAuthProvider {
                 grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, owner: grant.owner,
                 scopes: scopes, audience: claims.audience, acr: grant.acr, issuedAt: claims.issuedAt,
                 expiresAt: claims.expiresAt, sender: claims.sender, isOffline: grant.isOffline,
-                app: isOfInstance ? OAuthApp.id(ofInstance: grant.clientID) : nil))
+                app: isOfInstance ? OAuthApp.id(ofInstance: grant.clientID) : nil,
+                version: grant.version, platform: grant.platform))
     }
 
     /// The claims of an access token of this issuer, expired or not.
@@ -157,13 +169,15 @@ struct AccessClaims: Sendable {
     let sender: SenderBinding?
 
     /// How the rest of what an access token stands for is found.
-    func lookUp(realm: String, at now: Int64) -> ProofLookUp {
+    func lookUp(in configuration: OAuthProviderConfiguration, at now: Int64) -> ProofLookUp {
         // All in one read, so that nothing can end between two of them.
         let revoked: SQL = "(SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(tokenID))"
+        // The token is signed, so its client is known before anything is looked up.
+        let isServed = configuration.app(ofInstance: clientID)?.versions.isServed("i.app_version") ?? "1 = 1"
         return ProofLookUp(
             columns: "\(GrantRecord.columns), \(revoked) AS token_revoked",
-            source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(realm)",
-            isValid: "\(revoked) = 0 AND \(GrantRecord.isValid)")
+            source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(configuration.realm)",
+            isValid: "\(revoked) = 0 AND \(isServed) AND \(GrantRecord.isValid)")
     }
 
     init?(_ claims: JWTClaims) {

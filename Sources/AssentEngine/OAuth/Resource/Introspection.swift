@@ -33,8 +33,7 @@ extension OAuthProvider {
             client.introspectsAll || access.clientID == client.id || access.audience.contains(client.id)
         else { return nil }
         var object = describe(access.owner, clientID: access.clientID, scopes: access.scopes)
-        object["assent_kind"] = .string(access.kind.rawValue)
-        object["app_identifier"] = access.app.map(JSONValue.string)
+        object.add(access.kind, access.app, version: access.version, platform: access.platform)
         object["token_type"] = .string(TokenScheme(boundTo: access.sender?.keyThumbprint).rawValue)
         object["exp"] = .integer(access.expiresAt)
         object["iat"] = .integer(access.issuedAt)
@@ -62,9 +61,13 @@ extension OAuthProvider {
         guard let row else { return nil }
         let grant = try GrantRecord(row)
         guard configuration.definition(of: grant.clientID) != nil,
-            client.introspectsAll || grant.clientID == client.id
+            client.introspectsAll || grant.clientID == client.id,
+            configuration.isServed(grant.clientID, version: grant.version)
         else { return nil }
         var object = describe(grant.owner, clientID: grant.clientID, scopes: grant.scopes)
+        let app = configuration.client(grant.clientID) == nil ? OAuthApp.id(ofInstance: grant.clientID) : nil
+        let kind = grant.kind(isOfInstance: app != nil)
+        object.add(kind, app, version: grant.version, platform: grant.platform)
         object["exp"] = .integer(try row.integer("expires_at"))
         object["iat"] = .integer(try row.integer("issued_at"))
         return object
@@ -82,5 +85,15 @@ extension OAuthProvider {
         object["auth_level"] = (owner?.authLevel).map { .integer(Int64($0)) }
         object["iss"] = .string(configuration.issuer)
         return object
+    }
+}
+
+extension JSONObject {
+    /// Adds for whom a token is, and of which installation, in its own words.
+    fileprivate mutating func add(_ kind: CallerKind, _ app: String?, version: String?, platform: String?) {
+        self["assent_kind"] = .string(kind.rawValue)
+        self["app_identifier"] = app.map(JSONValue.string)
+        self["app_version"] = version.map(JSONValue.string)
+        self["app_platform"] = platform.map(JSONValue.string)
     }
 }
