@@ -17,8 +17,14 @@ package struct OAuthError: AssentError {
     /// What the caller can present instead, where there is such a thing.
     package let wanted: Wanted?
 
+    /// What programs are told beside the code (`assent_error`), where a code of the standards says too little.
+    package let reason: Reason?
+
     /// An error.
-    package init(_ code: Code, _ detail: String, state: String? = nil, wanted: Wanted? = nil) {
+    package init(
+        _ code: Code, _ detail: String, state: String? = nil, wanted: Wanted? = nil, reason: Reason? = nil
+    ) {
+        self.reason = reason
         self.code = code
         self.detail = detail
         self.state = state
@@ -53,6 +59,24 @@ package struct OAuthError: AssentError {
         case otherAccessToken
         /// An access token with this scope.
         case scope(String)
+    }
+
+    /// The value of `assent_error`.
+    package enum Reason: String, Sendable, Hashable {
+        /// The PIN is locked until the user has signed in afresh.
+        case locked
+        /// A PIN was destroyed; the device needs new keys.
+        case shredded
+        /// The PIN must be typed: the evaluation is missing, too old, or was taken before.
+        case unlockRequired = "unlock_required"
+        /// The PIN is too old and must be changed first.
+        case passwordExpired = "password_expired"
+        /// The container is not active: it is blocked, suspect, or has ended.
+        case containerEnded = "container_ended"
+        /// The container's keys have expired.
+        case expired
+        /// The app lets nobody in who is only remembered.
+        case implicitDisabled = "implicit_disabled"
     }
 
     /// The value of `error`: a code of RFC 6749, RFC 6750 or OpenID Connect Core §3.1.2.6, or one of AM's.
@@ -140,6 +164,11 @@ extension OAuthError {
     /// The code, the refresh token, or what they were issued for, is not valid (any more).
     package static let invalidGrant = OAuthError(
         .invalidGrant, "The provided access grant is invalid, expired, or revoked.")
+
+    /// The same, with a reason for programs.
+    static func invalidGrant(because reason: Reason?) -> OAuthError {
+        OAuthError(.invalidGrant, invalidGrant.detail, reason: reason)
+    }
 
     /// The client is unknown or has not proved who it is.
     package static let invalidClient = OAuthError(.invalidClient, "Client authentication failed")

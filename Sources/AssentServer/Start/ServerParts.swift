@@ -35,6 +35,7 @@ struct ServerParts: Sendable {
         self.keys = keys
         self.passwords = passwords
         sessions = Sessions(context)
+        signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
         let keySets = try configuration.clientKeys(context)
         var providers: [String: OAuthProvider] = [:]
         for realm in configuration.realms {
@@ -46,10 +47,9 @@ struct ServerParts: Sendable {
             settings.sessionLimits = realm.sessionLimits
             settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             providers[realm.name] = try OAuthProvider(
-                context, keys: keys, configuration: settings, keySets: keySets)
+                context, keys: keys, configuration: settings, keySets: keySets, signing: signing[realm.name])
         }
         self.providers = providers
-        signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
         proofs = SenderProofs(context, isDatabaseTimed: configuration.isDatabaseTimed)
         callers = Callers(sessions: sessions, providers: providers, proofs: proofs)
         let transactions = Transactions(context, limits: configuration.transactionLimits)

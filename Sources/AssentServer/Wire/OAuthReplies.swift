@@ -11,6 +11,7 @@ extension IssuedTokens {
         object["refresh_token"] = refreshToken.map { .string($0.reveal()) }
         object["scope"] = .string(scopes.joined(separator: " "))
         object["id_token"] = idToken.map { .string($0.reveal()) }
+        object["assent_session"] = session.map { .string($0.reveal()) }
         object["token_type"] = .string(tokenType)
         object["expires_in"] = .integer(expiresIn)
         return .object(object)
@@ -50,7 +51,8 @@ extension OAuthError {
 extension Response {
     /// An error in OAuth's form (RFC 6749 §5.2).
     static func oauth(_ error: OAuthError, realm: String, scheme: TokenScheme = .bearer) -> Response {
-        var response = oauth(error.status, error.code.rawValue, error.detail, state: error.state)
+        var response = oauth(
+            error.status, error.code.rawValue, error.detail, state: error.state, reason: error.reason?.rawValue)
         response.headers[.wwwAuthenticate] = error.challenge(realm: realm, scheme: scheme)
         return response
     }
@@ -81,10 +83,14 @@ extension Response {
     /// A request that could not be read, in OAuth's form.
     static func oauth(_ error: RequestError) -> Response { oauth(error.status, "invalid_request", error.message) }
 
-    /// An error in OAuth's form: `error`, `error_description` and, where the request had one, `state`.
-    static func oauth(_ status: Int, _ code: String, _ description: String, state: String? = nil) -> Response {
+    /// An error in OAuth's form: `error`, `error_description` and, where the request had one, `state`. `assent_error`
+    /// is ours.
+    static func oauth(
+        _ status: Int, _ code: String, _ description: String, state: String? = nil, reason: String? = nil
+    ) -> Response {
         var object: JSONObject = ["error": .string(code), "error_description": .string(description)]
         object["state"] = state.map(JSONValue.string)
+        object["assent_error"] = reason.map(JSONValue.string)
         return json(status, .object(object))
     }
 }
