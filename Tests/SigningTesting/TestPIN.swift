@@ -4,8 +4,8 @@ package import AssentSigningProtocol
 import Crypto
 import Foundation
 
-/// The PIN of a ``TestDevice``: the slot `signing`, and the key that it seals, `payments` unless it is another one. A try costs nothing, which
-/// the server cannot see.
+/// The PIN of a ``TestDevice``: the slot `signing`, and the key that it seals, `payments` unless it is another one. A
+/// try costs nothing, which the server cannot see.
 package final class TestPIN: Sendable {
     /// What the device's file has of the slot.
     package struct Kept: Sendable {
@@ -215,7 +215,9 @@ package final class TestPIN: Sendable {
 
 extension TestDevice {
     /// Enrols with a PIN for a key, as far as the digits.
-    package func enrol(_ code: InviteCode, pin: String, for label: String = "payments") async throws -> (Enrolled, TestPIN) {
+    package func enrol(_ code: InviteCode, pin: String, for label: String = "payments") async throws -> (
+        Enrolled, TestPIN
+    ) {
         let made = Locked<TestPIN?>(nil)
         let enrolled = try await enrol(code) { offer in
             let pin = try await TestPIN(pin, device: self, offer: offer, label: label)

@@ -37,6 +37,9 @@ package struct OAuthProviderConfiguration: Sendable {
     /// How long the sessions live that grants without a redirect get (``GrantWithoutRedirect``).
     package var sessionLimits = SessionLimits()
 
+    /// The realm's transaction signing, whose devices sign users in; `nil` where there is none.
+    package var signing: SigningProvider?
+
     /// Whether proofs of keys must have a nonce (RFC 9449 §8).
     package var requiresNonce = false
 
@@ -120,22 +123,18 @@ package final class OAuthProvider: Sendable {
     /// Registers instances of apps.
     package let registration: ClientRegistration
 
-    /// Logins of devices; `nil` where the realm offers no transaction signing.
-    let logins: SigningLogins?
-
     /// The keys that sign access and ID tokens.
     package let keys: ServerKeys
 
     /// How the provider is set up.
     package let configuration: OAuthProviderConfiguration
 
-    /// The provider of a realm. Clients whose keys are at an address authenticate only if there are `keySets`. Devices
-    /// sign users in only with `signing`, which is of the same realm.
+    /// The provider of a realm. Clients whose keys are at an address authenticate only if there are `keySets`.
     ///
     /// - Throws: ``EngineError`` when a client's definition is faulty or its tokens would outlive the published keys.
     package init(
         _ context: EngineContext, keys: ServerKeys, configuration: OAuthProviderConfiguration,
-        keySets: (any ClientKeySets)? = nil, signing: SigningProvider? = nil
+        keySets: (any ClientKeySets)? = nil
     ) throws {
         let clientFaults = configuration.clients.values.flatMap { $0.validate() }
         let faults = (clientFaults + configuration.apps.values.flatMap { $0.validate() }).sorted()
@@ -150,7 +149,6 @@ package final class OAuthProvider: Sendable {
         self.keys = keys
         clients = ClientAuthenticator(context, configuration, keySets: keySets)
         registration = ClientRegistration(context, configuration)
-        logins = signing?.logins
         self.configuration = configuration
     }
 
@@ -197,7 +195,8 @@ package final class OAuthProvider: Sendable {
             try await refresh(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
         case .clientCredentials:
             try await clientCredentials(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
-        case .jwtBearer: try await login(parameters, by: caller, proof, claim)
+        case .jwtBearer:
+            try await ContainerLogin(self).tokens(parameters, by: caller, proof, claim)
         }
     }
 }

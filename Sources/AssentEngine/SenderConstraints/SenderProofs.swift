@@ -120,7 +120,8 @@ package struct SenderProofs: Sendable {
         let isDue = madeAt.map(nonces.isAging) ?? true
         return CheckedProof(
             thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil,
-            nonce: madeAt == nil ? nil : proof.nonce, name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti),
+            nonce: madeAt == nil ? nil : proof.nonce,
+            name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti),
             window: window, server: presented.server, isOfJourney: presented.isOfJourney)
     }
 

@@ -2,7 +2,7 @@ import AssentCore
 import AssentStore
 
 /// A session of a user who has signed in elsewhere than in a journey. It begins when its statement is run, and carries
-/// a grant. Without a token it ends with the grant, and nobody can present it: sessions are found by the hash of theirs.
+/// a grant. Without a token it ends with that, and nobody can present it: sessions are found by the hash of theirs.
 struct TokenlessSession: Sendable {
     /// The key in the store (``LiveSession/id``).
     let id: String
@@ -49,7 +49,8 @@ extension Sessions {
         guard authTime + limits.maxSession > now else { return nil }
         let token = sender.map { _ in Secret(context.random.token()) }
         let new = NewSession(
-            id: token.map(TokenHash.of) ?? TokenlessSession.idPrefix + context.random.uuid(), auditID: context.random.uuid(),
+            id: token.map(TokenHash.of) ?? TokenlessSession.idPrefix + context.random.uuid(),
+            auditID: context.random.uuid(),
             userID: signIn.user.id, epoch: signIn.user.epoch, realm: signIn.user.realm, authLevel: signIn.authLevel,
             authTime: authTime, limits: limits, kind: kind, isOfJourney: false, sender: sender, acr: signIn.acr,
             amr: signIn.amr, container: signIn.container)

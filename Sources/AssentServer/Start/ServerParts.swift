@@ -42,12 +42,13 @@ struct ServerParts: Sendable {
             var settings = OAuthProviderConfiguration(
                 realm: realm.name, issuer: "\(endpoints.server)/oauth2\(RealmPath.path(of: realm.name))",
                 clients: realm.clients, contexts: realm.contexts, scopeTexts: realm.scopeTexts)
+            settings.signing = signing[realm.name]
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
             settings.sessionLimits = realm.sessionLimits
             settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             providers[realm.name] = try OAuthProvider(
-                context, keys: keys, configuration: settings, keySets: keySets, signing: signing[realm.name])
+                context, keys: keys, configuration: settings, keySets: keySets)
         }
         self.providers = providers
         proofs = SenderProofs(context, isDatabaseTimed: configuration.isDatabaseTimed)

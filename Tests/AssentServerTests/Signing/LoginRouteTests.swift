@@ -104,14 +104,14 @@ struct LoginRouteTests {
                 ]))
         }
 
-        var nonce: String { get throws { try #require(fixture.nonce(of: .authorizationServer)) } }
+        var nonce: String { fixture.nonce(of: .authorizationServer) }
     }
 
     @Test("A PIN gives a token without a refresh token, and a session that its key alone can use")
     func pin() async throws {
         try await World.run { world in
             let opened = try #require(try await world.pin.open("2580"))
-            let nonce = try world.nonce
+            let nonce = world.nonce
             let reply = try await world.send(try await world.assertion(opened, nonce: nonce), nonce: nonce)
             #expect(reply.status == 200, "\(reply.text)")
             #expect(reply.json["refresh_token"] == nil && reply.json["token_type"] == "DPoP")
@@ -130,7 +130,7 @@ struct LoginRouteTests {
     @Test("A proof with the nonce that the device has signed is demanded")
     func nonces() async throws {
         try await World.run { world in
-            let nonce = try world.nonce
+            let nonce = world.nonce
             let assertion = try await world.assertion(nil, nonce: nonce)
             let bare = try await world.send(assertion, nonce: nil)
             #expect(bare.status == 400 && bare.json["error"] == "use_dpop_nonce" && bare["DPoP-Nonce"] != nil)
@@ -145,7 +145,7 @@ struct LoginRouteTests {
     @Test("A refusal says to programs what the user must do")
     func reasons() async throws {
         try await World.run(implicit: false) { world in
-            let nonce = try world.nonce
+            let nonce = world.nonce
             let implicit = try await world.send(try await world.assertion(nil, nonce: nonce), nonce: nonce)
             #expect(implicit.status == 400 && implicit.json["error"] == "invalid_grant")
             #expect(implicit.json["assent_error"] == "implicit_disabled")
@@ -161,7 +161,7 @@ struct LoginRouteTests {
     func clock() async throws {
         try await World.run { world in
             let opened = try #require(try await world.pin.open("2580"))
-            let nonce = try world.nonce
+            let nonce = world.nonce
             for late in [-600, 600] {
                 let reply = try await world.send(
                     try await world.assertion(opened, nonce: nonce, late: late), nonce: nonce)
@@ -176,7 +176,7 @@ struct LoginRouteTests {
     @Test("An implicit token opens no door of a user")
     func implicit() async throws {
         try await World.run { world in
-            let nonce = try world.nonce
+            let nonce = world.nonce
             let reply = try await world.send(try await world.assertion(nil, nonce: nonce), nonce: nonce)
             #expect(reply.status == 200, "\(reply.text)")
             #expect(reply.json["scope"] == "accounts" && reply.json["assent_session"] == nil)

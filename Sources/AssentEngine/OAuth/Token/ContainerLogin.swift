@@ -1,17 +1,25 @@
 import AssentCore
 import AssentJOSE
 
-extension OAuthProvider {
-    /// Signs a user in whose device has signed a login (RFC 7523 §2.1): with their PIN, or as somebody who is only
-    /// remembered. Installations of apps alone may ask, each for the containers that were made in it.
+/// Signs a user in whose device has signed a login (RFC 7523 §2.1): with their PIN, or as somebody who is only
+/// remembered. Installations of apps alone may ask, each for the containers that were made in it.
+struct ContainerLogin: Sendable {
+    private let provider: OAuthProvider
+
+    init(_ provider: OAuthProvider) { self.provider = provider }
+
+    /// Gives the tokens. None of them is a refresh token: whoever steals what an installation has stored must not be
+    /// the user by it.
     ///
-    /// There is no refresh token: whoever steals what an installation has stored must not be the user by it.
-    func login(
+    /// - Throws: ``OAuthError``; `StoreError`.
+    func tokens(
         _ parameters: OAuthParameters, by caller: AuthenticatedClient, _ proof: TokenRequestProof?,
         _ claim: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
-        let client = caller.client
-        guard let instance = client.instanceID, let app = configuration.app(ofInstance: instance), let logins else {
+        let (client, configuration) = (caller.client, provider.configuration)
+        guard let instance = client.instanceID, let app = configuration.app(ofInstance: instance),
+            let logins = configuration.signing?.logins
+        else {
             throw OAuthError(.unauthorizedClient, "Only an installation of an app signs users in by a device's login.")
         }
         guard let proof, let nonce = proof.nonce, client.ownKeyThumbprint == proof.keyThumbprint else {
@@ -30,7 +38,7 @@ extension OAuthProvider {
             scopes = asked ?? client.defaultScopes
         }
         do {
-            return try await GrantWithoutRedirect(self).tokens(
+            return try await GrantWithoutRedirect(provider).tokens(
                 for: login.signIn, as: login.kind, scopes: scopes, to: caller, keyThumbprint: proof.keyThumbprint,
                 spending: login.spending, claimingProof: claim)
         } catch let error as OAuthError where error.code == .invalidGrant {

@@ -35,7 +35,8 @@ struct ImplicitLoginTests {
         let some = try await world.logIn(try world.implicit(), scope: "openid accounts profile offline_access")
         #expect(some.scopes == ["accounts"] && some.idToken == nil && some.refreshToken == nil)
         #expect(
-            try await world.refusal { try await world.logIn(try world.implicit(), scope: "profile") } == "invalid_scope")
+            try await world.refusal { try await world.logIn(try world.implicit(), scope: "profile") } == "invalid_scope"
+        )
     }
 
     @Test("It is off unless the app says so")

@@ -47,9 +47,8 @@ struct LoginWorld: Sendable {
             database: database, clock: base.clock, random: base.random, masterKey: base.masterKey, logger: base.logger)
         var configuration = OAuthProviderConfiguration(realm: "/alpha", issuer: ProviderFixture.issuer, clients: [])
         configuration.apps = ["pay": ProviderFixture.pay { $0.implicitScopes = implicit }]
-        return try OAuthProvider(
-            context, keys: ServerKeys(context), configuration: configuration,
-            signing: SigningProvider(context, settings: signing.provider.settings))
+        configuration.signing = SigningProvider(context, settings: signing.provider.settings)
+        return try OAuthProvider(context, keys: ServerKeys(context), configuration: configuration)
     }
 
     /// A new installation with this key.
