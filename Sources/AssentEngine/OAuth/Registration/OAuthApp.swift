@@ -74,6 +74,7 @@ package struct OAuthApp: Sendable, Hashable {
         if admission == .statement, statements == nil {
             faults.append("\(id): registration by statement needs softwareStatements")
         }
+        if implicitScopes?.isEmpty == true { faults.append("\(id): implicit has no scopes") }
         for scope in implicitScopes ?? [] where !client.scopes.contains(scope) {
             faults.append("\(id): implicit has the scope \(scope), which is not one of the app's")
         }

@@ -47,7 +47,7 @@ struct ImplicitLoginTests {
 
     @Test("An app cannot let remembered users have what an identity stands for")
     func definition() {
-        for scopes in [["openid"], ["offline_access"], ["unknown"]] {
+        for scopes in [["openid"], ["offline_access"], ["unknown"], []] {
             #expect(!ProviderFixture.pay { $0.implicitScopes = scopes }.validate().isEmpty)
         }
         #expect(ProviderFixture.pay { $0.implicitScopes = ["accounts"] }.validate().isEmpty)
