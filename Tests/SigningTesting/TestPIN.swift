@@ -4,8 +4,8 @@ package import AssentSigningProtocol
 import Crypto
 import Foundation
 
-/// The PIN of a ``TestDevice``: the slot `signing`, and the key `payments` that it seals. A try costs nothing, which
-/// the server cannot see.
+/// The PIN of a ``TestDevice``: the slot `signing`, and the key that it seals, `payments` unless it is another one. A
+/// try costs nothing, which the server cannot see.
 package final class TestPIN: Sendable {
     /// What the device's file has of the slot.
     package struct Kept: Sendable {
@@ -55,10 +55,11 @@ package final class TestPIN: Sendable {
     package let kept: Locked<Kept>
     /// The key by which a change had the new PIN evaluated.
     package let pending = Locked<[UInt8]?>(nil)
-    private let label = "payments"
+    private let label: String
 
     /// Sets a PIN at enrolment.
-    package init(_ pin: String, device: TestDevice, offer: Offer) async throws {
+    package init(_ pin: String, device: TestDevice, offer: Offer, label: String = "payments") async throws {
+        self.label = label
         guard let slot = offer.slots.first(where: { $0.slot == .signing }), let publicKey = slot.publicKey else {
             throw TestRefusal("no assisted slot")
         }
@@ -69,7 +70,7 @@ package final class TestPIN: Sendable {
             generation: slot.generation, publicKey: publicKey, salt: random.bytes(16), blob: [],
             r: Secret(bytes: random.bytes(32)))
         let key = try SoftwareSigningKey.generate(.es256)
-        device.keys.withLock { $0["payments"] = key }
+        device.keys.withLock { $0[label] = key }
         let (s, input) = try Self.blinded(pin, made, device, did)
         let reply: Evaluation = try await device.ask(
             "provision/evaluate", did,
@@ -118,7 +119,7 @@ package final class TestPIN: Sendable {
     /// The thumbprint of the key that the PIN opens.
     package var kid: KeyThumbprint {
         get throws {
-            guard let key = device.keys.withLock({ $0["payments"] }) else { throw TestRefusal("no key") }
+            guard let key = device.keys.withLock({ $0[label] }) else { throw TestRefusal("no key") }
             return try ProtocolKey(key).thumbprint
         }
     }
@@ -213,11 +214,13 @@ package final class TestPIN: Sendable {
 }
 
 extension TestDevice {
-    /// Enrols with a PIN for its `payments` key, as far as the digits.
-    package func enrol(_ code: InviteCode, pin: String) async throws -> (Enrolled, TestPIN) {
+    /// Enrols with a PIN for a key, as far as the digits.
+    package func enrol(_ code: InviteCode, pin: String, for label: String = "payments") async throws -> (
+        Enrolled, TestPIN
+    ) {
         let made = Locked<TestPIN?>(nil)
         let enrolled = try await enrol(code) { offer in
-            let pin = try await TestPIN(pin, device: self, offer: offer)
+            let pin = try await TestPIN(pin, device: self, offer: offer, label: label)
             made.withLock { $0 = pin }
         }
         guard let pin = made.withLock({ $0 }) else { throw TestRefusal("no PIN") }

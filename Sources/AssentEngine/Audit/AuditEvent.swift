@@ -97,6 +97,8 @@ extension AuditEvent {
     package static let signingContainer = AuditEvent("signing.container")
     /// A password slot of a device was evaluated, confirmed, locked, unlocked, destroyed or changed.
     package static let signingSlot = AuditEvent("signing.slot")
+    /// A device has signed its user in, or was refused to.
+    package static let signingLogin = AuditEvent("signing.login")
     /// A transaction to sign was made, or refused by a limit.
     package static let signingCreate = AuditEvent("signing.create")
     /// A document was delivered to a device.

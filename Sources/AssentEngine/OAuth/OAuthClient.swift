@@ -10,6 +10,8 @@ package struct OAuthClient: Sendable, Hashable {
         case refreshToken = "refresh_token"
         /// Get a token of its own, without a user.
         case clientCredentials = "client_credentials"
+        /// Sign a user in by a login that a device has signed (RFC 7523 §2.1). For installations of apps.
+        case jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     }
 
     /// Whether the client can keep a secret, and what it proves itself with (RFC 6749 §2.1).

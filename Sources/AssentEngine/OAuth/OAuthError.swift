@@ -67,6 +67,20 @@ package struct OAuthError: AssentError {
         case versionOutdated = "version_outdated"
         /// The app has no version of that name.
         case versionUnknown = "version_unknown"
+        /// The PIN is locked until the user has signed in afresh.
+        case locked
+        /// A PIN was destroyed; the device needs new keys.
+        case shredded
+        /// The PIN must be typed: the evaluation is missing, too old, or was taken before.
+        case unlockRequired = "unlock_required"
+        /// The PIN is too old and must be changed first.
+        case passwordExpired = "password_expired"
+        /// The container is not active: it is blocked, suspect, or has ended.
+        case containerEnded = "container_ended"
+        /// The container's keys have expired.
+        case expired
+        /// The app lets nobody in who is only remembered.
+        case implicitDisabled = "implicit_disabled"
     }
 
     /// The value of `error`: a code of RFC 6749, RFC 6750 or OpenID Connect Core §3.1.2.6, or one of AM's.
@@ -154,6 +168,11 @@ extension OAuthError {
     /// The code, the refresh token, or what they were issued for, is not valid (any more).
     package static let invalidGrant = OAuthError(
         .invalidGrant, "The provided access grant is invalid, expired, or revoked.")
+
+    /// The same, with a reason for programs.
+    static func invalidGrant(because reason: Reason?) -> OAuthError {
+        OAuthError(.invalidGrant, invalidGrant.detail, reason: reason)
+    }
 
     /// The client is unknown or has not proved who it is.
     package static let invalidClient = OAuthError(.invalidClient, "Client authentication failed")

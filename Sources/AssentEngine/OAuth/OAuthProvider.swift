@@ -37,6 +37,9 @@ package struct OAuthProviderConfiguration: Sendable {
     /// How long the sessions live that grants without a redirect get (``GrantWithoutRedirect``).
     package var sessionLimits = SessionLimits()
 
+    /// The realm's transaction signing, whose devices sign users in; `nil` where there is none.
+    package var signing: SigningProvider?
+
     /// Whether proofs of keys must have a nonce (RFC 9449 §8).
     package var requiresNonce = false
 
@@ -57,9 +60,10 @@ package struct OAuthProviderConfiguration: Sendable {
         self.clients = Dictionary(clients.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
     }
 
-    /// Whether the proofs of a client must have a nonce.
-    package func noncePolicy(of client: OAuthClient?) -> NoncePolicy {
-        requiresNonce || client?.requiresNonce == true ? .required : .offered
+    /// Whether the proofs of a client must have a nonce. That of a login must: the device has signed the same one.
+    package func noncePolicy(of client: OAuthClient?, for grantType: String? = nil) -> NoncePolicy {
+        requiresNonce || client?.requiresNonce == true || grantType == OAuthClient.GrantType.jwtBearer.rawValue
+            ? .required : .offered
     }
 
     /// The client of that id in the file. ``ClientAuthenticator/find(_:)`` knows instances of apps, too.
@@ -150,32 +154,30 @@ package final class OAuthProvider: Sendable {
 
     var now: Int64 { context.clock.epochSeconds }
 
-    /// The token endpoint (RFC 6749 §3.2): `authorization_code`, `refresh_token` and
-    /// `client_credentials`.
+    /// The token endpoint (RFC 6749 §3.2): `authorization_code`, `refresh_token`, `client_credentials`, and logins of
+    /// devices (RFC 7523).
     ///
     /// - Parameters:
     ///   - parameters: the form.
     ///   - caller: who has sent it and authenticated, as ``ClientAuthenticator`` says. An assertion is spent with what
     ///     is done, and also by a request that is refused here, unless that is for its proof.
-    ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has checked (RFC 9449).
+    ///   - proof: the DPoP proof that the route has checked (RFC 9449).
     ///   - claim: spends that proof. It is asked once at most: when everything else of the request is valid, and before
     ///     anything is spent. What it throws is thrown on.
     /// - Returns: the tokens.
     /// - Throws: ``OAuthError``, or ``StoreError`` (see ``OAuthError/init(answering:)``).
     package func tokens(
-        _ parameters: OAuthParameters, of caller: AuthenticatedClient, keyThumbprint: String?,
+        _ parameters: OAuthParameters, of caller: AuthenticatedClient, proof: TokenRequestProof?,
         claimingProof claim: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
-        try await caller.answering {
-            try await issued(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
-        }
+        try await caller.answering { try await issued(parameters, by: caller, proof, claim) }
     }
 
     private func issued(
-        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
+        _ parameters: OAuthParameters, by caller: AuthenticatedClient, _ proof: TokenRequestProof?,
         _ claim: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
-        let client = caller.client
+        let (client, keyThumbprint) = (caller.client, proof?.keyThumbprint)
         guard !client.isDisabled else { throw OAuthError.versionDisabled }
         let requested = try parameters.required("grant_type")
         guard let type = OAuthClient.GrantType(rawValue: requested) else {
@@ -194,6 +196,8 @@ package final class OAuthProvider: Sendable {
             try await refresh(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
         case .clientCredentials:
             try await clientCredentials(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
+        case .jwtBearer:
+            try await ContainerLogin(self).tokens(parameters, by: caller, proof, claim)
         }
     }
 }
@@ -214,6 +218,9 @@ package struct IssuedTokens: Sendable {
 
     /// The ID token, if `openid` is among the scopes.
     package let idToken: Secret?
+
+    /// The token of the session that a login with a PIN has made (`assent_session`).
+    package var session: Secret?
 
     /// What the access token is for.
     package let scopes: [String]

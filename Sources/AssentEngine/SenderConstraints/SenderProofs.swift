@@ -13,8 +13,11 @@ package struct CheckedProof: Sendable {
     /// (RFC 9449 §8.2).
     package let newNonce: String?
 
+    /// The nonce in it, which is valid here; `nil` when it has none.
+    package let nonce: String?
+
     /// Whether it has a nonce that is valid here.
-    let hasNonce: Bool
+    var hasNonce: Bool { nonce != nil }
 
     /// What it is remembered by.
     fileprivate let name: String
@@ -117,7 +120,8 @@ package struct SenderProofs: Sendable {
         let isDue = madeAt.map(nonces.isAging) ?? true
         return CheckedProof(
             thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil,
-            hasNonce: madeAt != nil, name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti),
+            nonce: madeAt == nil ? nil : proof.nonce,
+            name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti),
             window: window, server: presented.server, isOfJourney: presented.isOfJourney)
     }
 

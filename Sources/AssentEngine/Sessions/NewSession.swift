@@ -19,6 +19,8 @@ struct NewSession: Sendable {
     var sender: SenderBinding?
     var acr: String?
     var amr: [String] = []
+    /// The container that it ends with.
+    var container: String?
 
     /// What begins it. It fails unless the user's epoch is still ``epoch``.
     func statement(at now: Int64) -> SQLStatement {
@@ -26,11 +28,11 @@ struct NewSession: Sendable {
             """
             INSERT INTO sessions
                 (id, audit_id, user_id, realm, auth_level, created_at, latest_access, max_idle, expires_at, properties,
-                epoch, sender, acr, amr, kind, is_of_journey)
+                epoch, sender, acr, amr, kind, is_of_journey, did)
             SELECT \(id), \(auditID), \(userID), \(realm), \(authLevel), \(authTime), \(now), \(limits.maxIdle),
                 \(authTime + limits.maxSession), \(JSONValue.object(properties).serialized()), epoch,
                 \(sender?.stored), \(acr), \(AuthenticationMethods.text(amr)),
-                \(kind.rawValue), \(isOfJourney)
+                \(kind.rawValue), \(isOfJourney), \(container)
             FROM users WHERE id = \(userID) AND epoch = \(epoch)
             """, expecting: .exactly(1))
     }

@@ -15,8 +15,14 @@ package struct ProvedSignIn: Sendable {
     /// When, in seconds since 1970.
     package let authTime: Int64
 
+    /// The container that has signed the user in, by its `did`. The session ends with it, and nothing outlives that.
+    package let container: String?
+
     /// A sign-in.
-    package init(user: User, authLevel: Int, acr: String? = nil, amr: [String], authTime: Int64) {
+    package init(
+        user: User, authLevel: Int, acr: String? = nil, amr: [String], authTime: Int64, container: String? = nil
+    ) {
+        self.container = container
         self.user = user
         self.authLevel = authLevel
         self.acr = acr

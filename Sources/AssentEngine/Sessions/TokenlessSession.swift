@@ -1,9 +1,8 @@
 import AssentCore
 import AssentStore
 
-/// A session without a token, which begins when its statement is run. It carries a grant whose user has signed in
-/// elsewhere than in a journey, and ends with it. Nobody can present it: it has no token, and sessions are found by the
-/// hash of theirs.
+/// A session of a user who has signed in elsewhere than in a journey. It begins when its statement is run, and carries
+/// a grant. Without a token it ends with that, and nobody can present it: sessions are found by the hash of theirs.
 struct TokenlessSession: Sendable {
     /// The key in the store (``LiveSession/id``).
     let id: String
@@ -13,6 +12,9 @@ struct TokenlessSession: Sendable {
 
     /// When the user has signed in, in seconds since 1970.
     let authTime: Int64
+
+    /// Its token, which belongs to the key of the grant; `nil` for one without.
+    let token: Secret?
 
     /// What begins it.
     let statement: SQLStatement
@@ -30,25 +32,29 @@ extension LiveSession {
 }
 
 extension Sessions {
-    /// A session without a token.
+    /// A session for a grant without a redirect.
     ///
     /// - Parameters:
     ///   - signIn: what its user has proved. A time that has yet to come is now.
     ///   - kind: for what it is made.
     ///   - limits: how long it lives. The longest life begins with the sign-in, and the time without
     ///     use now.
+    ///   - sender: the key that its token belongs to; without one it has no token.
     /// - Returns: the session; `nil` when its time is over already.
     func prepareTokenless(
-        for signIn: ProvedSignIn, as kind: SessionKind, limits: SessionLimits
+        for signIn: ProvedSignIn, as kind: SessionKind, limits: SessionLimits, sender: SenderBinding? = nil
     ) -> TokenlessSession? {
         let now = context.clock.epochSeconds
         let authTime = min(signIn.authTime, now)
         guard authTime + limits.maxSession > now else { return nil }
+        let token = sender.map { _ in Secret(context.random.token()) }
         let new = NewSession(
-            id: TokenlessSession.idPrefix + context.random.uuid(), auditID: context.random.uuid(),
+            id: token.map(TokenHash.of) ?? TokenlessSession.idPrefix + context.random.uuid(),
+            auditID: context.random.uuid(),
             userID: signIn.user.id, epoch: signIn.user.epoch, realm: signIn.user.realm, authLevel: signIn.authLevel,
-            authTime: authTime, limits: limits, kind: kind, isOfJourney: false, acr: signIn.acr, amr: signIn.amr)
+            authTime: authTime, limits: limits, kind: kind, isOfJourney: false, sender: sender, acr: signIn.acr,
+            amr: signIn.amr, container: signIn.container)
         return TokenlessSession(
-            id: new.id, auditID: new.auditID, authTime: authTime, statement: new.statement(at: now))
+            id: new.id, auditID: new.auditID, authTime: authTime, token: token, statement: new.statement(at: now))
     }
 }

@@ -18,6 +18,10 @@ struct ClientLoader {
         read.introspectsAll = client.bool("introspectsAll", default: false)
         try readRest(of: &read)
         client.finish()
+        guard !read.grantTypes.contains(.jwtBearer) else {
+            let type = OAuthClient.GrantType.jwtBearer.rawValue
+            throw client.issue("grantTypes", "only installations of apps sign users in by devices: \(type)")
+        }
         if let fault = read.validate().first { throw client.issue(nil, "client \(fault)") }
         return read
     }
@@ -40,6 +44,10 @@ struct ClientLoader {
         app.registrationsPerMinute = Int64(client.integer("registrationsPerMinute", default: 60, in: 1...1_000_000))
         app.registrationsPerAddress = Int64(client.integer("registrationsPerAddress", default: 10, in: 1...1_000_000))
         app.days = Int64(client.integer("registrationDays", default: 90, in: 1...3650))
+        if let implicit = client.optionalMapping("implicit") {
+            app.implicitScopes = implicit.strings("scopes")
+            implicit.finish()
+        }
         client.finish()
         if let fault = app.validate().first { throw client.issue(nil, "app \(fault)") }
         return app

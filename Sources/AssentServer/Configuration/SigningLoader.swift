@@ -24,6 +24,10 @@ struct SigningLoader {
         settings.approvalDelay = Int64(reader.integer("approvalDelaySeconds", default: 0, in: 0...30 * 86400))
         settings.freshness = Int64(reader.integer("freshSeconds", default: 300, in: 10...3600))
         settings.freshLevel = reader.integer("freshLevel", default: 0, in: 0...1000)
+        for (label, authenticator) in reader.mappings("authenticators") {
+            settings.levels[label] = authenticator.integer("level", default: 0, in: 0...1000)
+            authenticator.finish()
+        }
         if let maker = reader.optionalString("resets") {
             guard ["user", "administrator"].contains(maker) else {
                 throw reader.issue("resets", "can only be: user, administrator")

@@ -30,8 +30,9 @@ struct OAuthRoutes: Sendable {
             of: parameters, authorization: try call.request.authorization, at: .token)
         let proof = try proofs.check(
             PresentedProof(call.request, origin: origin, server: .authorizationServer), accessToken: nil,
-            policy: provider.configuration.noncePolicy(of: caller.client))
-        let tokens = try await provider.tokens(parameters, of: caller, keyThumbprint: proof?.thumbprint) {
+            policy: provider.configuration.noncePolicy(of: caller.client, for: parameters["grant_type"]))
+        let shown = proof.map { TokenRequestProof(keyThumbprint: $0.thumbprint, nonce: $0.nonce) }
+        let tokens = try await provider.tokens(parameters, of: caller, proof: shown) {
             if let proof { try await caller.spend(proof, by: proofs) }
         }
         var response = Response.json(200, tokens.json)

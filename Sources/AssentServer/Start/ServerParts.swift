@@ -35,12 +35,14 @@ struct ServerParts: Sendable {
         self.keys = keys
         self.passwords = passwords
         sessions = Sessions(context)
+        signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
         let keySets = try configuration.clientKeys(context)
         var providers: [String: OAuthProvider] = [:]
         for realm in configuration.realms {
             var settings = OAuthProviderConfiguration(
                 realm: realm.name, issuer: "\(endpoints.server)/oauth2\(RealmPath.path(of: realm.name))",
                 clients: realm.clients, contexts: realm.contexts, scopeTexts: realm.scopeTexts)
+            settings.signing = signing[realm.name]
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
             settings.sessionLimits = realm.sessionLimits
@@ -49,7 +51,6 @@ struct ServerParts: Sendable {
                 context, keys: keys, configuration: settings, keySets: keySets)
         }
         self.providers = providers
-        signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
         proofs = SenderProofs(context, isDatabaseTimed: configuration.isDatabaseTimed)
         callers = Callers(sessions: sessions, providers: providers, proofs: proofs)
         let transactions = Transactions(context, limits: configuration.transactionLimits)

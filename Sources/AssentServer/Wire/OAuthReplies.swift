@@ -11,6 +11,7 @@ extension IssuedTokens {
         object["refresh_token"] = refreshToken.map { .string($0.reveal()) }
         object["scope"] = .string(scopes.joined(separator: " "))
         object["id_token"] = idToken.map { .string($0.reveal()) }
+        object["assent_session"] = session.map { .string($0.reveal()) }
         object["token_type"] = .string(tokenType)
         object["expires_in"] = .integer(expiresIn)
         return .object(object)

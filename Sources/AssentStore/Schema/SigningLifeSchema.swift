@@ -53,4 +53,18 @@ extension Migration {
                 PRIMARY KEY (kid, identity))
             """,
         ])
+
+    /// Since then containers belong to the installation of an app that made their invite, and sessions to the container
+    /// that has signed their user in, and end with it.
+    static let logins = Migration(
+        "logins",
+        [
+            "ALTER TABLE signing_invites ADD COLUMN instance_id TEXT",
+            "CREATE INDEX signing_invites_instance ON signing_invites (instance_id) WHERE instance_id IS NOT NULL",
+            "ALTER TABLE signing_containers ADD COLUMN instance_id TEXT",
+            "CREATE INDEX signing_containers_instance ON signing_containers (instance_id) WHERE instance_id IS NOT NULL",
+            "ALTER TABLE sessions ADD COLUMN did TEXT",
+            "CREATE INDEX sessions_container ON sessions (did) WHERE did IS NOT NULL",
+            "CREATE INDEX client_instances_key ON client_instances (realm, key_thumbprint)",
+        ])
 }

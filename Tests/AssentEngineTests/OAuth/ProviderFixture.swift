@@ -216,6 +216,6 @@ extension OAuthProvider {
     ) async throws -> IssuedTokens {
         try await tokens(
             parameters, of: try await clients.client(of: parameters, authorization: authorization, at: .token),
-            keyThumbprint: keyThumbprint, claimingProof: {})
+            proof: keyThumbprint.map { TokenRequestProof(keyThumbprint: $0) }, claimingProof: {})
     }
 }

@@ -67,7 +67,7 @@ struct JudgedColumns: Sendable {
         "sessions": JudgedColumns(
             """
             id audit_id user_id realm auth_level created_at latest_access max_idle expires_at properties epoch \
-            sender acr amr kind is_of_journey
+            sender acr amr kind is_of_journey did
             """),
         "signing_certificates": JudgedColumns(
             "kid iss identity cert"),
@@ -79,7 +79,7 @@ struct JudgedColumns: Sendable {
             """
             did iss user_id username pid serial name push_id properties commit_mode device_kid device_jwk \
             transport_jwk sealed_echo echo_hash sealed_handle offer enrol transcript record approvals_from \
-            renew_at expires_at void_at created_at seen_at
+            renew_at expires_at void_at created_at seen_at instance_id
             """),
         "signing_decisions": JudgedColumns(
             "txn did dh decision possession txd eval confirm receipt decided_at"),
@@ -92,7 +92,7 @@ struct JudgedColumns: Sendable {
             "iss seq kid public_jwk sealed_key next previous created_at"),
         "signing_invites": JudgedColumns(
             used: "state starts committed digits tries",
-            "pid iss user_id username made_by code_hash created_at expires_at did"),
+            "pid iss user_id username made_by code_hash created_at expires_at did instance_id"),
         "signing_keys": JudgedColumns(
             used: "state used_at",
             "kid did position usage label policy slot keystore public_jwk since"),

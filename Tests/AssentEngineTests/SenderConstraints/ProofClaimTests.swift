@@ -21,7 +21,8 @@ struct ProofClaimTests {
             _ parameters: OAuthParameters, isUsed: Bool = false, key: String? = key
         ) async throws -> IssuedTokens {
             let caller = try await fixture.grants.clients.client(of: parameters, authorization: nil, at: .token)
-            return try await fixture.grants.tokens(parameters, of: caller, keyThumbprint: key) {
+            let proof = key.map { TokenRequestProof(keyThumbprint: $0) }
+            return try await fixture.grants.tokens(parameters, of: caller, proof: proof) {
                 claims.withLock { $0 += 1 }
                 if isUsed { throw SenderProofRefusal(.invalidProof, "used") }
             }

@@ -124,7 +124,8 @@ struct RoundTripTests {
             let assertion = try await clientKey.assertion(now: fixture.clock)
             let parameters = try ProviderFixture.parameters(form, AssertionKey.form(assertion))
             let caller = try await provider.clients.client(of: parameters, authorization: nil, at: .token)
-            return try await provider.tokens(parameters, of: caller, keyThumbprint: proof?.thumbprint) {
+            let shown = proof.map { TokenRequestProof(keyThumbprint: $0.thumbprint) }
+            return try await provider.tokens(parameters, of: caller, proof: shown) {
                 if let proof { try await caller.spend(proof, by: proofs) }
             }
         }

@@ -111,20 +111,24 @@ extension ClientInstance {
     /// How many instances are ended in a row.
     static let batch = 200
 
-    /// The statements that end an instance, with its grants and all that hangs on them, which the database deletes with
-    /// its row, the consents given to it, and the sessions without a token that its grants hang on. They fail as a
-    /// whole when it has ended already, or is not one of `condition`.
+    /// The statements that end an instance at a time, with its grants and all that hangs on them, which the database
+    /// deletes with its row, the consents given to it, its containers with their sessions, and of the sessions that its
+    /// grants hang on those that are without a token or belong to its key. They fail as a whole when it has ended
+    /// already, or is not one of `condition`.
     static func ending(
-        _ id: String, of app: String, realm: String, if condition: SQL = "1 = 1", noting record: SQLStatement
+        _ id: String, of app: String, realm: String, at now: Int64, if condition: SQL = "1 = 1",
+        noting record: SQLStatement
     ) -> [SQLStatement] {
         [
             // Who agrees writes in this order, too, so that neither waits for the other.
-            SQLStatement("DELETE FROM consents WHERE client_id = \(id) AND realm = \(realm)"),
+            SQLStatement("DELETE FROM consents WHERE client_id = \(id) AND realm = \(realm)")
+        ] + LoginSQL.endContainers(of: id, at: now).map { SQLStatement($0) } + [
             // Nothing else could use them.
             SQLStatement(
                 """
-                DELETE FROM sessions WHERE \(TokenlessSession.isMeant(by: "id"))
-                    AND id IN (SELECT session_id FROM grants WHERE instance_id = \(id))
+                DELETE FROM sessions WHERE id IN (SELECT session_id FROM grants WHERE instance_id = \(id))
+                    AND (\(TokenlessSession.isMeant(by: "id"))
+                        OR sender = (SELECT 'jkt:' || i.key_thumbprint FROM client_instances i WHERE i.id = \(id)))
                 """),
             SQLStatement(
                 "DELETE FROM client_instances WHERE id = \(id) AND realm = \(realm) AND \(condition)",
@@ -159,7 +163,8 @@ extension ClientInstance {
                 do {
                     _ = try await context.database.run(
                         ending(
-                            id, of: app, realm: realm, if: "expires_at <= \(now)", noting: audit.statement(record)))
+                            id, of: app, realm: realm, at: now, if: "expires_at <= \(now)",
+                            noting: audit.statement(record)))
                 } catch let error as StoreError where error.code == .unexpectedCount {
                     // It was used, or has ended, in between.
                 }

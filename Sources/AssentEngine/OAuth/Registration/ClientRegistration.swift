@@ -197,7 +197,7 @@ extension ClientRegistration {
         do {
             _ = try await context.database.run(
                 ClientInstance.ending(
-                    instance.id, of: app.id, realm: realm,
+                    instance.id, of: app.id, realm: realm, at: now,
                     if: "key_thumbprint = \(instance.metadata.keyThumbprint)", noting: audit.statement(record)))
         } catch let error as StoreError where error.code == .unexpectedCount {
             throw OAuthError.invalidToken

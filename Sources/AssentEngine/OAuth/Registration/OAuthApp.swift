@@ -44,6 +44,9 @@ package struct OAuthApp: Sendable, Hashable {
     /// After how many days without use an instance is deleted.
     package var days: Int64 = 90
 
+    /// What users get at most who are only remembered; `nil` when nobody is let in so.
+    package var implicitScopes: [String]?
+
     /// An app. What the client is, a key, is seen to here.
     package init(_ client: OAuthClient) {
         self.client = client
@@ -75,6 +78,16 @@ package struct OAuthApp: Sendable, Hashable {
         faults += client.validate()
         if admission == .statement, statements == nil {
             faults.append("\(id): registration by statement needs softwareStatements")
+        }
+        if implicitScopes?.isEmpty == true { faults.append("\(id): implicit has no scopes") }
+        for scope in implicitScopes ?? [] where !client.scopes.contains(scope) {
+            faults.append("\(id): implicit has the scope \(scope), which is not one of the app's")
+        }
+        if implicitScopes?.contains(where: { ["openid", OAuthClient.offlineAccess].contains($0) }) == true {
+            faults.append("\(id): implicit cannot have openid or offline_access: a remembered user has proved nothing")
+        }
+        if implicitScopes != nil, !client.grantTypes.contains(.jwtBearer) {
+            faults.append("\(id): implicit needs the grant type \(OAuthClient.GrantType.jwtBearer.rawValue)")
         }
         if days * 86_400 < client.refreshTokenLifetime {
             faults.append("\(id): registrationDays are fewer than a refresh token is valid")

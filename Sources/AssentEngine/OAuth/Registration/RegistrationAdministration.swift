@@ -138,7 +138,8 @@ package struct RegistrationAdministration: Sendable {
         do {
             _ = try await context.database.run(
                 ClientInstance.ending(
-                    id, of: app, realm: session.realm, noting: administration.audit.statement(record)))
+                    id, of: app, realm: session.realm, at: context.clock.epochSeconds,
+                    noting: administration.audit.statement(record)))
             return true
         } catch let error as StoreError where error.code == .unexpectedCount {
             return false

@@ -2,7 +2,8 @@ import AssentCore
 package import AssentStore
 
 /// Gives a client tokens of a user who has signed in elsewhere than in a journey: on a device, or by a key. No browser
-/// comes with a session that the grant could hang on, so it gets one of its own without a token.
+/// comes with a session that the grant could hang on, so it gets one of its own: without a token, but for a user who
+/// has signed in with the PIN of a container.
 ///
 /// It is for the engine's own use: which requests lead here is up to each type of grant.
 package struct GrantWithoutRedirect: Sendable {
@@ -36,15 +37,19 @@ package struct GrantWithoutRedirect: Sendable {
         guard keyThumbprint != nil || !client.requiresProof else {
             throw OAuthError(.invalidDPoPProof, "This client gets tokens only with a proof of its key (DPoP).")
         }
+        // What a container has signed is all that its device has stored: nothing may go on without it.
+        let goesOn = kind == .user && signIn.container == nil
         let scopes = try OAuthClient.allowed(
-            scopes,
-            where: { client.scopes.contains($0) && (kind == .user || $0 != OAuthClient.offlineAccess) })
+            scopes, where: { client.scopes.contains($0) && (goesOn || $0 != OAuthClient.offlineAccess) })
         let lifetime = client.accessTokenLifetime
         let limits =
             kind == .user
             ? provider.configuration.sessionLimits : SessionLimits(maxSession: lifetime, maxIdle: lifetime)
+        let isPresented = kind == .user && signIn.container != nil
         guard signIn.user.isActive, signIn.user.realm == realm,
-            let session = provider.sessions.prepareTokenless(for: signIn, as: kind, limits: limits)
+            let session = provider.sessions.prepareTokenless(
+                for: signIn, as: kind, limits: limits,
+                sender: isPresented ? SenderBinding(keyThumbprint: keyThumbprint) : nil)
         else { throw OAuthError.invalidGrant }
         var consent: [SQLStatement] = []
         if !client.consentImplied {
@@ -59,11 +64,12 @@ package struct GrantWithoutRedirect: Sendable {
             owner: ResourceOwner(
                 user: signIn.user, session: nil, sessionAuditID: session.auditID, authTime: session.authTime,
                 authLevel: signIn.authLevel, amr: signIn.amr), sessionID: session.id, acr: signIn.acr)
-        let isRefreshed = kind == .user && client.grantTypes.contains(.refreshToken)
+        let isRefreshed = goesOn && client.grantTypes.contains(.refreshToken)
         let refreshToken = isRefreshed ? Secret(provider.context.random.token()) : nil
-        let reply = try await provider.mint(
+        var reply = try await provider.mint(
             grant.record, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint,
             refreshToken: refreshToken)
+        reply.session = session.token
         let now = provider.now
         do {
             try await caller.run(

@@ -41,6 +41,9 @@ package struct SigningSettings: Sendable {
     /// The level of that authentication.
     package var freshLevel = 0
 
+    /// The level of a session that a login with a PIN makes, by the label of the `auth` key; 0 for others.
+    package var levels: [String: Int] = [:]
+
     /// Whether only an administrator begins a reset: new keys that no old ones vouch for, for example after a forgotten
     /// PIN.
     package var resetsByAdministrator = false
@@ -98,6 +101,9 @@ package struct SigningSettings: Sendable {
             faults.append("a device has at most 4 keys for one-time codes, and 8 keys in all")
         }
         faults += oneTimeKeys.flatMap { $0.faults() }
+        for (label, level) in levels where !SigningLabel.isValid(label) || !(0...1000).contains(level) {
+            faults.append("authenticators: \(label) has a label of a–z, 0–9 and -, and a level of 0 to 1000")
+        }
         if !(1...20).contains(limits.containers) { faults.append("a user has 1 to 20 devices") }
         if !(86400...3650 * 86400).contains(keyLifetime) { faults.append("keys live for a day to ten years") }
         for (name, template) in templates.sorted(by: { $0.key < $1.key }) {

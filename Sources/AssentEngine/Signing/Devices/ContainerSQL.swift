@@ -16,13 +16,14 @@ enum ContainerSQL {
         INSERT INTO signing_containers
             (did, iss, user_id, username, number, pid, state, serial, name, push_id, properties, commit_mode,
             device_kid, device_jwk, transport_jwk, sealed_echo, echo_hash, sealed_handle, offer, enrol, transcript,
-            approvals_from, renew_at, expires_at, void_at, created_at, seen_at)
+            approvals_from, renew_at, expires_at, void_at, created_at, seen_at, instance_id)
         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(limit))
         SELECT \(new.did), \(issuer), \(new.userID), \(new.username), n, \(new.pid), \(new.state), \(new.serial),
             \(new.name), \(new.pushID), \(new.properties), \(new.commitMode), \(new.deviceKeyID),
             \(new.deviceJWK), \(new.transportJWK), \(new.sealedEcho), \(new.echoHash), \(new.sealedHandle),
             \(new.offer), \(new.enrol), \(new.transcript), \(new.approvalsFrom), \(new.renewAt), \(new.expiresAt),
-            \(new.voidAt), \(now), \(now)
+            \(new.voidAt), \(now), \(now),
+            (SELECT i.instance_id FROM signing_invites i WHERE i.pid = \(new.pid))
         FROM numbers WHERE NOT EXISTS (
             SELECT 1 FROM signing_containers c
             WHERE c.iss = \(issuer) AND c.user_id = \(new.userID) AND c.number = numbers.n)

@@ -81,6 +81,10 @@ package struct SigningContainerRecord: Sendable, Hashable {
 
     /// In seconds since 1970.
     package var endedAt: Int64?
+
+    /// The installation of an app that it belongs to, by its client id: the session that made its invite was of that
+    /// installation's key. `nil` for one that signs nobody in.
+    package var instanceID: String?
 }
 
 extension SigningContainerRecord {
@@ -115,7 +119,7 @@ extension SigningContainerRecord {
             renewAt: try row.integer("renew_at"), expiresAt: try row.integer("expires_at"),
             voidAt: try row.integer("void_at"), echoAt: try row.optionalInteger("echo_at"),
             digitsAt: try row.optionalInteger("digits_at"), createdAt: try row.integer("created_at"),
-            endedAt: try row.optionalInteger("ended_at"))
+            endedAt: try row.optionalInteger("ended_at"), instanceID: try row.optionalText("instance_id"))
     }
 }
 

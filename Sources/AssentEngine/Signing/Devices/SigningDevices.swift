@@ -72,6 +72,7 @@ package struct SigningDevices: SigningPart {
             case .rename(let name): (ContainerSQL.update(did: did, name: name, pushID: nil, properties: nil), "renamed")
             }
         var statements: [GuardedStatement<Obstacle>] = [.one(sql, else: .changed)]
+        if change == .block || change == .revoke { statements.append(.any(LoginSQL.endSessions(of: did))) }
         if change == .revoke {
             statements += [
                 .any(ContainerSQL.retireKeys(did: did)), .any(SlotSQL.destroySlots(of: did)),

@@ -31,6 +31,9 @@ package struct SigningProvider: SigningPart {
     /// Password slots of devices.
     package var slots: SigningSlots { SigningSlots(realm: realm) }
 
+    /// Logins that devices sign.
+    package var logins: SigningLogins { SigningLogins(realm: realm) }
+
     /// Transactions of relying parties.
     package var parties: SigningParties { SigningParties(realm: realm) }
 

@@ -6,12 +6,18 @@ enum EnrolmentSQL {
     private typealias Invite = SigningInviteRecord.State
     private typealias Enrolment = SigningEnrolmentRecord.State
 
-    static func createInvite(_ new: SigningInviteRecord, issuer: String, codeHash: String) -> SQL {
+    /// An invite that a session of an installation's key makes is that installation's, and so is what comes of it.
+    static func createInvite(
+        _ new: SigningInviteRecord, issuer: SigningIssuer, codeHash: String, key: String?
+    ) -> SQL {
         """
         INSERT INTO signing_invites
-            (pid, iss, user_id, username, made_by, code_hash, state, created_at, expires_at, starts, tries, did)
-        SELECT \(new.pid), \(issuer), id, \(new.username), \(new.maker), \(codeHash), \(new.state),
-            \(new.createdAt), \(new.expiresAt), 0, 0, \(new.did)
+            (pid, iss, user_id, username, made_by, code_hash, state, created_at, expires_at, starts, tries, did,
+            instance_id)
+        SELECT \(new.pid), \(issuer.name), id, \(new.username), \(new.maker), \(codeHash), \(new.state),
+            \(new.createdAt), \(new.expiresAt), 0, 0, \(new.did),
+            (SELECT i.id FROM client_instances i WHERE i.realm = \(issuer.realm) AND i.key_thumbprint = \(key)
+                ORDER BY i.created_at DESC, i.id LIMIT 1)
         FROM users WHERE id = \(new.userID) AND active = 1
         """
     }

@@ -72,7 +72,8 @@ package struct SigningInvites: SigningPart {
                     issuer: iss, pid: invite.pid, code: code,
                     identity: try await keys.current().requiredIdentity.thumbprint, issuedAt: Int(now),
                     expiresAt: Int(invite.expiresAt)))
-            try await create(invite, codeHash: lookup(code))
+            let key = isOwn ? caller.session.sender?.keyThumbprint : nil
+            try await create(invite, codeHash: lookup(code), key: key)
             return ShownInvite(pid: invite.pid.text, code: code.shown, qr: Secret(qr), expiresAt: invite.expiresAt)
         }
     }
@@ -177,12 +178,14 @@ extension SigningInvites {
             .map(SigningInviteRecord.init)
     }
 
-    /// Makes an invite for an active user.
+    /// Makes an invite for an active user, in the installation that has this key.
     ///
     /// - Throws: ``SigningRefusal`` `not_found` when there is no such user.
-    func create(_ invite: SigningInviteRecord, codeHash: String) async throws {
+    func create(_ invite: SigningInviteRecord, codeHash: String, key: String? = nil) async throws {
         _ = try await store.changes([
-            .one(EnrolmentSQL.createInvite(invite, issuer: iss, codeHash: codeHash), else: .refused(.notFound)),
+            .one(
+                EnrolmentSQL.createInvite(invite, issuer: settings.issuer, codeHash: codeHash, key: key),
+                else: .refused(.notFound)),
             store.note(.signingInvite, user: invite.userID, ["pid": invite.pid.text, "step": "made"]),
         ])
     }

@@ -149,7 +149,8 @@ extension SigningSlots {
         let did = container.did
         return try await store.changes(
             [
-                .one(SlotSQL.lock(container: did), else: .changed), .any(SlotSQL.retireKeys(of: did, in: slot)),
+                .one(SlotSQL.lock(container: did), else: .changed), .any(LoginSQL.endSessions(of: did)),
+                .any(SlotSQL.retireKeys(of: did, in: slot)),
                 .one(SlotSQL.destroy(slot, of: did, cap: cap), else: .changed),
             ] + RenewalSQL.end(of: did, evenWithCode: false).map { .any($0) } + [
                 store.note(

@@ -86,6 +86,7 @@ extension SigningSlots {
     private func suspect(_ container: SigningContainerRecord, because alarm: RatchetAlarm) async throws {
         _ = try await store.changes([
             .one(SlotSQL.suspect(did: container.did), else: .changed),
+            .any(LoginSQL.endSessions(of: container.did)),
             .any(notices.telling(.suspect, about: container.did, at: now)),
             store.note(
                 .signingContainer, user: container.userID, did: container.did,

@@ -60,7 +60,7 @@ struct InstanceLifeTests {
         let caller = try await fixture.grants.clients.client(of: form, authorization: nil, at: .token)
         let admin = try await fixture.administrator()
         let refused = try await fixture.refusalCode {
-            _ = try await fixture.grants.tokens(form, of: caller, keyThumbprint: nil) {
+            _ = try await fixture.grants.tokens(form, of: caller, proof: nil) {
                 // The last moment before the grant is written.
                 try await fixture.registrations.end(registered.id, by: admin)
             }

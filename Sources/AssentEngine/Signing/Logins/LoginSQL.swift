@@ -1,0 +1,74 @@
+import AssentSigningProtocol
+import AssentStore
+
+/// The statements of logins.
+enum LoginSQL {
+    /// Locks the container, if it may sign its user in at this installation.
+    static func use(container did: SigningID, of instance: String, at now: Int64) -> SQL {
+        """
+        UPDATE signing_containers SET seen_at = \(now)
+        WHERE did = \(did) AND state = \(ContainerState.active) AND expires_at > \(now) AND instance_id = \(instance)
+        """
+    }
+
+    /// Uses a key, unless a PIN of its container was destroyed, or its user is locked. It comes after the container's
+    /// lock, so that it sees what somebody did who had that lock before.
+    static func use(key kid: KeyThumbprint, of did: SigningID, at now: Int64) -> SQL {
+        """
+        UPDATE signing_keys SET used_at = \(now)
+        WHERE kid = \(kid) AND did = \(did) AND state = \(SigningKeyState.active)
+            AND NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = \(did) AND s.sealed_k IS NULL)
+            AND EXISTS (SELECT 1 FROM signing_containers c JOIN users u ON u.id = c.user_id
+                WHERE c.did = \(did) AND u.active = 1)
+        """
+    }
+
+    /// Spends a confirmed evaluation for one login.
+    static func take(_ unlock: SpentEvaluation, jti: SigningID, did: SigningID, at now: Int64) -> SQL {
+        """
+        UPDATE signing_confirms SET taken_by = \("login:\(jti)")
+        WHERE did = \(did) AND slot = \(unlock.slot) AND unl = \(unlock.unl)
+            AND evaluated_at > \(now - SlotSQL.evaluationLifetime) AND taken_by IS NULL
+            AND EXISTS (SELECT 1 FROM signing_slots s
+                WHERE s.did = \(did) AND s.slot = \(unlock.slot) AND s.held = 0
+                    AND s.changed_at > \(unlock.passwordSetAfter))
+        """
+    }
+
+    /// Remembers a login, so that its second use finds it spent.
+    static func spend(_ jti: SigningID, of did: SigningID, at now: Int64) -> SQL {
+        """
+        INSERT INTO signing_proofs (jti, did, expires_at)
+        VALUES (\(jti), \(did), \(now + SpentProof.memory)) ON CONFLICT DO NOTHING
+        """
+    }
+
+    /// Ends the sessions that a container's logins have made, and with them their grants.
+    static func endSessions(of did: SigningID) -> SQL { "DELETE FROM sessions WHERE did = \(did.text)" }
+
+    /// Ends the containers of an installation, as their users would one by one: first these, then what hangs on them.
+    static func endContainers(of instance: String, at now: Int64) -> [SQL] {
+        let own: SQL = "(SELECT c.did FROM signing_containers c WHERE c.instance_id = \(instance))"
+        return [
+            """
+            UPDATE signing_invites SET state = 'VOID', digits = NULL
+            WHERE instance_id = \(instance) AND state IN ('OPEN', 'USED')
+            """,
+            """
+            UPDATE signing_enrolments SET state = 'VOID' WHERE state IN ('STARTED', 'COMMITTED')
+                AND pid IN (SELECT i.pid FROM signing_invites i WHERE i.instance_id = \(instance))
+            """,
+            """
+            UPDATE signing_containers SET state = \(ContainerState.revoked), number = NULL, ended_at = \(now)
+            WHERE instance_id = \(instance) AND state NOT IN (\(ContainerState.ended))
+            """,
+            "DELETE FROM sessions WHERE did IN \(own)",
+            """
+            UPDATE signing_keys SET state = \(SigningKeyState.retired)
+            WHERE state = \(SigningKeyState.active) AND did IN \(own)
+            """,
+            "UPDATE signing_slots SET sealed_k = NULL, pending_k = NULL WHERE did IN \(own)",
+            "DELETE FROM signing_otp_keys WHERE did IN \(own)",
+        ]
+    }
+}

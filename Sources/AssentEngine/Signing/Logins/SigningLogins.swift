@@ -1,0 +1,156 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+
+/// What a login came with, as far as the OAuth provider has verified it.
+struct LoginRequest: Sendable {
+    /// The compact `tsp-login+jwt`.
+    let assertion: String
+    /// The installation that has authenticated, by its client id.
+    let instanceID: String
+    /// The OAuth provider's issuer.
+    let audience: String
+    /// The installation's key, whose proof is in the request.
+    let keyThumbprint: String
+    /// The nonce of that proof.
+    let nonce: String
+    /// Whether the installation's app lets remembered users in.
+    let allowsImplicit: Bool
+}
+
+/// A login of which everything was right when it was looked at. Its statements decide.
+struct JudgedLogin: Sendable {
+    let signIn: ProvedSignIn
+    /// For a user who has typed their PIN, or for one who is only remembered.
+    let kind: SessionKind
+    /// What spends it, each with the condition that may have changed meanwhile.
+    let spending: [SQLStatement]
+}
+
+/// Why a login is refused. The container is there when its key has signed it: nobody else is told a reason.
+struct LoginRefusal: Error {
+    let reason: OAuthError.Reason?
+    /// For the audit log.
+    let detail: String
+    let container: SigningContainerRecord?
+}
+
+/// Logins that containers have signed, for the OAuth provider of the issuer's realm.
+package struct SigningLogins: SigningPart {
+    let realm: SigningRealm
+
+    /// How many seconds the clock of an installation may differ from ours; it is corrected by our replies.
+    static let leeway = 30
+
+    /// How a user is said to have signed in who has proved nothing.
+    static let implicitMethod = "IMPLICIT_AUTHENTICATION"
+
+    /// Judges a login, and changes nothing.
+    ///
+    /// - Throws: ``LoginRefusal``; `StoreError`.
+    func judge(_ request: LoginRequest) async throws -> JudgedLogin {
+        let now = now
+        let (message, key, container) = try await signed(request.assertion)
+        let content = message.content
+        func refusal(_ reason: OAuthError.Reason?, _ detail: String) -> LoginRefusal {
+            LoginRefusal(reason: reason, detail: detail, container: container)
+        }
+        guard StrictJSON.same(content.audience, request.audience), StrictJSON.same(content.sub, container.userID),
+            content.jkt.text == request.keyThumbprint, StrictJSON.same(content.nonce, request.nonce)
+        else { throw refusal(nil, "binding") }
+        guard let owner = container.instanceID, StrictJSON.same(owner, request.instanceID) else {
+            throw refusal(nil, "instance")
+        }
+        guard content.issuedAt - Self.leeway <= Int(now), Int(now) < content.expiresAt + Self.leeway else {
+            throw refusal(nil, "time")
+        }
+        guard container.state(at: now) == .active else { throw refusal(.containerEnded, "container") }
+        guard container.expiresAt > now else { throw refusal(.expired, "expired") }
+        let slots = try await slots.all(of: container.did)
+        guard slots.allSatisfy({ $0.sealedKey != nil }) else { throw refusal(.shredded, "shredded") }
+        guard key.isActive else { throw refusal(nil, "key") }
+        guard let user = try await Users(context).find(id: container.userID), user.isActive else {
+            throw refusal(nil, "user")
+        }
+
+        if key.usage == .device {
+            guard content.unl == nil, key.kid == container.deviceKeyID else { throw refusal(nil, "signer") }
+            guard request.allowsImplicit else { throw refusal(.implicitDisabled, "implicit") }
+            let signIn = ProvedSignIn(
+                user: user, authLevel: 0, amr: [Self.implicitMethod], authTime: now, container: container.did.text)
+            return JudgedLogin(
+                signIn: signIn, kind: .implicit, spending: spending(content, key: key, request, evaluation: nil, now))
+        }
+        guard key.usage == .auth, let name = key.slot, let assisted = try container.assisted(name),
+            let slot = slots.first(where: { $0.slot == name })
+        else { throw refusal(nil, "signer") }
+        guard !slot.isHeld else { throw refusal(.locked, "locked") }
+        guard let unl = content.unl,
+            let found = try await decisions.confirmed(unl, slot: name, of: container.did, at: now)
+        else {
+            let isLocked = slot.status(assisted.lock, at: now).state == .locked
+            throw isLocked ? refusal(.locked, "locked") : refusal(.unlockRequired, "unlock")
+        }
+        let evaluation = SpentEvaluation(found.evaluation, passwordSetAfter: assisted.passwordSetAfter(at: now))
+        guard let changedAt = found.changedAt, changedAt > evaluation.passwordSetAfter else {
+            throw refusal(.passwordExpired, "password")
+        }
+        let signIn = ProvedSignIn(
+            user: user, authLevel: settings.levels[key.label] ?? 0, amr: [assisted.method.rawValue],
+            authTime: found.evaluation.evaluatedAt, container: container.did.text)
+        return JudgedLogin(
+            signIn: signIn, kind: .user,
+            spending: spending(content, key: key, request, evaluation: evaluation, now))
+    }
+
+    /// A login by a key that its container has or has had, with that key.
+    private func signed(
+        _ assertion: String
+    ) async throws -> (SignedMessage<LoginAssertion>, SigningKeyRow, SigningContainerRecord) {
+        let unverified: UnverifiedMessage<LoginAssertion>
+        do {
+            unverified = try UnverifiedMessage(assertion)
+        } catch {
+            throw LoginRefusal(reason: nil, detail: "form", container: nil)
+        }
+        let unknown = LoginRefusal(reason: nil, detail: "signature", container: nil)
+        guard let container = try await devices.find(unverified.content.did),
+            let key = try await devices.keys(of: container.did).first(where: { $0.kid == unverified.kid })
+        else { throw unknown }
+        do {
+            let message = try unverified.verified(with: ProtocolKey(JSONValue.parse(key.publicJWK)))
+            return (message, key, container)
+        } catch {
+            throw unknown
+        }
+    }
+
+    /// What a login spends. The container is locked first: who blocks it, or destroys its PIN, waits for that, or this
+    /// waits for them, and then sees what they have done.
+    private func spending(
+        _ content: LoginAssertion, key: SigningKeyRow, _ request: LoginRequest, evaluation: SpentEvaluation?,
+        _ now: Int64
+    ) -> [SQLStatement] {
+        let did = content.did
+        let method = evaluation == nil ? "implicit" : "pin"
+        let taken = evaluation.map { LoginSQL.take($0, jti: content.jti, did: did, at: now) }
+        let sql = [
+            LoginSQL.use(container: did, of: request.instanceID, at: now), LoginSQL.use(key: key.kid, of: did, at: now),
+            taken, LoginSQL.spend(content.jti, of: did, at: now),
+        ]
+        let note = store.record(
+            .signingLogin, user: content.sub, did: did, ["method": method, "client": request.instanceID])
+        return sql.compactMap { $0.map { SQLStatement($0, expecting: .exactly(1)) } } + [store.audit.statement(note)]
+    }
+
+    /// Writes down that a container's login was refused. What nobody of a container has signed is not written: anybody
+    /// could fill the log with it.
+    func note(_ refusal: LoginRefusal, by client: String) async throws {
+        guard let container = refusal.container else { return }
+        try await store.audit.write(
+            AuditRecord(
+                .signingLogin, .refused, reason: refusal.reason?.rawValue ?? refusal.detail,
+                realm: store.issuer.realm, userID: container.userID,
+                detail: ["did": .string(container.did.text), "client": .string(client)]))
+    }
+}

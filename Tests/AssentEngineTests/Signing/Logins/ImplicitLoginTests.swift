@@ -1,0 +1,127 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import AssentStore
+import AssentTesting
+import SigningTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Implicit logins")
+struct ImplicitLoginTests {
+    @Test("The device key alone gets the app's implicit scopes, for as long as one access token")
+    func right() async throws {
+        let world = try await LoginWorld()
+        let tokens = try await world.logIn(try world.implicit())
+        #expect(tokens.scopes == ["accounts"] && tokens.tokenType == "DPoP")
+        #expect(tokens.refreshToken == nil && tokens.idToken == nil && tokens.session == nil)
+        let check = try await world.provider.check(
+            accessToken: tokens.accessToken, keyThumbprint: world.key.jwk.thumbprint)
+        guard case .granted(let grant) = check else { throw UnexpectedOutcome() }
+        let owner = try #require(grant.owner)
+        let session = try #require(owner.session)
+        #expect(owner.user.id == world.container.sub && owner.amr == ["IMPLICIT_AUTHENTICATION"])
+        #expect(session.kind == .implicit && session.authLevel == 0 && !session.isOfJourney && !session.hasToken)
+        #expect(session.expiresAt == world.clock.epochSeconds + tokens.expiresIn)
+        #expect(try await world.signing.audited(.signingLogin, "method") == ["success implicit"])
+        world.signing.base.clock.advance(by: Double(tokens.expiresIn))
+        #expect(try await !world.isLive(tokens))
+    }
+
+    @Test("Scopes beyond the app's implicit ones are not given")
+    func scopes() async throws {
+        let world = try await LoginWorld()
+        let some = try await world.logIn(try world.implicit(), scope: "openid accounts profile offline_access")
+        #expect(some.scopes == ["accounts"] && some.idToken == nil && some.refreshToken == nil)
+        #expect(
+            try await world.refusal { try await world.logIn(try world.implicit(), scope: "profile") } == "invalid_scope"
+        )
+    }
+
+    @Test("It is off unless the app says so")
+    func disabled() async throws {
+        let world = try await LoginWorld(implicit: nil)
+        #expect(try await world.refusal(try world.implicit()) == "invalid_grant implicit_disabled")
+    }
+
+    @Test("An app cannot let remembered users have what an identity stands for")
+    func definition() {
+        for scopes in [["openid"], ["offline_access"], ["unknown"], []] {
+            #expect(!ProviderFixture.pay { $0.implicitScopes = scopes }.validate().isEmpty)
+        }
+        #expect(ProviderFixture.pay { $0.implicitScopes = ["accounts"] }.validate().isEmpty)
+        let without = ProviderFixture.pay {
+            $0.implicitScopes = ["accounts"]
+            $0.client.grantTypes.remove(.jwtBearer)
+        }
+        #expect(!without.validate().isEmpty)
+    }
+
+    @Test("It works after a logout, and a login counts once")
+    func afterLogout() async throws {
+        let world = try await LoginWorld()
+        _ = try await Sessions(world.signing.base.context).endAll(userID: world.container.sub)
+        let parts = try world.implicit()
+        #expect(try await world.refusal(parts) == nil)
+        #expect(try await world.refusal(parts) == "invalid_grant")
+    }
+
+    @Test("An evaluation in a device key's login is refused: only a key behind the PIN may name one")
+    func evaluation() async throws {
+        let world = try await LoginWorld()
+        var parts = try await world.typed()
+        parts.key = world.device.deviceKey
+        #expect(try await world.refusal(parts) == "invalid_grant")
+    }
+
+    @Test(
+        "A block, a revocation, a wipe, a removal and a lock end it at the next request", arguments: LoginEnd.allCases)
+    func ends(_ end: LoginEnd) async throws {
+        let world = try await LoginWorld()
+        let tokens = try await world.logIn(try world.implicit())
+        #expect(try await world.isLive(tokens))
+        try await end.run(world)
+        #expect(try await !world.isLive(tokens))
+        #expect(try await world.refusal(try world.implicit()) == end.refusal)
+    }
+
+    @Test("Of a block and logins at once, no login is left that came before it")
+    func race() async throws {
+        for _ in 0..<5 {
+            let world = try await LoginWorld()
+            let parts = try (0..<6).map { _ in try world.implicit() }
+            let given = await withTaskGroup(of: IssuedTokens?.self) { group in
+                for (index, part) in parts.enumerated() {
+                    if index == 3 {
+                        group.addTask {
+                            try? await LoginEnd.block.run(world)
+                            return nil
+                        }
+                    }
+                    group.addTask { try? await world.logIn(part) }
+                }
+                return await group.reduce(into: [IssuedTokens]()) { all, one in if let one { all.append(one) } }
+            }
+            for tokens in given { #expect(try await !world.isLive(tokens)) }
+            #expect(try await world.count("sessions", "did IS NOT NULL") == 0)
+        }
+    }
+
+    /// Whoever has the device's files has its device key, the installation's key, and all that is stored.
+    @Test("A thief with the device's files gets the implicit scopes, and nothing that lasts or needs the PIN")
+    func thief() async throws {
+        let world = try await LoginWorld()
+        _ = try await world.logIn(try await world.typed())
+        let tokens = try await world.logIn(try world.implicit(), scope: "openid accounts offline_access")
+        #expect(tokens.scopes == ["accounts"] && tokens.refreshToken == nil && tokens.session == nil)
+        #expect(try await world.count("refresh_tokens") == 0)
+        // The sealed key is in the files, and does not open; what the user has typed was taken by their login.
+        var parts = try world.implicit()
+        parts.key = try .generate(.es256)
+        #expect(try await world.refusal(parts) == "invalid_grant")
+        let pin = try #require(world.pin)
+        for _ in 0..<5 { #expect(try await pin.unlock("0000") == nil) }
+        #expect(try await refusal { _ = try await pin.unlock("2580") } == "locked")
+    }
+}

@@ -1,0 +1,214 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import AssentStore
+import SigningTesting
+import Testing
+
+@testable import AssentEngine
+
+/// An installation of the app `pay` with a container of Ana's whose key `sign-in` has the PIN 2580, at a provider that
+/// takes its logins.
+struct LoginWorld: Sendable {
+    let signing: SigningWorld
+    let provider: OAuthProvider
+    let key: AssertionKey
+    let instance: String
+    let device: TestDevice
+    let container: TestDevice.Enrolled
+    let pin: TestPIN?
+
+    /// With its `auth` key behind the PIN or, without `hasPIN`, bound to the device only.
+    init(
+        hasPIN: Bool = true, implicit: [String]? = ["accounts"],
+        settings change: (inout SigningSettings) -> Void = { _ in }
+    ) async throws {
+        signing = try await SigningWorld.withPIN(change: {
+            $0.keys = [
+                OfferedKey(usage: .sign, label: "payments", policy: SigningSettings.policyID),
+                SigningSettings.offered(
+                    .auth, "sign-in", policy: hasPIN ? "pin" : SigningSettings.policyID, of: $0.policies),
+            ]
+            $0.levels = ["sign-in": 3]
+            change(&$0)
+        })
+        provider = try Self.node(signing.base.database, of: signing, implicit: implicit)
+        key = try AssertionKey()
+        instance = try await Self.register(key, provider)
+        (device, container, pin) = try await Self.enrolled(signing, of: key, hasPIN: hasPIN)
+    }
+
+    /// A node with a provider, on a database.
+    static func node(
+        _ database: any SQLDatabase, of signing: SigningWorld, implicit: [String]? = ["accounts"]
+    ) throws -> OAuthProvider {
+        let base = signing.base.context
+        let context = EngineContext(
+            database: database, clock: base.clock, random: base.random, masterKey: base.masterKey, logger: base.logger)
+        var configuration = OAuthProviderConfiguration(realm: "/alpha", issuer: ProviderFixture.issuer, clients: [])
+        configuration.apps = ["pay": ProviderFixture.pay { $0.implicitScopes = implicit }]
+        configuration.signing = SigningProvider(context, settings: signing.provider.settings)
+        return try OAuthProvider(context, keys: ServerKeys(context), configuration: configuration)
+    }
+
+    /// A new installation with this key.
+    static func register(_ key: AssertionKey, _ provider: OAuthProvider) async throws -> String {
+        let (token, now) = (Secret(SystemRandom().token()), provider.now)
+        _ = try await provider.context.database.run(
+            SQLStatement(
+                """
+                INSERT INTO registration_tokens (hash, realm, app, uses_left, created_at, expires_at)
+                VALUES (\(TokenHash.of(token)), '/alpha', 'pay', 1, \(now), \(now + 60))
+                """))
+        let body = ProviderFixture.request(key)
+        let app = try InstanceMetadata.app(of: body, in: provider.configuration)
+        let metadata = try InstanceMetadata(body, of: app, clock: provider.context.clock)
+        return try await provider.registration.register(metadata, of: app, token: token) {}.id
+    }
+
+    /// A container that a session of this key has made the invite of.
+    static func enrolled(
+        _ signing: SigningWorld, of key: AssertionKey?, hasPIN: Bool = true
+    ) async throws -> (TestDevice, TestDevice.Enrolled, TestPIN?) {
+        let sessions = Sessions(signing.base.context)
+        let begun = try await sessions.begin(
+            userID: signing.base.ana.user.id, realm: "/alpha", limits: SessionLimits(),
+            sender: SenderBinding(keyThumbprint: key?.jwk.thumbprint))
+        let caller = SigningCaller(try #require(try await sessions.live(token: begun.token)))
+        let invite = try await signing.invite(caller)
+        let device = try TestDevice(signing, modes: [.device, .assisted])
+        let container: TestDevice.Enrolled
+        var pin: TestPIN?
+        if hasPIN {
+            (container, pin) = try await device.enrol(invite.code, pin: "2580", for: "sign-in")
+        } else {
+            container = try await device.enrol(invite.code)
+        }
+        let status = try await signing.provider.invites.enter(digits: container.digits, caller, pid: invite.pid)
+        try #require(status.state == "ACTIVE")
+        return (device, container, pin)
+    }
+
+    var clock: any WallClock { signing.base.context.clock }
+    var database: any SQLDatabase { signing.base.database }
+    var did: SigningID { container.did }
+
+    /// What a login says, and the key that signs it.
+    struct Parts: Sendable {
+        var did: SigningID
+        var sub: String
+        var audience = ProviderFixture.issuer
+        var jkt: KeyThumbprint
+        var nonce = "nonce"
+        var unl: SigningID?
+        var jti = SigningID(random: SystemRandom())
+        var issuedAt: Int
+        var key: SoftwareSigningKey
+
+        var signed: String {
+            get async throws {
+                try await SignedMessage.sign(
+                    LoginAssertion(
+                        did: did, sub: sub, audience: audience, jkt: jkt, nonce: nonce, unl: unl, jti: jti,
+                        issuedAt: issuedAt), with: key
+                ).compact
+            }
+        }
+    }
+
+    /// A right login of a remembered user.
+    func implicit() throws -> Parts {
+        Parts(
+            did: did, sub: container.sub, jkt: try #require(KeyThumbprint(text: key.jwk.thumbprint)),
+            issuedAt: Int(clock.epochSeconds), key: device.deviceKey)
+    }
+
+    /// A right login with the PIN, which was typed for it.
+    func typed() async throws -> Parts {
+        let pin = try #require(pin)
+        let opened = try #require(try await pin.open("2580"))
+        var parts = try implicit()
+        (parts.unl, parts.key) = (try opened.unl, opened.key)
+        return parts
+    }
+
+    func send(
+        _ assertion: String, scope: String? = nil, proof: TokenRequestProof?, by own: AssertionKey? = nil,
+        as id: String? = nil, on node: OAuthProvider? = nil
+    ) async throws -> IssuedTokens {
+        let node = node ?? provider
+        let client = try await (own ?? key).assertion(of: id ?? instance, now: clock)
+        let form = try ProviderFixture.parameters(
+            ["grant_type": OAuthClient.GrantType.jwtBearer.rawValue, "assertion": assertion],
+            AssertionKey.form(client, ["scope": scope]))
+        let caller = try await node.clients.client(of: form, authorization: nil, at: .token)
+        return try await node.tokens(form, of: caller, proof: proof, claimingProof: {})
+    }
+
+    /// Sends a login with the proof that it is about.
+    func logIn(_ parts: Parts, scope: String? = nil, on node: OAuthProvider? = nil) async throws -> IssuedTokens {
+        try await send(
+            try await parts.signed, scope: scope,
+            proof: TokenRequestProof(keyThumbprint: key.jwk.thumbprint, nonce: "nonce"), on: node)
+    }
+
+    /// What a request is refused with: the code, and `assent_error` behind it; `nil` when it is answered.
+    func refusal(_ body: () async throws -> IssuedTokens) async throws -> String? {
+        do {
+            _ = try await body()
+            return nil
+        } catch let error as OAuthError {
+            return ([error.code.rawValue] + [error.reason?.rawValue].compactMap(\.self)).joined(separator: " ")
+        }
+    }
+
+    func refusal(_ parts: Parts) async throws -> String? { try await refusal { try await logIn(parts) } }
+
+    func count(_ table: String, _ condition: String = "1 = 1") async throws -> Int64 {
+        try await database.run(
+            .read("SELECT count(*) AS n FROM \(SQL(verbatim: table)) WHERE \(SQL(verbatim: condition))")
+        ).first?.integer("n") ?? -1
+    }
+
+    /// Whether an access token of a login is valid.
+    func isLive(_ tokens: IssuedTokens) async throws -> Bool {
+        let check = try await provider.check(accessToken: tokens.accessToken, keyThumbprint: key.jwk.thumbprint)
+        return if case .granted = check { true } else { false }
+    }
+
+    func administrator() async throws -> LiveSession {
+        try await TransactionFixture.signIn("root", roles: [.admin], signing.base.context)
+    }
+}
+
+/// What ends the logins of a container.
+enum LoginEnd: String, CaseIterable, CustomTestStringConvertible {
+    case block, revoke, wipe, removal, lock
+
+    var testDescription: String { rawValue }
+
+    func run(_ world: LoginWorld) async throws {
+        let root = try await world.administrator()
+        let (caller, did) = (SigningCaller(root), world.did.text)
+        switch self {
+        case .block: _ = try await world.signing.provider.devices.change(caller, did: did, .block)
+        case .revoke: _ = try await world.signing.provider.devices.change(caller, did: did, .revoke)
+        case .wipe: _ = try await world.signing.provider.slots.act(caller, did: did, .wipe, on: "signing")
+        case .removal:
+            try await RegistrationAdministration(Administration(world.signing.base.context)).end(
+                world.instance, by: root)
+        case .lock:
+            try await Administration(world.signing.base.context).setActive(false, of: "ana", by: root)
+        }
+    }
+
+    /// What the next login is refused with.
+    var refusal: String {
+        switch self {
+        case .block, .revoke: "invalid_grant container_ended"
+        case .wipe: "invalid_grant shredded"
+        case .removal: "invalid_client"
+        case .lock: "invalid_grant"
+        }
+    }
+}
