@@ -22,11 +22,11 @@ struct ReplyContentTests {
         HTTPBody(length: length, isReplayable: false) {
             let number = Locked(0)
             return {
-                let chunk = try next(
-                    number.withLock {
-                        defer { $0 += 1 }
-                        return $0
-                    })
+                let turn = number.withLock { count in
+                    count += 1
+                    return count - 1
+                }
+                let chunk = try next(turn)
                 read.withLock { $0 += chunk?.count ?? 0 }
                 return chunk
             }
