@@ -60,21 +60,36 @@ struct ResourcePageTests {
         }
     }
 
-    @Test("Row 23: each path leads where its row says, or is refused before anything is sent")
+    @Test("Row 23: each path leads where its row says, or is refused, in each way to a request and in any letter case")
     func paths() throws {
         let rows = try table("paths")
         #expect(rows.count == 24)
         for row in rows {
             let base = row[0] == "nil" ? nil : row[0]
-            let request = ResourceRequest(path: row[1])
-            if row[2] == "refused" {
-                let error = #expect(throws: ResourceError.self) { try request.httpCall(base: base) }
-                #expect(error?.code == .invalidRequest, "\(row)")
-            } else {
-                let call = try request.httpCall(base: base)
-                #expect(call.request.url == row[2], "\(row)")
+            let isRefused = row[2] == "refused"
+            // What a path leads to keeps its case; what is refused is refused in every case.
+            for path in isRefused ? [row[1], row[1].uppercased(), row[1].lowercased()] : [row[1]] {
+                for request in requests(path) {
+                    if isRefused {
+                        let error = #expect(throws: ResourceError.self) { try request.httpCall(base: base) }
+                        #expect(error?.code == .invalidRequest, "\(row)")
+                    } else {
+                        let call = try request.httpCall(base: base)
+                        #expect(call.request.url == row[2], "\(row)")
+                    }
+                }
             }
         }
+    }
+
+    /// The same request, made in each way.
+    private func requests(_ path: String) -> [ResourceRequest] {
+        var draft = MutableResourceRequest()
+        draft.path = path
+        return [
+            ResourceRequest(path: path), draft.immutable, RequestBuilder().setPath(path).build(),
+            ResourceRequestFactory.makeResourceRequest(path: path),
+        ]
     }
 
     @Test("Row 16: each protected field is refused by whatever makes the request, in any letter case")

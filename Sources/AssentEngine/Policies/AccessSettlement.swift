@@ -85,8 +85,9 @@ struct AccessQuestion {
     /// What tells requests apart that look alike.
     var idempotencyKey: String?
 
-    /// Whether an advice, or a transaction, is for somebody with these credentials.
-    var maySignInFurther: Bool { presented.map { Door.stepUp.admits($0.session) } ?? true }
+    /// Whether an advice, or a transaction, is for somebody with these credentials. A client that calls for itself has
+    /// no user who could do anything.
+    var maySignInFurther: Bool { presented.map { Door.stepUp.admits($0.session) } ?? (facts.client == nil) }
 }
 
 /// The answer, with what the policies say besides.

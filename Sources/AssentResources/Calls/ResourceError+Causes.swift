@@ -45,7 +45,7 @@ extension ResourceError {
             case .notRegistered: (.generic, .deviceDeregistered)
             case .scopeRefused: (kind.domain, .scopeRefused)
             case .busy: (.generic, .actionAlreadyInProgress)
-            case .storageFailed: (.generic, error.isTransient ? .storageLocked : .storageDamaged)
+            case .storageFailed: (.generic, error.storeError?.isAboutLock == true ? .storageLocked : .storageDamaged)
             case .keyUnavailable, .clientKeyUnavailable: (.generic, .storageLocked)
             case .clientKeyMissing: (.generic, .storageDamaged)
             case .registrationRefused: (.generic, .deviceRegistrationFailure)
@@ -78,6 +78,11 @@ extension ResourceError {
             domain, code, error.detail, suggestion: error.suggestion, pending: error.pending,
             transportError: error.transportError)
     }
+}
+
+extension SecretStoreError {
+    /// Whether the store is whole, and cannot be opened now.
+    fileprivate var isAboutLock: Bool { [.busy, .keyUnavailable, .keyLocked].contains(code) }
 }
 
 extension ResourceError.Reason {

@@ -89,6 +89,14 @@ struct ResourceContentTests {
         }
     }
 
+    @Test("13 What is no number in JSON is never sent: a value of the app's with NaN in it makes no request")
+    func notANumber() {
+        for value in [Double.nan, .infinity, -.infinity] {
+            #expect(throws: EncodingError.self) { try ResourceRequest.post("p", json: ["a": value]) }
+            #expect(JSONNumber(value) == nil)
+        }
+    }
+
     @Test("13 10,000 parameters are content, and too long for a URL")
     func many() async throws {
         let parameters = JSONObject((0..<10_000).map { .init(name: "p\($0)", value: .integer($0)) })

@@ -150,10 +150,17 @@ struct RegistrationDoor: Sendable {
         return body
     }
 
-    /// Asks for a token of an instance's own by an assertion; for one that belongs to its key, with a proof.
+    /// Asks for a token of an instance's own by an assertion; with `isBound`, for one that belongs to its key.
     func ownToken(_ id: String, by key: ProofKey, isBound: Bool = false) async throws -> Answer {
-        let url = fixture.oauth("access_token")
-        let proofs = isBound ? [("DPoP", try await proof("POST", url, by: key))] : []
+        let proofs =
+            isBound ? [("DPoP", try await proof("POST", fixture.oauth("access_token"), by: key))] : []
+        return try await fixture.send(
+            "POST", fixture.oauth("access_token"), [("Content-Type", "application/x-www-form-urlencoded")] + proofs,
+            text: ServerFixture.query([("grant_type", "client_credentials")] + (try await assertion(id, by: key))))
+    }
+
+    /// What an instance authenticates with.
+    func assertion(_ id: String, by key: ProofKey) async throws -> [(String, String)] {
         let now = Int64(fixture.clock.now.timeIntervalSince1970)
         var claims = JWTClaims()
         claims.iss = id
@@ -162,12 +169,9 @@ struct RegistrationDoor: Sendable {
         claims.jti = SystemRandom().token()
         claims["iat"] = .integer(now)
         claims["exp"] = .integer(now + 300)
-        return try await fixture.send(
-            "POST", url, [("Content-Type", "application/x-www-form-urlencoded")] + proofs,
-            text: ServerFixture.query([
-                ("grant_type", "client_credentials"),
-                ("client_assertion", try await JWS.sign(claims.payload, with: key.key)),
-                ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
-            ]))
+        return [
+            ("client_assertion", try await JWS.sign(claims.payload, with: key.key)),
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+        ]
     }
 }

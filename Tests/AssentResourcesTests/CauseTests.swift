@@ -1,0 +1,81 @@
+import AssentAuthorization
+import AssentCore
+import AssentJourney
+import AssentTokens
+import Testing
+
+@testable import AssentResources
+
+@Suite("What an error of a layer below becomes, by the kind of the call")
+struct CauseTests {
+    /// The errors of each row of the table, by its name.
+    private static let causes: [String: [any Error]] = [
+        "nobody is signed in": [TokenError(.signInNeeded, "x"), AuthorizationError(.noSession, "x")],
+        "the device has no token": [TokenError(.deviceNotAuthenticated, "x")],
+        "the server ended the registration": [TokenError(.notRegistered, "x")],
+        "a scope is not granted": [TokenError(.scopeRefused, "x", status: 400, oauthError: "invalid_scope")],
+        "the store is locked": [SecretStoreError.Code.busy, .keyUnavailable, .keyLocked].map(stored),
+        "the store is damaged": [
+            SecretStoreError.Code.truncated, .tampered, .rolledBack, .anotherStore, .wrongKey, .keyLost,
+        ].map(stored),
+        "another flow holds the tokens": [TokenError(.busy, "x")],
+        "the host is not pinned": transport(.notPinned),
+        "a pin does not match": transport(.pinMismatch),
+        "the host does not answer": transport(.connectFailed),
+        "a time limit passed": transport(.timedOut),
+        "the call was cancelled": transport(.cancelled) + [CancellationError()],
+        "an approval is wanted": [
+            AuthorizationError(.approvalNeeded, "x"), AuthorizationError(.refused, "x"),
+            AuthorizationError(.untrustedAdvice, "x"), JourneyFailure(.unanswered, "x"),
+        ],
+        "the user declined": [AuthorizationError(.declined, "x"), JourneyFailure(.declined, "x")],
+        "the outcome is unknown": [
+            AuthorizationError(.outcomeUnknown, "x"),
+            AuthorizationError(.outcomeUnknown, "x", transportError: HTTPTransportError(.timedOut, "x")),
+        ],
+    ]
+
+    private static func stored(_ code: SecretStoreError.Code) -> any Error {
+        TokenError(.storageFailed, "x", storeError: SecretStoreError(code, "x"))
+    }
+
+    /// The transport's error as it comes from each layer that may be waiting for it.
+    private static func transport(_ code: HTTPTransportError.Code) -> [any Error] {
+        let cause = HTTPTransportError(code, "x")
+        return [
+            cause, TokenError(.transport, "x", transportError: cause),
+            AuthorizationError(.notSent, "x", transportError: cause),
+            JourneyFailure(.transport, "x", transportError: cause),
+        ]
+    }
+
+    @Test("19 Each cause has, for each kind of call, the domain and the number of its cell")
+    func matrix() throws {
+        let rows = try table("causes")
+        #expect(Set(rows.map { $0[0] }) == Set(Self.causes.keys) && rows.count == Self.causes.count)
+        for row in rows {
+            for (kind, cell) in zip(CallKind.allCases, row.dropFirst()) where cell != "–" {
+                for cause in try #require(Self.causes[row[0]]) where Self.arises(cause, kind) {
+                    let error = try #require(ResourceError(cause, kind), "\(cause)")
+                    #expect("\(error.domain) \(error.number)" == cell, "\(row[0]), \(kind): \(cause)")
+                }
+            }
+        }
+    }
+
+    /// Only a user's call has a session to miss.
+    private static func arises(_ cause: any Error, _ kind: CallKind) -> Bool {
+        (cause as? AuthorizationError)?.code != .noSession || kind == .user
+    }
+
+    @Test("19 A cause that only one kind can have is in no other kind's domain, whatever the kind is")
+    func domains() throws {
+        for kind in CallKind.allCases {
+            for cause in Self.causes.values.joined() {
+                let error = try #require(ResourceError(cause, kind))
+                #expect([kind.domain, .generic, .url].contains(error.domain), "\(kind): \(cause)")
+                #expect(error.number != 10000, "\(cause)")
+            }
+        }
+    }
+}
