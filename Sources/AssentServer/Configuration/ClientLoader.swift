@@ -40,6 +40,7 @@ struct ClientLoader {
         app.registrationsPerMinute = Int64(client.integer("registrationsPerMinute", default: 60, in: 1...1_000_000))
         app.registrationsPerAddress = Int64(client.integer("registrationsPerAddress", default: 10, in: 1...1_000_000))
         app.days = Int64(client.integer("registrationDays", default: 90, in: 1...3650))
+        app.webLinks = client.strings("webLinks")
         client.finish()
         if let fault = app.validate().first { throw client.issue(nil, "app \(fault)") }
         return app

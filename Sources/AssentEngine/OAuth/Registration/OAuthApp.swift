@@ -39,6 +39,9 @@ package struct OAuthApp: Sendable, Hashable {
     /// After how many days without use an instance is deleted.
     package var days: Int64 = 90
 
+    /// Where its users may be led by a link that signs a browser in, each a whole URL; empty when it has no such links.
+    package var webLinks: [String] = []
+
     /// An app. What the client is, a key, is seen to here.
     package init(_ client: OAuthClient) {
         self.client = client
@@ -71,6 +74,7 @@ package struct OAuthApp: Sendable, Hashable {
         if admission == .statement, statements == nil {
             faults.append("\(id): registration by statement needs softwareStatements")
         }
+        faults += WebLinkTarget.faults(webLinks).map { "\(id): \($0)" }
         if days * 86_400 < client.refreshTokenLifetime {
             faults.append("\(id): registrationDays are fewer than a refresh token is valid")
         }
