@@ -68,8 +68,10 @@ struct WebLinkRoute: Sendable {
             }
             guard request.isForm else { throw RequestError(415, "The media type must be \(FormEncoding.mediaType).") }
             guard let secret = Self.secret(in: try await request.bytes(upTo: Self.formLimit)),
-                let link = try await links.find(secret), let token = try await links.use(link)
+                let link = try await links.find(secret)
             else { return ended(frame) }
+            let other = try await caller(request, link).session
+            guard let token = try await links.use(link, replacing: other) else { return ended(frame) }
             return signedIn(token, link, request)
         default: throw RequestError(405, "This page can only be opened or its form sent.")
         }
@@ -79,15 +81,19 @@ struct WebLinkRoute: Sendable {
     private func show(
         _ link: WebLink, _ secret: Secret, _ request: Request, _ frame: PageFrame
     ) async throws -> Response {
-        let credentials = PresentedCredentials(sessionOf: request, cookie: cookie, origin: origin.description)
-        let caller = try await callers.caller(withSession: credentials, realm: link.user.realm)
         let page = WebLinkPage(
             link: link, app: grants[link.user.realm]?.configuration.definition(of: link.clientID)?.name,
-            other: WebLinkPage.Other(caller), language: frame.language)
+            other: WebLinkPage.Other(try await caller(request, link)), language: frame.language)
         return PageDocument(
             title: page.title, body: page.html(action: basePath + Self.path, Self.parameter, secret), frame: frame,
             formTargets: ReturnTarget.formTargets(redirectURI: link.target) ?? []
         ).response()
+    }
+
+    /// Whose session the browser has.
+    private func caller(_ request: Request, _ link: WebLink) async throws -> Caller {
+        let credentials = PresentedCredentials(sessionOf: request, cookie: cookie, origin: origin.description)
+        return try await callers.caller(withSession: credentials, realm: link.user.realm)
     }
 
     private func signedIn(_ token: Secret, _ link: WebLink, _ request: Request) -> Response {

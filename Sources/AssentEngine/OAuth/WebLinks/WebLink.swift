@@ -27,6 +27,9 @@ package struct WebLink: Sendable {
     /// The grant with which the browser's session ends.
     let grantID: String
 
+    /// The session that the grant was given in (``LiveSession/id``).
+    let sessionID: String
+
     /// The audit id of the session that the grant was given in.
     let sessionAuditID: String
 
@@ -80,7 +83,7 @@ package struct WebLinks: Sendable {
         let row = try await context.database.run(
             .read(
                 """
-                SELECT l.target, l.grant_id, g.client_id, g.session_audit_id, s.user_id, \(UserSQL.columns)
+                SELECT l.target, l.grant_id, g.client_id, g.session_audit_id, s.id, s.user_id, \(UserSQL.columns)
                 FROM web_links l JOIN \(Self.grants) ON g.id = l.grant_id
                 WHERE l.id = \(id) AND l.used_at IS NULL AND l.expires_at > \(now) AND \(Self.mayBeginSession(at: now))
                 """)
@@ -89,6 +92,7 @@ package struct WebLinks: Sendable {
             WebLink(
                 id: id, user: try User(row, id: row.text("user_id")), clientID: try row.text("client_id"),
                 target: try row.text("target"), grantID: try row.text("grant_id"),
+                sessionID: try row.text("id"),
                 sessionAuditID: try row.text("session_audit_id"))
         }
     }
@@ -96,26 +100,42 @@ package struct WebLinks: Sendable {
     /// Uses a link: begins a session of its user for the browser, which has proved no more than the app's session and
     /// ends with the app's grant. It is no fresh authentication.
     ///
+    /// - Parameters:
+    ///   - link: the link, as it was found.
+    ///   - other: the session that the browser has, which ends; but not when it is the app's own, with which the new
+    ///     one would end.
     /// - Returns: the session's token, which is kept nowhere; `nil` when the link was used, has expired, or its grant
     ///   has ended since it was found.
     /// - Throws: ``StoreError``.
-    package func use(_ link: WebLink) async throws -> Secret? {
+    package func use(_ link: WebLink, replacing other: LiveSession? = nil) async throws -> Secret? {
         let now = context.clock.epochSeconds
         let token = Secret(context.random.token())
         let auditID = context.random.uuid()
         let audit = AuditLog(context)
+        let replaced = other.flatMap { $0.id == link.sessionID ? nil : $0 }
+        // Sessions are locked before what hangs on grants.
+        let ending = replaced.map { session in
+            [
+                Sessions(context).ending(id: session.id, mustExist: false),
+                audit.statement(
+                    AuditRecord(
+                        .sessionEnd, .success, reason: "replaced", realm: session.realm, userID: session.user.id,
+                        sessionAuditID: session.auditID)),
+            ]
+        }
         do {
-            _ = try await context.database.run([
-                SQLStatement(
-                    """
-                    UPDATE web_links SET used_at = \(now)
-                    WHERE id = \(link.id) AND used_at IS NULL AND expires_at > \(now) AND EXISTS (
-                        SELECT 1 FROM \(Self.grants)
-                        WHERE g.id = web_links.grant_id AND \(Self.mayBeginSession(at: now)))
-                    """, expecting: .exactly(1)),
-                beginning(TokenHash.of(token), auditID: auditID, by: link, at: now),
-                audit.statement(link.record(.success, session: auditID)),
-            ])
+            _ = try await context.database.run(
+                (ending ?? []) + [
+                    SQLStatement(
+                        """
+                        UPDATE web_links SET used_at = \(now)
+                        WHERE id = \(link.id) AND used_at IS NULL AND expires_at > \(now) AND EXISTS (
+                            SELECT 1 FROM \(Self.grants)
+                            WHERE g.id = web_links.grant_id AND \(Self.mayBeginSession(at: now)))
+                        """, expecting: .exactly(1)),
+                    beginning(TokenHash.of(token), auditID: auditID, by: link, at: now),
+                    audit.statement(link.record(.success, session: auditID)),
+                ])
             return token
         } catch let error as StoreError where error.code == .unexpectedCount {
             _ = try await context.database.run(audit.statement(link.record(.refused, reason: "usedOrEnded")))
