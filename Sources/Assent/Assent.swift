@@ -120,7 +120,7 @@ public final class Assent: Sendable {
             logger: logger)
         let wiring = ResourceWiring(
             configuration, resources: resources, journeys: journeyClient, transport: transport, ignoring: ignored)
-        userClient = UserClient(wiring.calls(.user, through: authorized))
+        userClient = UserClient(wiring.calls(.user, through: authorized), tokens: tokens)
         deviceClient = try wiring.deviceClient(tokens: tokens.device)
         (deviceCookies, nobodyCookies) = (wiring.deviceCookies, wiring.nobodyCookies)
         journey = Journey(client: journeyClient, tokens: tokens, proofs: proofs)

@@ -20,8 +20,8 @@ struct AssentCommand: AsyncParsableCommand {
         version: AssentVersion.current,
         subcommands: [
             ServeCommand.self, DemoCommand.self, LoginCommand.self, StatusCommand.self, RegisterCommand.self,
-            UnregisterCommand.self, RequestCommand.self, TokenCommand.self, UserInfoCommand.self, LogoutCommand.self,
-            ConsentsCommand.self, VaultCommand.self,
+            UnregisterCommand.self, RequestCommand.self, TokenCommand.self, UserInfoCommand.self, WebCommand.self,
+            LogoutCommand.self, ConsentsCommand.self, VaultCommand.self,
             DeviceCommand.self, TransactionsCommand.self, OTPCommand.self, VerifyCommand.self, UsersCommand.self,
             ClientsCommand.self, AdminCommand.self, DatabaseCommand.self, RestoreFenceCommand.self, DoctorCommand.self,
         ])

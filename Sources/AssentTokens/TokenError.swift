@@ -95,6 +95,20 @@ public struct TokenError: AssentError {
         return error
     }
 
+    /// A refusal of a link into a browser.
+    static func webLinkRefused(_ response: HTTPResponse, oauthError: String?) -> TokenError {
+        guard oauthError != "web_link_disabled" else {
+            return TokenError(
+                .webLinkDisabled, "The server signs no browser in for this app.", status: response.status.code,
+                oauthError: oauthError)
+        }
+        var error = TokenError(
+            .webLinkRefused, "The server gave no link into a browser.", status: response.status.code,
+            oauthError: oauthError)
+        error.refusal = ResourceRefusal(response)
+        return error
+    }
+
     /// Whether the same may work later without anybody doing anything: the network, a server that is overloaded, a busy
     /// store or key provider.
     public var isTransient: Bool {
@@ -178,6 +192,10 @@ public struct TokenError: AssentError {
         public static let signInNeeded = Code("signInNeeded")
         /// The userinfo endpoint refused, or told of another user.
         public static let userInfoRefused = Code("userInfoRefused")
+        /// The server has no links into a browser for this app.
+        public static let webLinkDisabled = Code("webLinkDisabled")
+        /// The server gave no link into a browser; see ``TokenError/oauthError``.
+        public static let webLinkRefused = Code("webLinkRefused")
         /// The server refused to revoke or to end the session.
         public static let signOutRefused = Code("signOutRefused")
         /// The key that the tokens are bound to cannot be used now.

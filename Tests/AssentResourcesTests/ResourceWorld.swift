@@ -11,6 +11,7 @@ final class ResourceWorld: Sendable {
     typealias Exchange = InMemoryTransport.Exchange
 
     struct Behaviour: Sendable {
+        var hasLinks = false
         var resource: @Sendable (Exchange) async throws -> HTTPReply = { _ in .json(200, [:]) }
         var token: @Sendable (Exchange) async throws -> HTTPReply = { _ in
             .json(200, ["access_token": "access", "refresh_token": "refresh", "expires_in": 600])
@@ -49,12 +50,12 @@ final class ResourceWorld: Sendable {
         let now = behaviour.withLock { $0 }
         switch URLText.withoutQuery(url) {
         case "\(issuer)/.well-known/openid-configuration":
-            return .json(
-                200,
-                [
-                    "issuer": .string(issuer), "authorization_endpoint": .string("\(issuer)/authorize"),
-                    "token_endpoint": .string("\(issuer)/access_token"),
-                ])
+            var metadata: JSONObject = [
+                "issuer": .string(issuer), "authorization_endpoint": .string("\(issuer)/authorize"),
+                "token_endpoint": .string("\(issuer)/access_token"),
+            ]
+            if now.hasLinks { metadata["assent_web_link_endpoint"] = .string("\(issuer)/web_link") }
+            return .json(200, .object(metadata))
         case "\(issuer)/authorize":
             let state = URLText.query(of: url)?[all: "state"].first ?? ""
             return HTTPReply(

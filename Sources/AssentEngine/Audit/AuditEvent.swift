@@ -50,6 +50,10 @@ extension AuditEvent {
     package static let oauthConsent = AuditEvent("oauth.consent")
     /// A token or a grant was revoked.
     package static let oauthRevoke = AuditEvent("oauth.revoke")
+    /// An app has asked for a link that signs a browser in.
+    package static let webLinkCreate = AuditEvent("weblink.create")
+    /// A link has signed a browser in, or somebody tried to use it.
+    package static let webLinkUse = AuditEvent("weblink.use")
 }
 
 extension AuditEvent {

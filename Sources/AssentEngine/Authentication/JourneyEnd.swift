@@ -28,8 +28,9 @@ struct JourneyEnd: Sendable {
                     reply(token: turn.request.sessionToken, key: session.sender?.keyThumbprint, isNew: false)),
                 statements: completion + [noted(.success, userID: userID, sessionAuditID: session.auditID)])
         }
-        // A session that has ended meanwhile proves nothing any more.
-        if !subject.isProved, turn.session == nil { return try await failure(nil) }
+        // A session that has ended meanwhile proves nothing any more. One that no journey has made would become one
+        // that a journey has made.
+        if !subject.isProved, turn.session?.isOfJourney != true { return try await failure(nil) }
         if state.noSession {
             return JourneyOutcome(
                 result: .success(reply(token: nil, isNew: false)),

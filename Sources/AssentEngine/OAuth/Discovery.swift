@@ -63,6 +63,9 @@ extension OAuthProvider {
             }
         }
         if !configuration.apps.isEmpty { metadata["registration_endpoint"] = .string("\(base)/register") }
+        if configuration.apps.values.contains(where: { !$0.webLinks.isEmpty }) {
+            metadata["assent_web_link_endpoint"] = .string("\(base)/web_link")
+        }
         if !contexts.isEmpty { metadata["acr_values_supported"] = .array(contexts) }
         return .object(metadata)
     }

@@ -2,8 +2,8 @@ import AssentStore
 
 extension OAuthProvider {
     /// Deletes what nobody can use any more: grants with their codes and refresh tokens, notes of revoked access tokens
-    /// that have expired, sealed successors whose grace period has ended, spent assertions of clients, and instances of
-    /// apps that nobody uses. Returns how many grants there were.
+    /// that have expired, sealed successors whose grace period has ended, spent assertions of clients, instances of
+    /// apps that nobody uses, and links into a browser. Returns how many grants there were.
     package func purge() async throws -> Int {
         let results = try await context.database.run([
             SQLStatement(
@@ -24,6 +24,7 @@ extension OAuthProvider {
         ])
         try await ClientAssertion.purge(context)
         try await ClientInstance.purge(context)
+        try await WebLinks.purge(context)
         return results.last?.count ?? 0
     }
 }

@@ -157,6 +157,12 @@ extension OAuthError.Code {
     /// The software statement is of somebody who signs none for this app.
     package static let unapprovedSoftwareStatement = Self("unapproved_software_statement")
 
+    /// What is asked for leads to a place that is not listed (RFC 8707 §2).
+    package static let invalidTarget = Self("invalid_target")
+
+    /// The client's app may not sign browsers in (ours).
+    package static let webLinkDisabled = Self("web_link_disabled")
+
     /// The database cannot serve.
     package static let temporarilyUnavailable = Self("temporarily_unavailable")
 

@@ -44,6 +44,7 @@ package enum FencedKind: String, Sendable, Hashable, CaseIterable {
     case tokenKeys
     case codes
     case refreshTokens
+    case webLinks
     case transactions
     case lostOutcomes
     case journeySteps
@@ -66,6 +67,7 @@ package enum FencedKind: String, Sendable, Hashable, CaseIterable {
         case .tokenKeys: "keys for tokens"
         case .codes: "authorization codes"
         case .refreshTokens: "refresh tokens"
+        case .webLinks: "links that sign browsers in"
         case .lostOutcomes: "requests with an unknown outcome"
         case .journeySteps: "steps of journeys"
         case .oneTimePasswords: "current one-time passwords"

@@ -4,9 +4,23 @@ import AssentStore
 enum SessionSQL {
     /// That session `s` is alive: it has not expired, it was used recently enough, its user `u` is active, and what
     /// they had was not ended since. So a session that begins at the very moment of a lock does not live when the user
-    /// is let in again.
+    /// is let in again. One that belongs to a grant lives no longer than that.
     static func isAlive(at now: Int64) -> SQL {
-        "s.expires_at > \(now) AND s.latest_access + s.max_idle > \(now) AND u.active = 1 AND s.epoch = u.epoch"
+        """
+        s.expires_at > \(now) AND s.latest_access + s.max_idle > \(now) AND u.active = 1 AND s.epoch = u.epoch
+            AND (s.grant_id IS NULL OR \(hasItsGrant(at: now)))
+        """
+    }
+
+    /// That the grant of session `s` is valid, and the session that the grant was given in is alive. That session
+    /// belongs to no grant itself: ``WebLinks`` sees to it.
+    private static func hasItsGrant(at now: Int64) -> SQL {
+        """
+        EXISTS (SELECT 1 FROM grants og LEFT JOIN sessions os ON os.id = og.session_id AND os.user_id = og.user_id
+                AND os.expires_at > \(now) AND os.latest_access + os.max_idle > \(now) AND os.epoch = u.epoch
+            WHERE og.id = s.grant_id AND og.user_id = s.user_id AND og.revoked_at IS NULL AND og.expires_at > \(now)
+                AND og.epoch = u.epoch AND (og.is_offline = 1 OR os.id IS NOT NULL))
+        """
     }
 
     /// A session together with its user, as `s` and `u`.

@@ -52,7 +52,10 @@ extension ResourceError {
             case .registrationUnknown: (.generic, .serverNotReachable)
             case .unprovable: (kind.domain, .invalidRequest)
             case .malformedReply, .issuerMismatch, .unusableEndpoint: (.url, .badServerResponse)
-            case .tokenRefused where error.isTransient: (.url, .badServerResponse)
+            case .webLinkDisabled: (.generic, .webLinkDisabled)
+            case .webLinkRefused where error.oauthError == "invalid_target": (kind.domain, .invalidRequest)
+            case .tokenRefused where error.isTransient, .webLinkRefused where error.isTransient:
+                (.url, .badServerResponse)
             default: (kind.domain, kind.notAuthenticated)
             }
         self.init(

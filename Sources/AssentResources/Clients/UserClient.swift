@@ -1,6 +1,7 @@
 public import AssentAuthorization
 import AssentCore
 public import AssentJourney
+package import AssentTokens
 
 /// Calls the resources of a user.
 ///
@@ -9,9 +10,13 @@ public import AssentJourney
 /// ```
 public final class UserClient: Sendable {
     private let calls: ResourceCalls
+    let tokens: TokenManager
 
-    /// A client for calls of the kind `user`.
-    package init(_ calls: ResourceCalls) { self.calls = calls }
+    /// A client for calls of the kind `user`, whose tokens are these.
+    package init(_ calls: ResourceCalls, tokens: TokenManager) {
+        self.calls = calls
+        self.tokens = tokens
+    }
 
     /// Sends a request with the user's credential.
     ///

@@ -48,6 +48,7 @@ struct ClientLoader {
             app.implicitScopes = implicit.strings("scopes")
             implicit.finish()
         }
+        app.webLinks = client.strings("webLinks")
         client.finish()
         if let fault = app.validate().first { throw client.issue(nil, "app \(fault)") }
         return app

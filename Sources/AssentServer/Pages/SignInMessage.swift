@@ -80,6 +80,7 @@ struct SignInMessage {
 
     static let foreignTarget = SignInMessage(.foreignTarget, .known(.foreignTargetText))
     static let foreignForm = SignInMessage(.foreignForm, .known(.foreignFormText))
+    static let linkEnded = SignInMessage(.linkEnded, .known(.linkEndedText))
     static let unsupported = SignInMessage(.needsApp, .known(.needsAppText))
 
     /// The page, in the reader's language.

@@ -19,6 +19,9 @@ struct OAuthRoutes: Sendable {
     /// Where a browser is sent to sign in.
     let serverURL: String
 
+    /// The links that sign browsers in.
+    let links: WebLinks
+
     /// How the pages look.
     let design: PageDesign
 
@@ -59,6 +62,17 @@ struct OAuthRoutes: Sendable {
         let answer = try call.service.userInfo(of: grant)
         try await call.service.noteUse(of: grant)
         return .json(200, answer)
+    }
+
+    /// `web_link`.
+    func webLink(_ call: RouteCall<OAuthProvider>) async throws -> Response {
+        let link = try await links.make(
+            to: try await call.form()["target"], for: try call.grant, in: call.service.configuration)
+        return .json(
+            200,
+            [
+                "url": .string(WebLinkRoute.url(of: link, at: serverURL)), "expires_in": .integer(link.expiresIn),
+            ])
     }
 
     /// `connect/jwk_uri`.

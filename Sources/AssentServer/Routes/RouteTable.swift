@@ -97,6 +97,13 @@ enum RouteTable {
                 cookie: .unguarded, crossOrigin: .everyOrigin)
         ) { try await $0.userInfo($1) },
 
+        // Ours. It gives a link, which signs in only who sends the form of its page.
+        Route(
+            RouteRule(
+                "web_link", methods: [.post], caller: .accessToken, door: .webLink, bodyLimit: 16 << 10,
+                cookie: .unguarded, crossOrigin: .sameOrigin)
+        ) { try await $0.webLink($1) },
+
         Route(
             RouteRule(
                 "connect/jwk_uri", methods: [.get], caller: .anyone, cookie: .unguarded, crossOrigin: .everyOrigin)

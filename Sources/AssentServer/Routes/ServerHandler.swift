@@ -13,6 +13,7 @@ struct ServerHandler: RequestHandler {
     let oauth: RouteRunner<OAuthWire, OAuthRoutes>
     let signing: RouteRunner<SigningWire, SigningRoutes>
     let signIn: SignInRoute
+    let webLink: WebLinkRoute
     let health: HealthRoutes
 
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
@@ -38,6 +39,7 @@ struct ServerHandler: RequestHandler {
             return try await signing.respond(to: request, path: below, from: client)
         }
         if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest, from: client) }
+        if rest == WebLinkRoute.path { return await webLink.respond(to: request) }
         guard let below = Self.below("/json", rest) else { return notFound(request) }
         return try await json.respond(to: request, path: below, from: client)
     }

@@ -113,7 +113,7 @@ struct ServerParts: Sendable {
                 OAuthWire(design: configuration.pages, basePath: basePath), RouteTable.oauth,
                 handlers: OAuthRoutes(
                     callers: callers, cookie: cookie, proofs: proofs,
-                    origin: origin, serverURL: endpoints.server,
+                    origin: origin, serverURL: endpoints.server, links: WebLinks(context),
                     design: configuration.pages),
                 services: providers, callers: check, origins: origins),
             signing: RouteRunner(
@@ -124,6 +124,9 @@ struct ServerParts: Sendable {
                 origin: own, gateway: try endpoints.gateway.map { try Origin($0) },
                 routes: configuration.gateway?.routes ?? [], basePath: basePath, design: configuration.pages,
                 logger: context.logger),
+            webLink: WebLinkRoute(
+                links: WebLinks(context), callers: callers, grants: providers, cookie: cookie, origin: own,
+                basePath: basePath, design: configuration.pages, logger: context.logger),
             health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
     }
 

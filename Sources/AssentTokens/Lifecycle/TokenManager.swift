@@ -200,6 +200,18 @@ public actor TokenManager {
         }
     }
 
+    /// Asks for a link that signs a browser in as the user. A token that the server refuses is renewed once.
+    ///
+    /// - Throws: ``TokenError`` as ``tokens(rejecting:)``, `webLinkDisabled` and `webLinkRefused`.
+    package func webLink(to target: String) async throws -> WebLink {
+        let tokens = try await tokens()
+        do {
+            return try await provider.webLink(to: target, tokens)
+        } catch let error as TokenError where error.refusal == .token {
+            return try await provider.webLink(to: target, try await self.tokens(rejecting: tokens.accessToken))
+        }
+    }
+
     func revokeOrphans(_ tokens: TokenSet) async {
         await provider.discard(refreshToken: tokens.refreshToken, accessToken: tokens.accessToken)
     }

@@ -27,6 +27,9 @@ public struct ProviderMetadata: Hashable, Sendable {
     /// `registration_endpoint` (RFC 7591)
     public let registrationEndpoint: String?
 
+    /// `assent_web_link_endpoint`, where the server signs browsers in for apps
+    public let webLinkEndpoint: String?
+
     /// Whether answers to authorization requests always carry `iss` (RFC 9207 §3).
     public let sendsIssuer: Bool
 
@@ -65,6 +68,7 @@ public struct ProviderMetadata: Hashable, Sendable {
         userInfoEndpoint = try endpoint("userinfo_endpoint")
         revocationEndpoint = try endpoint("revocation_endpoint")
         registrationEndpoint = try endpoint("registration_endpoint")
+        webLinkEndpoint = try endpoint("assent_web_link_endpoint")
         let ping = try endpoint("ping_end_idp_session_endpoint")
         let standard = try endpoint("end_session_endpoint")
         endSessionEndpoint = ping ?? standard

@@ -67,7 +67,7 @@ struct JudgedColumns: Sendable {
         "sessions": JudgedColumns(
             """
             id audit_id user_id realm auth_level created_at latest_access max_idle expires_at properties epoch \
-            sender acr amr kind is_of_journey did
+            sender acr amr kind is_of_journey did grant_id
             """),
         "signing_certificates": JudgedColumns(
             "kid iss identity cert"),
@@ -142,5 +142,8 @@ struct JudgedColumns: Sendable {
         "users": JudgedColumns(
             used: "active epoch",
             "id realm username password_hash roles attributes created_at"),
+        "web_links": JudgedColumns(
+            used: "used_at",
+            "id realm grant_id target created_at expires_at"),
     ]
 }

@@ -15,6 +15,7 @@ struct RestoreDrillTests {
     private static let journeys: Set<FencedKind> = [.journeySteps, .oneTimePasswords]
     private static let access: Set<FencedKind> = [
         .sessions, .grants, .consents, .tokenKeys, .codes, .refreshTokens, .bootstrapTokens, .registrationTokens,
+        .webLinks,
     ]
     private static let approvals: Set<FencedKind> = [
         .transactions, .signingTransactions, .signingApprovals, .invites, .enrolments, .evaluations, .slots,
@@ -66,8 +67,8 @@ struct RestoreDrillTests {
 
     @Test("Sessions, grants, consents, codes, refresh tokens, keys, and the token of the first administrator")
     func access() async throws {
-        let fixture = try await ProviderFixture(apps: [ProviderFixture.pay], operated: OperatedDatabase())
-        let initial = try await fixture.initialToken()
+        let fixture = try await ProviderFixture(apps: [ProviderFixture.linking], operated: OperatedDatabase())
+        let (initial, link) = (try await fixture.initialToken(), try await fixture.webLink())
         // Nobody is an administrator yet.
         _ = try await fixture.database.run(SQLStatement("UPDATE users SET roles = '' WHERE username = 'root'"))
         let (context, grants) = (fixture.context, fixture.grants)
@@ -123,6 +124,11 @@ struct RestoreDrillTests {
                     _ = try await fixture.register(AssertionKey(), token: initial)
                 } again: {
                     await isAccepted { _ = try await fixture.register(AssertionKey(), token: initial) }
+                },
+                RestoreDrill(.webLinks, "a link into a browser") {
+                    try #require(try await fixture.use(link) != nil)
+                } again: {
+                    try await fixture.use(link) != nil
                 },
                 RestoreDrill(.bootstrapTokens, "the bootstrap token") {
                     try await administration.bootstrap(token, session: fixture.session)
@@ -309,7 +315,8 @@ struct RestoreDrillTests {
             .oneTimePasswords: "one-time passwords", .bootstrapTokens: "first administrator",
             .signingTransactions: "open transactions", .signingApprovals: "has not used", .invites: "invites",
             .enrolments: "enrolments, renewals", .evaluations: "PIN entries", .slots: "PINs",
-            .registrationTokens: "initial access tokens", .deviceCodes: "one-time codes of devices",
+            .registrationTokens: "initial access tokens", .webLinks: "links that sign browsers in",
+            .deviceCodes: "one-time codes of devices",
             .nonces: "what devices have sent",
         ]
         for kind in FencedKind.allCases {

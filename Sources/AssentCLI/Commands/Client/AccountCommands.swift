@@ -178,7 +178,7 @@ struct LogoutCommand: AsyncParsableCommand {
         }
     }
 
-    private static let openingTime = Duration.seconds(5)
+    static let openingTime = Duration.seconds(5)
 
     private func report(_ result: SignOutResult?, _ undone: [SignOutResult.Undone], _ console: Console) {
         if let failure = result?.localFailure {

@@ -47,6 +47,9 @@ package struct OAuthApp: Sendable, Hashable {
     /// What users get at most who are only remembered; `nil` when nobody is let in so.
     package var implicitScopes: [String]?
 
+    /// Where its users may be led by a link that signs a browser in, each a whole URL; empty when it has no such links.
+    package var webLinks: [String] = []
+
     /// An app. What the client is, a key, is seen to here.
     package init(_ client: OAuthClient) {
         self.client = client
@@ -89,6 +92,7 @@ package struct OAuthApp: Sendable, Hashable {
         if implicitScopes != nil, !client.grantTypes.contains(.jwtBearer) {
             faults.append("\(id): implicit needs the grant type \(OAuthClient.GrantType.jwtBearer.rawValue)")
         }
+        faults += WebLinkTarget.faults(webLinks).map { "\(id): \($0)" }
         if days * 86_400 < client.refreshTokenLifetime {
             faults.append("\(id): registrationDays are fewer than a refresh token is valid")
         }

@@ -53,6 +53,13 @@ extension PageLanguage {
         case .signOutTitle: "Abmelden?"
         case .signOutText: "Sie sind als {user} angemeldet."
         case .staySignedIn: "Angemeldet bleiben"
+        case .linkTitle: "Diesen Browser anmelden?"
+        case .linkText: "Dieser Browser wird als {user} angemeldet und geht weiter zu {place}."
+        case .linkReplaces: "In diesem Browser ist schon {user} angemeldet. Das endet hier, wenn Sie fortfahren."
+        case .linkReplacesSomebody:
+            "In diesem Browser ist schon jemand angemeldet. Das endet hier, wenn Sie fortfahren."
+        case .linkOnlyIfYou:
+            "Fahren Sie nur fort, wenn Sie das sind und gerade aus Ihrer App kommen. Hat Ihnen jemand diesen Link geschickt, schließen Sie die Seite."
         case .goingBack: "Zurück"
         case .ledBack: "Sie werden dorthin zurückgeleitet, woher Sie gekommen sind."
         case .welcome:
@@ -117,6 +124,9 @@ extension PageLanguage {
 
     private static func germanRefusal(_ text: PageText) -> String {
         switch text {
+        case .linkEnded: "Dieser Link gilt nicht mehr"
+        case .linkEndedText:
+            "Ein Link kann einmal benutzt werden, und eine Minute lang. Öffnen Sie ihn noch einmal aus der App."
         case .badLink: "Dieser Link geht nicht"
         case .badLinkText:
             "Die App, von der Sie kommen, bittet um etwas, das sie nicht haben darf, oder ihre Adresse ist hier nicht bekannt. Gehen Sie zurück zur App. Wer für sie zuständig ist, muss wissen: {reason}"

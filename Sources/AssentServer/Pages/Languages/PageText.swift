@@ -44,6 +44,16 @@ enum PageText: String, Sendable, Hashable, CaseIterable {
     case signOutText = "You are signed in as {user}."
     case staySignedIn = "Stay signed in"
 
+    // A link that an app opens
+    case linkTitle = "Sign in this browser?"
+    case linkText = "This browser will be signed in as {user} and goes on to {place}."
+    case linkReplaces = "{user} is signed in in this browser already. That ends here if you continue."
+    case linkReplacesSomebody = "Somebody is signed in in this browser already. That ends here if you continue."
+    case linkOnlyIfYou =
+        "Continue only if this is you, and you have just come from your app. If somebody has sent you this link, close the page."
+    case linkEnded = "This link is no longer good"
+    case linkEndedText = "A link can be used once, and for one minute. Open it again from the app."
+
     // The way back, and what stands at the base URL
     case goingBack = "Going back"
     case ledBack = "You are being led back to where you came from."

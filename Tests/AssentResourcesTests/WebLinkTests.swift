@@ -1,0 +1,71 @@
+import Assent
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import AssentResources
+
+@Suite("Links into a browser, in an app")
+struct WebLinkTests {
+    private static let target = "https://shop.bank.example/orders"
+
+    private func world(_ status: Int, _ json: JSONValue, hasLinks: Bool = true) -> ResourceWorld {
+        let world = ResourceWorld()
+        world.behaviour.withLock {
+            $0.hasLinks = hasLinks
+            $0.resource = { _ in .json(status, json) }
+        }
+        return world
+    }
+
+    @Test("41: The user's token is posted with the page, and the link and its end come back")
+    func link() async throws {
+        let url = "\(am)/UI/Link?id=abc"
+        let world = world(200, ["url": .string(url), "expires_in": 60])
+        let assent = try await world.assent(signedIn: true)
+        let link = try await assent.userClient.webLink(to: Self.target)
+        #expect(link.url == url && link.expiresAt == ManualClock().now.addingTimeInterval(60))
+        #expect(!"\(link)".contains("abc") && !"\([link])".contains("abc"))
+        let sent = try #require(world.sent.last)
+        #expect(sent.request.method == .post && sent.request.url?.hasSuffix("/web_link") == true)
+        #expect(sent.request.headerFields[.authorization] == "Bearer access")
+    }
+
+    @Test(
+        "41: A refusal has its number",
+        arguments: [
+            (403, "web_link_disabled", 10023), (400, "invalid_target", 10015), (400, "login_required", 9010),
+            (403, "token_kind", 9010), (401, "invalid_token", 9010), (429, "temporarily_unavailable", -1011),
+        ])
+    func refused(status: Int, code: String, number: Int) async throws {
+        let assent = try await world(status, ["error": .string(code)]).assent(signedIn: true)
+        let error = await #expect(throws: ResourceError.self) { try await assent.userClient.webLink(to: Self.target) }
+        #expect(error?.number == number)
+    }
+
+    @Test("41: A server without links is 10023, and nobody signed in is 9010; neither asks for one")
+    func none() async throws {
+        let world = world(200, [:], hasLinks: false)
+        let assent = try await world.assent(signedIn: true)
+        let off = await #expect(throws: ResourceError.self) { try await assent.userClient.webLink(to: Self.target) }
+        #expect(off?.number == 10023 && off?.domain == .generic)
+        let nobody = try await world.assent()
+        let error = await #expect(throws: ResourceError.self) { try await nobody.userClient.webLink(to: Self.target) }
+        #expect(error?.number == 9010)
+        #expect(!world.sent.contains { $0.request.url?.hasSuffix("/web_link") == true })
+    }
+
+    @Test(
+        "An answer that is no link of the server's own is refused",
+        arguments: [
+            [:], ["url": "https://evil.example/UI/Link?id=a", "expires_in": 60], ["url": "\(am)/UI/Link?id=a"],
+            ["url": "\(am)/UI/Link?id=a", "expires_in": 0], ["url": "\(am)/UI/Link?id=a", "expires_in": 999_999],
+            ["url": "http://am.example.com/am", "expires_in": 60], ["url": "x", "expires_in": 60],
+        ] as [JSONValue])
+    func foreign(answer: JSONValue) async throws {
+        let assent = try await world(200, answer).assent(signedIn: true)
+        let error = await #expect(throws: ResourceError.self) { try await assent.userClient.webLink(to: Self.target) }
+        #expect(error?.number == -1011)
+    }
+}
