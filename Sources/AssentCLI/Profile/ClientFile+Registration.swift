@@ -17,6 +17,9 @@ extension ClientFile {
         /// The file with the software statement, likewise.
         var softwareStatementFile: String?
 
+        /// What access the installation asks for in its own name, beside the scopes of its users.
+        var deviceScopes: [String] = []
+
         /// The most bytes of a software statement.
         private static let statementLimit = 8 << 10
 
@@ -28,10 +31,12 @@ extension ClientFile {
         /// - Returns: the configuration.
         /// - Throws: ``CommandFailure`` when a file is there and cannot be read.
         func configuration(keys: any KeyProvider, token: Secret? = nil) throws -> RegistrationConfiguration {
-            RegistrationConfiguration(
+            var configuration = RegistrationConfiguration(
                 keys: keys, initialAccessToken: try token ?? Self.secret(initialAccessTokenFile, Self.tokenName),
                 softwareStatement: try Self.secret(softwareStatementFile, Self.statementName, Self.statementLimit),
                 clientName: clientName)
+            configuration.deviceScopes = deviceScopes
+            return configuration
         }
 
         static let tokenName = "the initial access token"
@@ -60,10 +65,13 @@ extension ClientFile {
 
         /// The lines of the client's file.
         var yaml: [String] {
-            let members = [
+            var members = [
                 ("clientName", clientName), ("initialAccessTokenFile", initialAccessTokenFile),
                 ("softwareStatementFile", softwareStatementFile),
             ].compactMap { name, value in value.map { "\(name): \(ClientFile.quoted($0))" } }
+            if !deviceScopes.isEmpty {
+                members.append("deviceScopes: [\(deviceScopes.map(ClientFile.quoted).joined(separator: ", "))]")
+            }
             return [
                 "# This installation registers as a client of its own; client.id is the app's.",
                 "registration: {\(members.joined(separator: ", "))}",
@@ -80,7 +88,8 @@ extension ClientFile {
         let registration = Registration(
             clientName: own.optionalString("clientName"),
             initialAccessTokenFile: own.optionalString("initialAccessTokenFile"),
-            softwareStatementFile: own.optionalString("softwareStatementFile"))
+            softwareStatementFile: own.optionalString("softwareStatementFile"),
+            deviceScopes: own.strings("deviceScopes"))
         own.finish()
         return registration
     }
