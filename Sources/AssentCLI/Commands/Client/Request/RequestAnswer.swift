@@ -19,8 +19,7 @@ struct RequestAnswer {
     /// Whether the gateway says that its route is for calls of other kinds.
     var refusesKind: Bool {
         guard status == 403, let body = try? JSONValue.parse(body) else { return false }
-        return ["error", "reason"].contains { body[$0]?.string == "token_kind" }
-            || body["detail"]?["reason"]?.string == "token_kind"
+        return body["code"] == "token_kind"
     }
 
     func show(on console: Console) {

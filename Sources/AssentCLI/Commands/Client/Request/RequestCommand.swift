@@ -92,21 +92,27 @@ struct RequestCommand: AsyncParsableCommand {
         try await Outcome.run(console, reportsErrors: false) {
             // Where standard input is the body, nobody types there.
             let prompt = content.dataFile == "-" ? Prompt(input: .terminal()) : Prompt()
-            let file = download.map { DownloadFile($0) }
-            try file?.check()
-            let profile = try client.load(asking: prompt)
-            let request = try request(base: profile.file.resourceBase)
-            let assent = try profile.assent()
-            let answer: RequestAnswer
-            do {
-                answer = try await send(request, by: assent, profile, prompt, console)
-            } catch {
-                await assent.shutdown()
-                throw error
-            }
-            await assent.shutdown()
-            try report(answer, to: file, console)
+            try await perform(try client.load(asking: prompt), prompt, console)
         }
+    }
+
+    /// Sends the request, and writes what came back.
+    func perform(
+        _ profile: ClientProfile, _ prompt: Prompt, _ console: Console, transport: (any HTTPTransport)? = nil
+    ) async throws {
+        let file = download.map { DownloadFile($0) }
+        try file?.check()
+        let request = try request(base: profile.file.resourceBase)
+        let assent = try profile.assent(transport: transport)
+        let answer: RequestAnswer
+        do {
+            answer = try await send(request, by: assent, profile, prompt, console)
+        } catch {
+            await assent.shutdown()
+            throw error
+        }
+        await assent.shutdown()
+        try report(answer, to: file, console)
     }
 
     /// What is sent.
