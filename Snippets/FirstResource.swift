@@ -1,5 +1,5 @@
-// A whole program: an installation calls as nobody, for itself and for its user. `assent demo --keep` runs the server and
-// the bank for it, and prints the command that starts it; AssentResources' article FirstResource has the parts one by one.
+// A whole program: an installation calls as nobody, for itself and for its user. `assent demo --keep` runs the server
+// and the bank for it, and prints the command that starts it; AssentResources' article FirstResource has the parts.
 import Assent
 import Foundation
 

@@ -84,14 +84,12 @@ struct KindsScene: Sendable {
         response.status == 403 && (try? JSONValue.parse(response.data))?["code"] == "token_kind"
     }
 
-    private func refusal(
-        of call: () async throws(ResourceError) -> ResourceResponse
-    ) async -> ResourceError? {
-        do throws(ResourceError) {
+    private func refusal(of call: () async throws -> ResourceResponse) async -> ResourceError? {
+        do {
             _ = try await call()
             return nil
         } catch {
-            return error
+            return error as? ResourceError
         }
     }
 }

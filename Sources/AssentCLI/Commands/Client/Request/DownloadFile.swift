@@ -1,8 +1,8 @@
 import AssentCore
 import Foundation
 
-/// The file that `--download` names. The content is written to a file beside it that only this user may read, which gets
-/// the name once it is complete: whoever looks sees the old file, the new one, or none.
+/// The file that `--download` names. The content is written to a file beside it that only this user may read, which
+/// gets the name once it is complete: whoever looks sees the old file, the new one, or none.
 struct DownloadFile {
     private let path: String
 

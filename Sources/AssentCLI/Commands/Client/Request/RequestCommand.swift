@@ -50,7 +50,7 @@ struct RequestCommand: AsyncParsableCommand {
     )
     var scope: [String] = []
 
-    @OptionGroup var content: RequestContent
+    @OptionGroup var content: RequestContentOptions
 
     @Option(
         name: [.customShort("H"), .long],

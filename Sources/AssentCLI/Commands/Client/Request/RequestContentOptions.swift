@@ -4,7 +4,7 @@ import Foundation
 import HTTPTypes
 
 /// What `assent request` sends beside method and path: parameters, files or a body.
-struct RequestContent: ParsableArguments {
+struct RequestContentOptions: ParsableArguments {
     @Option(
         name: .long,
         help:
