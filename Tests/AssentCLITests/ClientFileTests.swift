@@ -177,7 +177,7 @@ struct ClientFileTests {
             ("server: x\n", "client.yaml:1: client: is missing"),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\nresources:\n  https://a: everything\n",
-                "client.yaml:4: resources.https://a: must be accessToken, session or both"
+                "client.yaml:4: resources.https://a: must be accessToken, session, both, nothing or"
             ),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\npins:\n  a:\n    - 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n",
