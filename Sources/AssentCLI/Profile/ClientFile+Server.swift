@@ -1,4 +1,6 @@
+import AssentEngine
 import AssentServer
+import AssentTokens
 import Foundation
 
 extension ClientFile {
