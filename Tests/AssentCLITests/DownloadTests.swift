@@ -84,11 +84,11 @@ struct DownloadTests {
                     }
                 })
         }
-        let error = await #expect(throws: ResourceError.self) { try await download(broken) }
+        let error = await #expect(throws: ResourceError.self) { try await download("statement.pdf", broken) }
         #expect(error?.domain == .url)
         #expect(try files().isEmpty)
         _ = try await download { _ in HTTPReply(HTTPResponse(status: .ok), body: HTTPBody("old")) }
-        await #expect(throws: ResourceError.self) { try await download(broken) }
+        await #expect(throws: ResourceError.self) { try await download("statement.pdf", broken) }
         #expect(try files() == ["statement.pdf"])
         #expect(FileManager.default.contents(atPath: place.appending(path: "statement.pdf").path) == Data("old".utf8))
     }
