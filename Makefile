@@ -1,6 +1,6 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
 # make docs: the reference of all products. make cluster: two nodes, of which one is killed, and a database that moves.
-.PHONY: demo first-call cluster test traits consumer races soak bench check docs setup setup-tests build
+.PHONY: demo first-call first-resource cluster test traits consumer races soak bench check docs setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
@@ -61,6 +61,10 @@ demo: setup
 # The program in Snippets/FirstCall.swift. 'assent demo --keep' says with what.
 first-call: setup
 	@$(swift) run $(ASSENT_BUILD_FLAGS) FirstCall $(WITH)
+
+# The same for Snippets/FirstResource.swift.
+first-resource: setup
+	@$(swift) run $(ASSENT_BUILD_FLAGS) FirstResource $(WITH)
 
 cluster: setup-tests
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent

@@ -1,6 +1,28 @@
 // The examples of AssentResources and of docs/resources.md: Scripts/check_examples.py compares what stands between the
 // marks, and AssentResourcesTests the page's.
 import Assent
+import HTTPTypes
+
+protocol UserCalls: Sendable {
+    func sendAuthenticatedRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse
+}
+
+protocol DeviceCalls: Sendable {
+    func sendRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse
+    func sendUnauthenticatedRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse
+}
+
+protocol RequestMaking {
+    static func makeResourceRequest(
+        path: String, method: HTTPRequest.Method, parameters: JSONObject?,
+        parametersEncoding: ParametersEncoding, body: HTTPBody?, multipartData: [MultipartPart],
+        headers: HTTPFields, limits: HTTPLimits?
+    ) -> ResourceRequest
+}
+
+extension UserClient: UserCalls {}
+extension DeviceClient: DeviceCalls {}
+extension ResourceRequestFactory: RequestMaking {}
 
 protocol Screen: Sendable {
     func confirm(_ fields: [DisplayField]) async -> Bool

@@ -132,7 +132,7 @@ package final class DemoWorld: Sendable {
             configuration.port = 0
             configuration.gateway?.port = 0
             configuration.gateway?.publicURL = "https://localhost:\(relay.port)"
-            configuration.gateway?.setUpstream("http://127.0.0.1:\(bankRelay.port)", ofRoute: "bank")
+            configuration.gateway?.setUpstream("http://127.0.0.1:\(bankRelay.port)", likeRoute: "bank")
             try sources.configure(&configuration)
             let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
             let services = ServiceGroup(services: [server], logger: logger)

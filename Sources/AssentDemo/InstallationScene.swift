@@ -25,12 +25,20 @@ struct InstallationScene: Sendable {
         }
         let token = try String(contentsOfFile: file, encoding: .utf8).trimmingCharacters(in: .newlines)
         let first = try await administer(operating, "bootstrap", ["token": .string(token)])
+        guard first.status == 200 else {
+            throw BankProcess.Failure(description: "the server takes nobody as its first administrator")
+        }
+        return try await self.token(operating, count: count)
+    }
+
+    /// The same for an operator who has the rights already.
+    func token(_ operating: Assent, count: Int64) async throws -> Secret {
         let reply = try await administer(
             operating, "createRegistrationToken", ["app": .string(Self.app), "count": .integer(count)])
         let made = try JSONValue.parse(try await reply.body.collect(upTo: 1 << 16))["token"]?.string
         story.check(
             "the operator makes an initial access token, good for \(count) installation\(count == 1 ? "" : "s")",
-            first.status == 200 && reply.status == 200 && made != nil)
+            reply.status == 200 && made != nil)
         let secret = Secret(made ?? "")
         story.remember("initial access token", secret)
         return secret

@@ -9,7 +9,7 @@ extension Story {
     func signOnPhone(_ assent: Assent) async throws {
         narration.tell(
             .step(
-                number: 10,
+                number: 11,
                 title: "Her phone, another process, is enrolled: it shows a payment, and signs what it shows"))
         let early = try await ask(assent, "invites", [:])
         check("her sign-in is too long ago to invite a device: 403", early.status == 403)

@@ -78,6 +78,7 @@ package struct Story: Sendable {
         try await loseReply(assent)
         try await decline(assent)
         try await guardByKey(with: assent)
+        try await KindsScene(self).tell(with: assent)
         try await signOnPhone(assent)
         try await signOut(assent)
         await assent.shutdown()
@@ -270,7 +271,7 @@ package struct Story: Sendable {
     }
 
     private func signOut(_ assent: Assent) async throws {
-        narration.tell(.step(number: 11, title: "She signs out: tokens revoked, session ended, vault emptied"))
+        narration.tell(.step(number: 12, title: "She signs out: tokens revoked, session ended, vault emptied"))
         let session = try await assent.tokens.session()
         let tokens = try await assent.tokens.tokens()
         let result = await assent.signOut()

@@ -56,6 +56,45 @@ struct ClientFileTests {
         #expect(other?.message.contains("secret") == true)
     }
 
+    @Test("Origins with their kinds, and the address of the resources, are read as they were written and reach the SDK")
+    func resources() throws {
+        var file = file
+        file.resources = [
+            .init(origin: "https://localhost:8444", credential: "accessToken", kinds: [.user, .device]),
+            .init(origin: "https://app.example", credential: "accessToken", kinds: [.device]),
+            .init(origin: "https://status.example", credential: "nothing"),
+            .init(origin: "https://am.example", credential: "session"),
+        ]
+        file.resourceBase = "https://localhost:8444/v1"
+        #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
+        let configuration = file.configuration(vault: .memory)
+        #expect(configuration.resourceBase == "https://localhost:8444/v1")
+        #expect(configuration.resources["https://localhost:8444"] == .accessToken(of: [.user, .device]))
+        #expect(configuration.resources["https://app.example"] == .accessToken(of: [.device]))
+        #expect(configuration.resources["https://status.example"] == .nothing)
+        file.registration = .init(deviceScopes: ["app-data", "a \"b\""])
+        #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
+    }
+
+    @Test(
+        "An origin that gets what there is not, and an address that is no place of a named origin, are refused",
+        arguments: [
+            ("\"https://a.example\": cookies", "must be accessToken"),
+            ("\"https://a.example\": {accessToken: [user, friend]}", "each once"),
+            ("\"https://a.example\": {accessToken: [user, user]}", "each once"),
+            ("\"https://a.example\": {accessToken: [nobody]}", "each once"),
+            ("\"https://a.example\": {accessToken: []}", "each once"),
+            ("\"https://a.example\": {session: [user]}", "session"),
+            ("base: /v1", "is not a URL"), ("base: \"https://b.example/v1?a=1\"", "is not a URL"),
+            ("base: \"https://b.example/v1\"", "is at an origin that is not named"),
+            ("base: [a]", "must be a text"),
+        ])
+    func resourceFaults(line: String, words: String) throws {
+        let text = file.yaml.replacing("resources:\n", with: "resources:\n  \(line)\n")
+        let error = #expect(throws: ConfigurationError.self) { try ClientFile.parse(text, file: "client.yaml") }
+        #expect(error?.message.contains(words) == true, "\(error as Any)")
+    }
+
     @Test("A client's file in the place of a server's, and the other way round, is told with its line")
     func exchanged() throws {
         let path = NSTemporaryDirectory() + "/assent-exchanged-" + SystemRandom().uuid() + ".yaml"
@@ -139,7 +178,7 @@ struct ClientFileTests {
             ("server: x\n", "client.yaml:1: client: is missing"),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\nresources:\n  https://a: everything\n",
-                "client.yaml:4: resources.https://a: must be accessToken, session or both"
+                "client.yaml:4: resources.https://a: must be accessToken, session, both, nothing or"
             ),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\npins:\n  a:\n    - 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n",

@@ -60,6 +60,24 @@ struct OutcomeTests {
             Row(
                 TokenError(.registrationUnknown, "The connection ended."), .unknown,
                 "The outcome is unknown: The connection ended.", "the next try registers anew"),
+            Row(
+                ResourceError(
+                    .fetchResource, .outcomeUnknown, "The connection ended.",
+                    pending: .init(transactionID: "t", idempotencyKey: "k")),
+                .unknown, "The outcome is unknown", "fetchResource 10105", "--ask t:k"),
+            Row(
+                ResourceError(.fetchResource, .userNotAuthenticated, "There are no tokens."), .failed,
+                "Sign in first: assent login", "9010"),
+            Row(
+                ResourceError(.generic, .deviceDeregistered, "The server has ended it."), .failed,
+                "assent register", "generic 9002"),
+            Row(
+                ResourceError(.fetchAnonymousResource, .scopeRefused, "Not all scopes."), .refused,
+                "The server says no: Not all scopes.", "10001", "Ask for scopes that the app may have."),
+            Row(ResourceError(.generic, .actionCancelled, "The user declined."), .refused, "declined", "9006"),
+            Row(
+                ResourceError(.fetchResource, .hostRefused, "Not named."), .failed, "10101",
+                "Name the host, its pins and what it gets"),
             Row(AuthorizationError(.declined, "You said no."), .refused, "You said no."),
             Row(AuthorizationError(.refused, "Again."), .refused, "Again."),
             Row(AuthorizationError(.approvalForAnotherRequest, "Another."), .refused, "Another."),

@@ -127,7 +127,8 @@ struct ResourcePageTests {
         func lines(_ path: String) throws -> [String] {
             try String(contentsOf: root.appending(path: path), encoding: .utf8).components(separatedBy: "\n")
         }
-        let compiled = Set(try lines("Snippets/ResourceExamples.swift").map { $0.trimmingCharacters(in: .whitespaces) })
+        let snippets = try lines("Snippets/ResourceExamples.swift") + lines("Snippets/FirstResource.swift")
+        let compiled = Set(snippets.map { $0.trimmingCharacters(in: .whitespaces) })
         var (isSwift, seen) = (false, 0)
         for line in try lines("docs/resources.md") {
             if line.hasPrefix("```") {

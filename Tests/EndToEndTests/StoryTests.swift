@@ -24,7 +24,7 @@ struct StoryTests {
             story.judgeEvidence()
             let narration = story.narration
             #expect(narration.failures == [])
-            #expect(narration.checkCount == 54)
+            #expect(narration.checkCount == 66)
             expectThiefRefused(narration.events)
 
             let kept = try keptSecrets(story.world.directory)
@@ -67,7 +67,8 @@ struct StoryTests {
                     "server/master.key": ["master key"], "server/server.key": ["TLS key"],
                     "server/bootstrap-token": ["bootstrap token", "access or refresh token"],
                     "vault.key": ["vault key"],
-                    "second.key": ["vault key"], "bound.key": ["vault key"], Self.phoneKeys: ["vault key"],
+                    "second.key": ["vault key"], "bound.key": ["vault key"], "kinds.key": ["vault key"],
+                    Self.phoneKeys: ["vault key"],
                 ], "\(found)")
 
             // A search that finds nothing proves nothing unless it finds what is there: all of it, where the apps log,
@@ -99,6 +100,7 @@ struct StoryTests {
             "the registration token as a bearer token, to end the registration: 401 invalid_token",
             "the registration token with a proof by the thief's key: 401 invalid_token",
             "the initial access token, which is used up, with the thief's own key: 401 invalid_token",
+            "a copy of the installation's token at the app's data, with a proof by the thief's key: 401 invalid_token",
         ]
         for refusal in refusals { #expect(events.contains(.check(refusal, passed: true)), "\(refusal)") }
         let answers = events.compactMap { event in
@@ -126,7 +128,7 @@ struct StoryTests {
             ("TLS key", Secret(bytes: Array(der[key.upperBound..<(key.upperBound + 32)]))),
             ("bootstrap token", Secret(try text("server/bootstrap-token"))),
         ]
-        for vault in ["vault.key", "second.key", "bound.key", Self.phoneKeys] {
+        for vault in ["vault.key", "second.key", "bound.key", "kinds.key", Self.phoneKeys] {
             // The last key of the file, before the digest of all.
             let file = try #require(FileManager.default.contents(atPath: directory + "/" + vault))
             kept.append(("vault key", Secret(bytes: Array(file.dropLast(32).suffix(32)))))

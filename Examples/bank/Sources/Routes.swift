@@ -22,6 +22,19 @@ struct TransferReply: ResponseEncodable {
     let currency: String
 }
 
+struct AppInfoReply: ResponseEncodable {
+    let name: String
+    let oldestVersion: String
+}
+
+struct GreetingReply: ResponseEncodable {
+    let greeting: String
+}
+
+struct StatusReply: ResponseEncodable {
+    let isOpen: Bool
+}
+
 extension HTTPField.Name {
     /// Who asks: set by the gateway, which removes what a client sends under this name.
     static let remoteUser = HTTPField.Name("X-Remote-User")!
@@ -30,7 +43,13 @@ extension HTTPField.Name {
 
 /// The bank's API. It trusts the gateway in front of it and nobody else: it listens on loopback only.
 func bankRouter(_ ledger: Ledger) -> Router<BasicRequestContext> {
-    let router = Router()
+    let router = Router(options: .autoGenerateHeadEndpoints)
+    // For everybody: an app asks before anybody has signed in.
+    router.get("status") { _, _ in StatusReply(isOpen: true) }
+    // For installations: the gateway has looked at theirs, and says no user's name.
+    router.get("app-info") { _, _ in AppInfoReply(name: "Bank app", oldestVersion: "1.0") }
+    // For a user, also one who is only remembered: it says no more than a name.
+    router.get("greeting") { request, _ in GreetingReply(greeting: "Hello \(try user(of: request))") }
     router.get("accounts") { request, _ -> AccountReply in
         let owner = try user(of: request)
         guard let account = try await ledger.account(of: owner) else {

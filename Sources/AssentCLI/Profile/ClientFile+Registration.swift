@@ -23,6 +23,9 @@ extension ClientFile {
         /// The file with the software statement, likewise.
         var softwareStatementFile: String?
 
+        /// What access the installation asks for in its own name, beside the scopes of its users.
+        var deviceScopes: [String] = []
+
         /// The most bytes of a software statement.
         private static let statementLimit = 8 << 10
 
@@ -40,6 +43,7 @@ extension ClientFile {
                 clientName: clientName)
             configuration.softwareVersion = softwareVersion
             configuration.deviceName = deviceName
+            configuration.deviceScopes = deviceScopes
             return configuration
         }
 
@@ -69,11 +73,14 @@ extension ClientFile {
 
         /// The lines of the client's file.
         var yaml: [String] {
-            let members = [
+            var members = [
                 ("clientName", clientName), ("softwareVersion", softwareVersion), ("deviceName", deviceName),
                 ("initialAccessTokenFile", initialAccessTokenFile),
                 ("softwareStatementFile", softwareStatementFile),
             ].compactMap { name, value in value.map { "\(name): \(ClientFile.quoted($0))" } }
+            if !deviceScopes.isEmpty {
+                members.append("deviceScopes: [\(deviceScopes.map(ClientFile.quoted).joined(separator: ", "))]")
+            }
             return [
                 "# This installation registers as a client of its own; client.id is the app's.",
                 "registration: {\(members.joined(separator: ", "))}",
@@ -91,7 +98,8 @@ extension ClientFile {
             clientName: own.optionalString("clientName"), softwareVersion: own.optionalString("softwareVersion"),
             deviceName: own.optionalString("deviceName"),
             initialAccessTokenFile: own.optionalString("initialAccessTokenFile"),
-            softwareStatementFile: own.optionalString("softwareStatementFile"))
+            softwareStatementFile: own.optionalString("softwareStatementFile"),
+            deviceScopes: own.strings("deviceScopes"))
         own.finish()
         return registration
     }

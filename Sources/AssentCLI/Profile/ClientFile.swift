@@ -23,8 +23,11 @@ struct ClientFile: Sendable, Equatable {
     /// Where users sign in, for people.
     var place: String { isProviderOnly ? issuer ?? server : "\(server), realm \(realm)" }
 
-    /// Origins and what each gets: `accessToken`, `session` or `both`.
+    /// Origins and what each gets.
     var resources: [Resource]
+
+    /// What paths of requests are appended to: `resources.base` in the file.
+    var resourceBase: String?
 
     /// The CA to trust, as a PEM file; `nil` for the system's.
     var authority: String?
@@ -37,11 +40,6 @@ struct ClientFile: Sendable, Equatable {
 
     /// How this installation registers as a client of its own; `nil` when ``clientID`` is the client, and not an app.
     var registration: Registration?
-
-    struct Resource: Sendable, Equatable {
-        var origin: String
-        var credential: String
-    }
 
     struct HostPins: Sendable, Equatable {
         var host: String
@@ -75,17 +73,6 @@ struct ClientFile: Sendable, Equatable {
 
     static func parse(_ text: String, file: String) throws -> ClientFile {
         try ConfigurationFile.read(text, file: file) { try ClientFile($0) }
-    }
-
-    private static func resources(_ reader: SettingsReader<Void>?) throws -> [Resource] {
-        guard let reader else { return [] }
-        return try reader.keys.map { origin in
-            let credential = reader.string(origin)
-            guard ["accessToken", "session", "both"].contains(credential) else {
-                throw reader.issue(origin, "must be accessToken, session or both")
-            }
-            return Resource(origin: origin, credential: credential)
-        }
     }
 
     private static func clientKey(_ reader: SettingsReader<Void>) throws -> String? {
@@ -174,7 +161,7 @@ extension ClientFile {
         redirectURI = client.string("redirectURI")
         scopes = client.strings("scopes")
         journey = reader.string("journey", default: "Login")
-        resources = try Self.resources(reader.optionalMapping("resources"))
+        (resources, resourceBase) = try Self.resources(reader.optionalMapping("resources"))
         authority = reader.optionalString("authority")
         pins = try Self.hostPins(reader)
         clientKey = try Self.clientKey(reader)
@@ -193,11 +180,7 @@ extension ClientFile {
         ]
         if let issuer { lines.insert("issuer: \(Self.quoted(issuer))", at: 1) }
         if !isProviderOnly { lines.insert("server: \(Self.quoted(server))", at: 1) }
-        if !resources.isEmpty {
-            lines.append("# Origins that get a credential; no other ever does.")
-            lines.append("resources:")
-            lines += resources.map { "  \(Self.quoted($0.origin)): \($0.credential)" }
-        }
+        lines += resourceLines
         if let clientKey { lines.append("clientKey: \(Self.quoted(clientKey))") }
         if let registration { lines += registration.yaml }
         if let authority { lines.append("authority: \(Self.quoted(authority))") }

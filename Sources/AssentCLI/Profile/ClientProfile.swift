@@ -84,23 +84,16 @@ extension ClientFile {
         var configuration = Assent.Configuration(
             server: server, realm: realm, client: .init(id: clientID, redirectURI: redirectURI, scopes: scopes),
             resources: Dictionary(
-                resources.map { ($0.origin, Self.access($0.credential)) }, uniquingKeysWith: { first, _ in first }),
+                resources.map { ($0.origin, $0.access) }, uniquingKeysWith: { first, _ in first }),
             pins: Dictionary(
                 pins.map { ($0.host, $0.requirement) }, uniquingKeysWith: { first, _ in first }), vault: vault)
+        configuration.resourceBase = resourceBase
         configuration.sessionCookieName = cookieName
         configuration.issuer = issuer
         // A provider under development on this machine: the file says so by its URL.
         configuration.allowPlaintextLoopback = isProviderOnly && issuer?.hasPrefix("http://") == true
         if let authority { configuration.trustRoots = .pemFile(authority) }
         return configuration
-    }
-
-    private static func access(_ credential: String) -> ResourceAccess {
-        switch credential {
-        case "session": .session
-        case "both": .both
-        default: .accessToken
-        }
     }
 }
 

@@ -90,11 +90,28 @@ struct Outcome: Equatable {
             self.init(.refused, "The server says no: \(words)")
         case let error as TokenError where error.code == .registrationUnknown:
             self.init(.unknown, "The outcome is unknown: \(words)")
+        case let error as ResourceError: self.init(error, words)
         case let error as SigningError where error.code.endsTransaction: self.init(.refused, words)
         case let error as NIOTransportError where error.code == .noRedirect:
             self.init(.failed, "Nobody signed in: \(words)")
         case let error as HTTPTransportError: self.init(error.mayHaveHadEffect ? .unknown : .failed, words)
         default: self.init(.failed, words)
+        }
+    }
+
+    /// The outcome of a call to a resource that was not answered.
+    private init(_ error: ResourceError, _ words: String) {
+        switch error.code {
+        case .outcomeUnknown:
+            self.init(
+                .unknown, "The outcome is unknown: \(words)",
+                "Do not repeat it. Run the same command again with --ask \(error.pending?.argument ?? "<id>")")
+        case .userNotAuthenticated: self.init(.failed, "Sign in first: assent login. \(words)")
+        case .deviceNotAuthenticated, .deviceDeregistered:
+            self.init(.failed, "Register this installation first: assent register. \(words)")
+        case .deviceRegistrationFailure, .scopeRefused: self.init(.refused, "The server says no: \(words)")
+        case .actionCancelled, .approvalNeeded: self.init(.refused, words)
+        default: self.init(error.transportError?.mayHaveHadEffect == true ? .unknown : .failed, words)
         }
     }
 

@@ -14,6 +14,10 @@ extension ResourceError {
         case let error as AuthorizationError: self.init(error, kind)
         case let error as JourneyError where error.code == .declined: self = .declined(error.detail)
         case let error as JourneyFailure where error.code == .declined: self = .declined(error.detail)
+        case let error as JourneyError where error.code == .sessionTimedOut:
+            self.init(
+                kind.domain, .approvalNeeded, "The approval took too long, and nothing was approved.",
+                suggestion: "Send the request again.")
         case let error as JourneyFailure where error.transportError != nil:
             guard let transport = error.transportError else { return nil }
             self.init(transport, kind.domain)

@@ -227,6 +227,14 @@ package struct GatewayConfiguration: Sendable {
     package mutating func setUpstream(_ upstream: String, ofRoute name: String) {
         for index in routes.indices where routes[index].name == name { routes[index].upstream = upstream }
     }
+
+    /// The same for all routes to the service of this one.
+    package mutating func setUpstream(_ upstream: String, likeRoute name: String) {
+        let services = Set(routes.filter { $0.name == name }.map(\.upstream))
+        for index in routes.indices where services.contains(routes[index].upstream) {
+            routes[index].upstream = upstream
+        }
+    }
 }
 
 extension ServerConfiguration {

@@ -412,7 +412,7 @@ struct ConfigurationLoaderTests {
         #expect(configuration.isDevelopment && configuration.tls == .generated && configuration.host == "127.0.0.1")
         #expect(configuration.realms.map(\.name) == ["/alpha"])
         #expect(configuration.realms.first?.journeys.map(\.name) == ["Login", "ConfirmTransfer"])
-        #expect(configuration.gateway?.routes.map(\.name) == ["bank"])
+        #expect(configuration.gateway?.routes.map(\.name) == ["bank", "greeting", "app-info", "status"])
         #expect(configuration.firstPublicClient?.id == "bank-app")
     }
 

@@ -134,6 +134,7 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("Try, in another terminal, from the same directory:")
         console.say("  \(program) login --config \(path)")
         console.say("  \(program) request GET \(gateway)/accounts")
+        console.say("  \(program) request --as nobody GET /status")
         console.say(
             #"  \#(program) request POST \#(gateway)/transfers --data '{"to":"Bob","amount":"200.00","currency":"EUR"}'"#
         )
@@ -143,10 +144,29 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("  \(program) device invite        (prints a code, and asks for the digits that the device shows)")
         console.say("  \(program) device enroll CODE   (in another terminal, which is the device)")
         console.say("  \(program) device listen        (there, too; then pay again)")
+        try tellOfApp(in: world, program, console)
         console.say("The same in a program, Snippets/FirstCall.swift:")
         console.say("  make first-call WITH=\"\(Self.firstCall(world.endpoints).joined(separator: " "))\"")
         await untilStopped(seconds: minutes * 60)
         await world.stop()
+    }
+
+    /// What to type so that an installation of its own calls in its own name.
+    private func tellOfApp(in world: DemoWorld, _ program: String, _ console: Console) throws {
+        guard let file = ClientFile.ofApp(endpoints: world.endpoints, configuration: world.configuration),
+            let bootstrap = world.endpoints.bootstrapFile
+        else { return }
+        let path = world.directory + "/app.yaml"
+        try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        let token = world.directory + "/token.txt"
+        console.say("An installation that is a client of its own (its operator is who has signed in above):")
+        console.say("  \(program) admin bootstrap --token-file \(bootstrap)")
+        console.say("  \(program) admin registrations token --count 2 --app \(file.clientID) > \(token)")
+        console.say("  \(program) register --profile app --config \(path) --token-file \(token)")
+        console.say("  \(program) request --profile app --as device GET /app-info")
+        console.say("The same in a program, Snippets/FirstResource.swift:")
+        let values = Self.firstCall(world.endpoints) + [world.directory + "/first.key"]
+        console.say("  make first-resource WITH=\"\(values.joined(separator: " "))\"")
     }
 
     /// What `Snippets/FirstCall.swift` wants to know of a server.

@@ -14,7 +14,7 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve", abstract: "Run the server and the gateway that a YAML file describes.",
         discussion: """
             The first start makes the database, the master key and, with 'development: true', a CA and accounts; it writes \
-            client.yaml for 'assent login', and again when what it says has changed. Stop it with Ctrl-C or SIGTERM: what has begun is finished first. A second \
+            client.yaml for 'assent login' and, where there are apps, app.yaml for 'assent register', and again when what it says has changed. Stop it with Ctrl-C or SIGTERM: what has begun is finished first. A second \
             signal cuts that short; the exit status is then 1.
             """)
 
@@ -130,6 +130,11 @@ private struct Announcement: Service {
                 )
             }
             console.say("Next, in another terminal:  assent login --config \(path)")
+            if let app = ClientFile.ofApp(endpoints: endpoints, configuration: configuration) {
+                let path = configuration.dataDirectory + "/app.yaml"
+                _ = try app.write(to: path)
+                console.say("An installation that is a client of its own:  assent register --config \(path)")
+            }
         }
         if (try? console.finish()) == nil, !endpoints.accounts.isEmpty {
             console.warn(

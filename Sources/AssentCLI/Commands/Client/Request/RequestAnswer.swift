@@ -1,0 +1,31 @@
+import Assent
+import HTTPTypes
+
+/// What came back to `assent request`.
+struct RequestAnswer {
+    let status: Int
+    let fields: HTTPFields
+    let body: [UInt8]
+
+    init(_ response: ResourceResponse) {
+        (status, fields, body) = (response.status, response.headerFields, response.data)
+    }
+
+    init(_ reply: HTTPReply) async throws {
+        (status, fields) = (reply.status, reply.response.headerFields)
+        body = try await reply.body.collect(upTo: 64 << 20)
+    }
+
+    /// Whether the gateway says that its route is for calls of other kinds.
+    var refusesKind: Bool {
+        guard status == 403, let body = try? JSONValue.parse(body) else { return false }
+        return body["code"] == "token_kind"
+    }
+
+    func show(on console: Console) {
+        console.say("HTTP \(status)")
+        for field in fields where field.name != .setCookie {
+            console.say("\(field.name): \(DisplayText.escapedForTerminal(field.value))")
+        }
+    }
+}

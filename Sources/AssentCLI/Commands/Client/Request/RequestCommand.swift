@@ -1,0 +1,199 @@
+import ArgumentParser
+import Assent
+import Foundation
+import HTTPTypes
+
+/// `assent request`
+struct RequestCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "request",
+        abstract: "Call a resource as a user, as this installation or as nobody; be asked for your approval here.",
+        discussion: """
+            A path is appended to resources.base of the client's file; an absolute URL goes where it says. Only origins that the \
+            file names under resources are called, and each gets only what the file says.
+
+            The reply's body goes to standard output, everything else to standard error. Exit status: 0 a 2xx reply, 1 another \
+            reply or a failure, 2 refused or declined, 3 unknown whether it had an effect: then run it again with --ask.
+
+            Examples:  assent request GET /accounts --param year=2026
+
+            assent request POST /transfers --data '{"to":"Bob","amount":"200.00","currency":"EUR"}'
+
+            assent request --as device GET /app-info
+
+            assent request --as nobody GET /status
+
+            assent request POST /documents --multipart 'scan=@page 1.png' --param title=Contract
+
+            assent request GET /statements/7 --download statement.pdf
+            """)
+
+    @Argument(
+        help: "GET, POST, PUT, PATCH, HEAD or DELETE.",
+        completion: .list(["GET", "POST", "PUT", "PATCH", "HEAD", "DELETE"]))
+    var method: String
+
+    @Argument(help: "A path below resources.base of the client's file, or an absolute URL.")
+    var path: String
+
+    @OptionGroup var client: ClientOptions
+
+    @Option(
+        name: .customLong("as"),
+        help: "Whose call it is: user (who is signed in), device (this installation, which has registered) or nobody.")
+    var kind = RequestKind.user
+
+    @Option(
+        name: .long,
+        help:
+            "With --as device: what access to ask for; may be repeated. Default: registration.deviceScopes of the client's file."
+    )
+    var scope: [String] = []
+
+    @OptionGroup var content: RequestContentOptions
+
+    @Option(
+        name: [.customShort("H"), .long],
+        help: "A header field to send as well, 'Name: value'. Nothing secret: others can see a command line.")
+    var header: [String] = []
+
+    @Option(name: .long, help: "Ask what became of an approved request: the id that the error named.")
+    var ask: String?
+
+    @Option(
+        name: .long,
+        help:
+            "Write the content of a 2xx reply to this file, which only you may read. It is there whole or not at all.",
+        completion: .file())
+    var download: String?
+
+    @Flag(name: .shortAndLong, help: "Show the reply's status and header fields, as HEAD always does.")
+    var include = false
+
+    func validate() throws {
+        guard let name = Self.method(method) else {
+            throw ValidationError("\(method) is not GET, POST, PUT, PATCH, HEAD or DELETE.")
+        }
+        guard kind == .device || scope.isEmpty else { throw ValidationError("--scope belongs to --as device.") }
+        guard kind == .user || ask == nil else { throw ValidationError("--ask is about a user's request.") }
+        if let download {
+            guard name != .head else { throw ValidationError("The reply to HEAD has no content to download.") }
+            guard ask == nil else { throw ValidationError("Use --ask or --download, not both.") }
+            guard !download.isEmpty, download != "-" else {
+                throw ValidationError("--download needs a file; without it the content goes to standard output.")
+            }
+        }
+        try content.check(name, header)
+    }
+
+    func run() async throws {
+        // The body is what goes to standard output, so people are spoken to on standard error.
+        let console = Console(json: true)
+        try await Outcome.run(console, reportsErrors: false) {
+            // Where standard input is the body, nobody types there.
+            let prompt = content.dataFile == "-" ? Prompt(input: .terminal()) : Prompt()
+            try await perform(try client.load(asking: prompt), prompt, console)
+        }
+    }
+
+    /// Sends the request, and writes what came back.
+    func perform(
+        _ profile: ClientProfile, _ prompt: Prompt, _ console: Console, transport: (any HTTPTransport)? = nil
+    ) async throws {
+        let file = download.map { DownloadFile($0) }
+        try file?.check()
+        let request = try request(base: profile.file.resourceBase)
+        let assent = try profile.assent(transport: transport)
+        let answer: RequestAnswer
+        do {
+            answer = try await send(request, by: assent, profile, prompt, console)
+        } catch {
+            await assent.shutdown()
+            throw error
+        }
+        await assent.shutdown()
+        try report(answer, to: file, console)
+    }
+
+    /// What is sent.
+    func request(base: String?) throws -> ResourceRequest {
+        guard base != nil || path.contains("://") else {
+            throw CommandFailure(
+                "\(path) is a path, and the client's file does not say what paths are appended to. Nothing was sent. Name an "
+                    + "absolute URL, or write resources.base into the file, for example base: https://api.bank.example/v1"
+            )
+        }
+        return try content.request(path, Self.method(method) ?? .get, header, isDownload: download != nil)
+    }
+
+    private func send(
+        _ request: ResourceRequest, by assent: Assent, _ profile: ClientProfile, _ prompt: Prompt, _ console: Console
+    ) async throws -> RequestAnswer {
+        if let ask { return try await RequestAnswer(assent.ask(request, about: PendingRequest(argument: ask))) }
+        switch kind {
+        case .user:
+            let approver = TerminalApproval(console: console, prompt: prompt)
+            return RequestAnswer(
+                try await assent.userClient.sendAuthenticatedRequest(request) { try approver.answer(&$0) })
+        case .device:
+            try await authenticate(assent, profile)
+            return RequestAnswer(try await assent.deviceClient.sendRequest(request))
+        case .nobody: return RequestAnswer(try await assent.deviceClient.sendUnauthenticatedRequest(request))
+        }
+    }
+
+    /// Gets the installation's token, which is in the memory of this process alone.
+    private func authenticate(_ assent: Assent, _ profile: ClientProfile) async throws {
+        guard let registration = assent.registration else {
+            throw CommandFailure(
+                "This client's installations do not register, so the installation has no token of its own. Nothing was sent. "
+                    + "Name the file of an app with --config, and run 'assent register' with it first.")
+        }
+        // Opens the vault, whose own errors say more than those of a call.
+        _ = try await registration.current()
+        let known = profile.file.registration?.deviceScopes ?? []
+        try await assent.deviceClient.authenticateDevice(scopes: scope.isEmpty ? known : scope)
+    }
+
+    private func report(_ answer: RequestAnswer, to file: DownloadFile?, _ console: Console) throws {
+        if include || Self.method(method) == .head { answer.show(on: console) }
+        let isSuccess = (200..<300).contains(answer.status)
+        if let file, isSuccess {
+            try file.write(answer.body, console)
+        } else {
+            console.raw(answer.body)
+        }
+        if ask != nil, answer.status == 409, Self.isUnknown(answer.body) {
+            console.warn(
+                "\nThe gateway does not know whether the request had an effect. Ask the service itself, before you "
+                    + "repeat it.")
+            throw ExitCode(Outcome.Status.unknown.rawValue)
+        }
+        guard isSuccess else {
+            console.warn("\nThe server answered \(answer.status).")
+            if answer.refusesKind {
+                console.warn("The resource is not for calls of this kind (\(kind.rawValue)): see --as.")
+            }
+            if file != nil { console.warn("Nothing was downloaded.") }
+            throw ExitCode(answer.status == 403 ? 2 : 1)
+        }
+    }
+
+    /// Whether the gateway's answer about an approved request says that nobody knows what became of it.
+    static func isUnknown(_ body: [UInt8]) -> Bool {
+        let outcome = (try? JSONValue.parse(body))?["outcome"]?["state"]?.string
+        // `taken`: nobody knows yet whether it was forwarded.
+        return outcome.map { ["taken", "forwarded", "unknown"].contains($0) } ?? false
+    }
+
+    private static func method(_ text: String) -> HTTPRequest.Method? {
+        HTTPRequest.Method(text.uppercased()).flatMap { ResourceRequest.methods.contains($0) ? $0 : nil }
+    }
+}
+
+/// Whose call it is, as `--as` has it.
+enum RequestKind: String, ExpressibleByArgument, CaseIterable, Sendable {
+    case user
+    case device
+    case nobody
+}

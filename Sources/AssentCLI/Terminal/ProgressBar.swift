@@ -1,0 +1,39 @@
+import Foundation
+
+/// Shows on a terminal how much of something is done; nothing where standard error is none.
+struct ProgressBar {
+    private let console: Console
+    private let total: Int
+    private let isShown: Bool
+
+    /// How many characters the bar has between its ends.
+    private static let width = 30
+
+    init(_ console: Console, total: Int) {
+        self.console = console
+        self.total = total
+        isShown = isatty(STDERR_FILENO) == 1
+    }
+
+    func draw(_ done: Int) {
+        if isShown { console.draw(Self.line(done, of: total)) }
+    }
+
+    /// Takes the bar away.
+    func end() {
+        if isShown { console.draw("") }
+    }
+
+    /// The bar as a line: `[######------------------------]  20 %  1.0 of 5.0 MiB`.
+    static func line(_ done: Int, of total: Int) -> String {
+        let share = total > 0 ? min(max(Double(done) / Double(total), 0), 1) : 1
+        let full = Int(share * Double(width))
+        let bar = String(repeating: "#", count: full) + String(repeating: "-", count: width - full)
+        return "[\(bar)] \(Int(share * 100)) %  \(size(done)) of \(size(total)) MiB"
+    }
+
+    private static func size(_ bytes: Int) -> String {
+        let tenths = bytes * 10 / (1 << 20)
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+}

@@ -1,0 +1,188 @@
+import AssentCore
+import AssentServer
+import Foundation
+import AssentPeers
+import TestSupport
+import Testing
+
+@testable import AssentCLI
+@testable import AssentDemo
+
+@Suite("assent request, as a user, as an installation and as nobody")
+struct RequestKindsTests {
+    /// A person with a home of their own, in which app.yaml and token.txt are, as the operator has given them.
+    private struct Newcomer {
+        let typist: Typist
+        let program: Program
+
+        /// Types a line of a page in a shell in that home.
+        func type(_ line: String, _ answers: [String] = []) async throws -> Program.Result {
+            let script = "cd '\(program.home)'; PATH=${1%/*}:$PATH; \(line)"
+            let running = try program.start([], typing: !answers.isEmpty, under: ["/bin/sh", "-c", script, "sh"])
+            if !answers.isEmpty {
+                try running.type(answers)
+                try running.endInput()
+            }
+            return await running.result()
+        }
+
+        var signIn: [String] {
+            get throws {
+                [typist.world.account.username, typist.world.account.password.reveal(), try typist.code()]
+            }
+        }
+
+        /// What is in the home beside the program's own files.
+        var files: Set<String> {
+            get throws {
+                Set(try FileManager.default.contentsOfDirectory(atPath: program.home)).subtracting(["state", "config"])
+            }
+        }
+    }
+
+    /// A newcomer, and the token with which as many installations may register.
+    private static func run(count: Int = 1, _ body: (Newcomer) async throws -> Void) async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            let bootstrap = try #require(typist.world.endpoints.bootstrapFile)
+            #expect(try await typist.program.run("admin", "bootstrap", "--token-file", bootstrap).status == 0)
+            let made = try await typist.program.run(
+                "admin", "registrations", "token", "--app", InstallationScene.app, "--count", "\(count)")
+            #expect(made.status == 0, "\(made.errors)")
+            let file = try #require(
+                ClientFile.ofApp(endpoints: typist.world.endpoints, configuration: typist.world.configuration))
+            let program = try Program(below: typist.program.home + "/newcomer", client: file.yaml)
+            try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: program.home + "/app.yaml"))
+            try Data(made.output.utf8).write(to: URL(fileURLWithPath: program.home + "/token.txt"))
+            // Assertions and proofs say the machine's time, and the server's clock is moved by codes alone.
+            typist.clock.advance(by: Date().timeIntervalSince(typist.clock.now) - 20)
+            try await body(Newcomer(typist: typist, program: program))
+        }
+    }
+
+    /// The commands of the page's section, without their remarks.
+    private static func commands() throws -> [String] {
+        let page = try String(contentsOf: World.package.appending(path: "docs/resources.md"), encoding: .utf8)
+        let section = try #require(page.components(separatedBy: "\n## At the command line\n").last)
+        let block = try #require(section.components(separatedBy: "\n```console\n").dropFirst().first)
+        let lines = try #require(block.components(separatedBy: "\n```").first).split(separator: "\n")
+        return lines.map { line in
+            let command = line.split(separator: "#").first ?? ""
+            return command.dropFirst(2).trimmingCharacters(in: .whitespaces)
+        }
+    }
+
+    @Test("The session that docs/resources.md shows works as it is written")
+    func page() async throws {
+        let commands = try Self.commands()
+        #expect(commands.count == 10 && commands.allSatisfy { $0.hasPrefix("assent ") }, "\(commands)")
+        try await Self.run { newcomer in
+            for command in commands {
+                let answers =
+                    command == "assent login"
+                    ? try newcomer.signIn : command.contains(" POST ") ? ["1", try newcomer.typist.code()] : []
+                let result = try await newcomer.type(command, answers)
+                #expect(result.status == 0, "\(command): \(result.output)\(result.errors)")
+                switch command {
+                case _ where command.contains("GET /status"):
+                    #expect(try JSONValue.parse(result.output)["isOpen"] == true)
+                case _ where command.contains(" register "): #expect(result.output.contains("Registered as bank-pay~"))
+                case _ where command.contains("/app-info"):
+                    #expect(try JSONValue.parse(result.output)["name"] == "Bank app")
+                case "assent status":
+                    #expect(
+                        result.output.contains("ana is signed in") && result.output.contains("Registration:  bank-pay~")
+                    )
+                case _ where command.contains("/greeting"):
+                    #expect(try JSONValue.parse(result.output)["greeting"] == "Hello ana")
+                case _ where command.contains(" POST "):
+                    #expect(result.errors.contains("Amount: 200.00 EUR") && result.output.contains(#""to":"Bob""#))
+                case _ where command.contains("--download"):
+                    let path = newcomer.program.home + "/accounts.json"
+                    let content = try #require(FileManager.default.contents(atPath: path))
+                    #expect(try JSONValue.parse(Array(content))["balance"] == "800.00" && result.output.isEmpty)
+                    let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+                    #expect(mode == 0o600)
+                case _ where command.contains(" HEAD "):
+                    #expect(result.output.isEmpty && result.errors.contains("HTTP 200"))
+                case _ where command.contains("unregister"): #expect(result.output.contains("has ended"))
+                default: break
+                }
+            }
+            let late = try await newcomer.type("assent status")
+            #expect(late.status == 1 && late.output.contains("Registration:  none yet"), "\(late.output)")
+        }
+    }
+
+    @Test("A token of one kind opens nothing of another, and the command says what it was and what to do")
+    func otherKinds() async throws {
+        try await Self.run { newcomer in
+            func told(_ line: String, _ status: Int32, _ words: String...) async throws {
+                let before = try newcomer.files
+                let result = try await newcomer.type(line)
+                #expect(result.status == status, "\(line): \(result.output)\(result.errors)")
+                for text in words { #expect(result.errors.contains(text), "\(line): \(result.errors)") }
+                #expect(try newcomer.files == before)
+            }
+            try await told("assent request --as nobody GET /app-info --config app.yaml", 1, "The server answered 401")
+            try await told(
+                "assent request --as device GET /app-info --config client.yaml --profile other", 2,
+                "The server says no", "9008")
+            let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
+            #expect(registered.status == 0, "\(registered.errors)")
+            try await told("assent request --as device GET /accounts", 2, "The server answered 403", "see --as")
+            try await told("assent request --as device GET /app-info --scope unknown", 2, "10001", "Ask for scopes")
+            try await told("assent request GET /accounts", 1, "Sign in first: assent login", "9010")
+            try await told("assent request GET https://elsewhere.example/x", 1, "10101", "Name the host")
+            try await told("assent request GET /../admin", 1, "10015")
+            try await told(
+                "assent request --as nobody GET /status -H 'Authorization: x'", 1, "10019", "Leave the field out")
+            try await told("assent request --as nobody GET /none --download x", 1, "Nothing was downloaded")
+            try await told("assent request --as nobody POST /status --multipart a=@none", 1, "none cannot be read")
+            #expect(try await newcomer.type("assent login", newcomer.signIn).status == 0)
+            try await told("assent request GET /app-info", 2, "The server answered 403", "(user)")
+            let ok = try await newcomer.type("assent request --as nobody GET /status --param a=b --param a=c")
+            #expect(ok.status == 0, "\(ok.errors)")
+
+            // The operator removes the installation.
+            let listed = try await newcomer.typist.program.run("admin", "registrations", "list")
+            let id = try #require(try JSONValue.parse(listed.output)["clientId"]?.string)
+            #expect(try await newcomer.typist.program.run("admin", "registrations", "end", id).status == 0)
+            try await told("assent request --as device GET /app-info", 1, "assent register", "9002")
+        }
+    }
+
+    @Test("A client whose installations do not register has no calls of its own, and is told so")
+    func unregistered() async throws {
+        try await Typist.run { typist in
+            let result = try await typist.program.run(
+                "request", "--as", "device", "GET", "/app-info", "--config", typist.program.clientFile)
+            #expect(result.status == 1 && result.errors.contains("assent register"), "\(result.errors)")
+            let status = try await typist.program.run(
+                "request", "--as", "nobody", "GET", "/status", "--config", typist.program.clientFile)
+            #expect(status.status == 0 && status.output.contains("true"), "\(status.errors)")
+        }
+    }
+
+    @Test("The program of the article calls for nobody, for the installation and for its user")
+    func article() async throws {
+        try await Self.run { newcomer in
+            let typist = newcomer.typist
+            let running = try Program.Running(
+                ["--kill-after=5", "600", BuiltProgram.beside("FirstResource").path]
+                    + DemoCommand.firstCall(typist.world.endpoints) + [newcomer.program.home + "/first.key"],
+                typing: true, environment: ["HOME": newcomer.program.home, "PATH": "/usr/bin:/bin"])
+            let token = try String(contentsOfFile: newcomer.program.home + "/token.txt", encoding: .utf8)
+            try running.type([token.trimmingCharacters(in: .whitespacesAndNewlines)] + newcomer.signIn)
+            #expect(try await running.line(with: "The balance is").contains("1000.00"))
+            try running.type(["yes", try typist.code()])
+            try running.endInput()
+            let result = await running.result()
+            #expect(result.status == 0, "\(result)")
+            for text in [
+                "status: 200.", "app's data: 200.", "generic 10106", "fetchAnonymousResource 10101", "greeting: 200.",
+                "The balance is 1000.00.", "Amount: 200.00 EUR", "Paid.", "Unregistered.",
+            ] { #expect(result.output.contains(text), "\(text): \(result.output)") }
+        }
+    }
+}
