@@ -23,12 +23,9 @@ package final class CallControl: Sendable {
     }
 
     private let state = Locked(State())
-    private let onRefusal: @Sendable () -> Void
 
     /// A control of one call, which is not suspended.
-    ///
-    /// - Parameter onRefusal: is called when a suspension is refused; the call goes on then.
-    package init(onRefusal: @escaping @Sendable () -> Void = {}) { self.onRefusal = onRefusal }
+    package init() {}
 
     /// Whether the call is to stand still now.
     package var isSuspended: Bool { state.withLock { $0.isSuspended } }
@@ -67,7 +64,6 @@ package final class CallControl: Sendable {
             return state.takeWaiters()
         }
         for waiter in waiters { waiter.resume() }
-        onRefusal()
     }
 
     /// Waits while the call is suspended.
