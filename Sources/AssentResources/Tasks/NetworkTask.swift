@@ -4,7 +4,7 @@ import AssentCore
 /// A call that is under way: it can be suspended, resumed and cancelled, and says how far it is.
 ///
 /// ```swift
-/// let task = assent.userClient.sendAuthenticatedRequest(.get("statements").download(to: path)) { _, error in
+/// let task = assent.userClient.sendAuthenticatedRequest(request) { _, error in
 ///     if let error { print(error.detail) }
 /// }
 /// task?.suspend()

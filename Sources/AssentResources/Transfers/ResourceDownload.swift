@@ -5,7 +5,8 @@ import HTTPTypes
 /// A request whose reply is written to a file as it comes.
 ///
 /// ```swift
-/// let reply = try await assent.userClient.sendAuthenticatedRequest(.get("statements/2025").download(to: path))
+/// let request = ResourceRequest.get("statements/2025").download(to: path)
+/// let reply = try await assent.userClient.sendAuthenticatedRequest(request)
 /// ```
 public struct ResourceDownload: Sendable {
     /// What is asked, by GET.
