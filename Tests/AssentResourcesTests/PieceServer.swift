@@ -113,9 +113,10 @@ private final class Heads: ChannelInboundHandler {
             bytes.removeFirst(start + end.count)
             let length = head.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }
             contentLeft = length.flatMap { Int($0.dropFirst(16)) } ?? 0
-            let number = server.seen.heads.count
+            var number = 0
             let peer = PieceServer.Peer(channel: context.channel)
             server.change {
+                number = $0.heads.count
                 $0.heads.append(head)
                 $0.peers.append(peer)
             }

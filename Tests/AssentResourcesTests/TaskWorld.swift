@@ -16,7 +16,7 @@ struct TaskWorld: Sendable {
     static let patient = HTTPLimits(
         connect: .seconds(600), read: .seconds(600), total: .seconds(6000), replyBytes: 16 << 20)
 
-    /// - Parameter scheme: `https` for a server that never answers a handshake.
+    // The scheme is https for a server that never answers a handshake.
     static func run(
         scheme: String = "http", script: @escaping PieceServer.Script,
         _ body: (TaskWorld) async throws -> Void

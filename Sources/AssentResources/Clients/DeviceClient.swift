@@ -107,7 +107,8 @@ public final class DeviceClient: Sendable {
     /// Sends a request without any credential, and writes the reply's content to a file.
     ///
     /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
-    /// - Throws: ``ResourceError``, as ``sendUnauthenticatedRequest(_:)-(ResourceRequest)``; `cannotCreateFile`, `cannotWriteToFile`.
+    /// - Throws: ``ResourceError``, as ``sendUnauthenticatedRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
+    ///   `cannotWriteToFile`.
     public func sendUnauthenticatedRequest(_ download: ResourceDownload) async throws(ResourceError) -> ResourceResponse
     {
         try await nobody.send(download)

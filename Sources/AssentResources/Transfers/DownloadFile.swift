@@ -13,8 +13,7 @@ final class DownloadFile: Sendable {
     init(at path: String, random: any RandomSource) throws(ResourceError) {
         let url = URL(fileURLWithPath: path)
         target = url.path
-        let name = ".\(url.lastPathComponent.prefix(64)).\(random.uuid()).part"
-        temporary = url.deletingLastPathComponent().appendingPathComponent(name).path
+        temporary = url.deletingLastPathComponent().appendingPathComponent(".\(random.uuid()).part").path
         let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else {
             throw ResourceError(
@@ -79,6 +78,6 @@ final class DownloadFile: Sendable {
     private static var unwritable: ResourceError {
         ResourceError(
             .url, .cannotWriteToFile, "The download cannot be written to its file.",
-            suggestion: "Check the space on the disk, and that the place is no directory.")
+            suggestion: "Check the space on the disk, and that the place is not a directory.")
     }
 }

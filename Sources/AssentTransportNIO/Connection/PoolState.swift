@@ -7,8 +7,9 @@ import NIOCore
 /// about it; the ``ConnectionPool`` does that. Every event is allowed in every state: one that makes no sense changes
 /// nothing, or closes the connection that it is about.
 ///
-/// A connection whose call is suspended leaves its slot to others and stands beside them. When the call goes on it takes
-/// a slot again if one is free; otherwise it stays where it is to the end of its reply, since the peer does not wait.
+/// A connection whose call is suspended leaves its slot to others and stands beside them. When the call goes on, it
+/// takes a slot again if one is free; otherwise it stays where it is to the end of its reply, since the peer does not
+/// wait.
 ///
 /// All connections belong to one set of roots and one client identity. A change of the pins starts a new generation,
 /// and nothing of an older one serves another request.
