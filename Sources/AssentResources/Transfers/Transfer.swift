@@ -17,9 +17,9 @@ struct Transfer: Sendable {
 
     /// Never throws: what has come when a connection ends is told with the error.
     func run() async -> Outcome {
-        var received: ReplyContent?
+        var received: ReplyIntake?
         do {
-            var current = try ReplyContent(download, random: calls.random)
+            var current = try ReplyIntake(download, random: calls.random)
             received = current
             var next = counting(call)
             while true {
@@ -41,7 +41,7 @@ struct Transfer: Sendable {
         }
     }
 
-    private func exchange(_ call: HTTPCall, _ received: inout ReplyContent) async throws {
+    private func exchange(_ call: HTTPCall, _ received: inout ReplyIntake) async throws {
         let reply = try await calls.client.send(call)
         let asksForPart = self.call.request.headerFields[.range] != nil
         try received.begin(
@@ -57,7 +57,7 @@ struct Transfer: Sendable {
         }
     }
 
-    private func again(_ received: ReplyContent, _ error: HTTPTransportError) throws -> HTTPCall {
+    private func again(_ received: ReplyIntake, _ error: HTTPTransportError) throws -> HTTPCall {
         let head = received.head
         let isContinuable = head?.isContinuable == true && call.request.headerFields[.range] == nil
         let resumption = Resumption(
@@ -74,7 +74,7 @@ struct Transfer: Sendable {
 
     // MARK: - Progress
 
-    private func tell(_ received: ReplyContent, isHead: Bool) {
+    private func tell(_ received: ReplyIntake, isHead: Bool) {
         let (count, total) = (received.count, received.total)
         let sent = isHead ? call.body?.inMemory?.count : nil
         report { progress in

@@ -3,7 +3,7 @@ import AssentCore
 import HTTPTypes
 
 /// What has come of a reply, in memory or in the file of a download.
-struct ReplyContent: Sendable {
+struct ReplyIntake: Sendable {
     private(set) var head: HTTPResponse?
     /// Bytes of the content.
     private(set) var count = 0
