@@ -1,6 +1,7 @@
 import Assent
 import AssentTransportNIO
 import Foundation
+import HTTPTypes
 import Testing
 
 @testable import AssentResources
