@@ -256,8 +256,8 @@ let package = Package(
             name: "AssentResourcesTests",
             dependencies: [
                 "Assent", "AssentResources", "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault",
-                "AssentCore", "AssentTesting", httpTypes,
-            ]),
+                "AssentCore", "AssentTesting", "AssentTransportNIO", httpTypes,
+            ] + nio),
         .testTarget(
             name: "AssentTransportNIOTests",
             dependencies: [

@@ -88,3 +88,28 @@ func built(_ document: [UInt8]) -> [ResourceRequest] {
     let raw = ResourceRequestFactory.makeResourceRequest(path: "documents", method: .put, body: HTTPBody(document))
     return [transfer, draft.immutable, raw]
 }
+
+func suspended(_ assent: Assent, to path: String) {
+    let request = ResourceRequest.get("statements/2025").download(to: path)
+    // snippet: networkTask begin
+    let task = assent.userClient.sendAuthenticatedRequest(request) { _, error in
+        if let error { print(error.detail) }
+    }
+    task?.suspend()
+    task?.resume()
+    // snippet: networkTask end
+}
+
+func downloaded(_ assent: Assent, to path: String) async throws -> ResourceResponse {
+    // snippet: download begin
+    let request = ResourceRequest.get("statements/2025").download(to: path)
+    let reply = try await assent.userClient.sendAuthenticatedRequest(request)
+    // snippet: download end
+    return reply
+}
+
+func uploaded(_ assent: Assent, from path: String) async throws -> ResourceResponse {
+    let upload = try ResourceRequest(path: "documents", method: .put).upload(from: path)
+    let stored = try await assent.userClient.sendAuthenticatedRequest(upload)
+    return stored
+}

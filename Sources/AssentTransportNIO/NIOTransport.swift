@@ -57,7 +57,8 @@ public final class NIOTransport: HTTPTransport {
             evaluator = try PinnedChainEvaluator(roots: configuration.trustRoots, clock: clock)
         }
         let limits = PoolState.Limits(
-            connections: configuration.maximumConnectionsPerOrigin, waiters: configuration.maximumWaitingPerOrigin)
+            connections: configuration.maximumConnectionsPerOrigin, waiters: configuration.maximumWaitingPerOrigin,
+            suspended: configuration.maximumSuspendedPerOrigin)
         let settings = ConnectionSettings(
             idle: configuration.idleTimeout.timeAmount, keepsConnections: configuration.keepsConnections,
             allowsPlaintext: configuration.allowsPlaintext, addressRule: configuration.addressRule,
@@ -80,14 +81,16 @@ public final class NIOTransport: HTTPTransport {
     /// - Throws: `HTTPTransportError`.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
         let request = try RequestHead(call, to: try origin(of: call), isLast: !keepsConnections)
-        let deadline = NIODeadline.now() + call.limits.total.timeAmount
+        var deadline = NIODeadline.now() + call.limits.total.timeAmount
         var attempts = 0
         var isRepeated = false
         while true {
-            let lease = try await pool.lease(request.origin, limits: call.limits, deadline: deadline)
+            let lease = try await pool.lease(
+                request.origin, limits: call.limits, deadline: &deadline, control: call.control)
             do {
                 return try await lease.handle.perform(
-                    request, id: lease.exchange, limits: call.limits, deadline: deadline, isReused: lease.isReused)
+                    request, id: lease.exchange, limits: call.limits, deadline: deadline, isReused: lease.isReused,
+                    control: call.control)
             } catch let failure as ExchangeFailure {
                 attempts += 1
                 if failure.isUnsent, failure.isStale, lease.isReused, attempts <= Self.maximumAttempts { continue }

@@ -164,10 +164,10 @@ struct ClientTests {
     }
 
     private func completed(
-        _ start: (@escaping ResourceCompletion) -> Task<Void, Never>?
+        _ start: (@escaping ResourceCompletion) -> NetworkTask?
     ) async -> (response: ResourceResponse?, error: ResourceError?) {
         let calls = Locked<[(ResourceResponse?, ResourceError?)]>([])
-        await start { response, error in calls.withLock { $0.append((response, error)) } }?.value
+        await start { response, error in calls.withLock { $0.append((response, error)) } }?.ended()
         let told = calls.withLock { $0 }
         #expect(told.count == 1)
         return (told.first?.0, told.first?.1)

@@ -102,6 +102,10 @@ extension ResourceError {
         public static let secureConnectionFailed = Code("secureConnectionFailed")
         /// The server's certificate or its key is not trusted.
         public static let serverUntrusted = Code("serverUntrusted")
+        /// No file can be made for a download.
+        public static let cannotCreateFile = Code("cannotCreateFile")
+        /// A download cannot be written to its file.
+        public static let cannotWriteToFile = Code("cannotWriteToFile")
         /// The transport failed in another way.
         public static let transportFailed = Code("transportFailed")
     }
@@ -128,6 +132,7 @@ extension ResourceError.Code {
         .badURL: -1000, .timedOut: -1001, .cannotFindHost: -1003, .cannotConnectToHost: -1004,
         .connectionLost: -1005, .resourceUnavailable: -1008, .badServerResponse: -1011, .replyTooLarge: -1103,
         .secureConnectionFailed: -1200, .serverUntrusted: -1202, .transportFailed: -1,
+        .cannotCreateFile: -3000, .cannotWriteToFile: -3003,
     ]
 
     /// What to do where the error says nothing else.

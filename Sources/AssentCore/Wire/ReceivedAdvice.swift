@@ -162,7 +162,8 @@ public struct ReceivedAdvice: Hashable, Sendable {
             let type = reply.response.headerFields[.contentType]?.lowercased(),
             type == "application/json" || type.hasPrefix("application/json;")
         else { return nil }
-        let bytes = try await reply.body.collect(upTo: limit)
+        // A download accepts more than may be in memory.
+        let bytes = try await reply.body.collect(upTo: min(limit, 16 << 20))
         reply.body = HTTPBody(bytes)
         return ReceivedAdvice(decision: bytes)
     }

@@ -9,8 +9,8 @@ package struct ResourceCalls: Sendable {
     let kind: CallKind
     private let base: String?
     private let sessionField: String
-    private let random: any RandomSource
-    private let client: AuthorizedClient
+    let random: any RandomSource
+    let client: AuthorizedClient
 
     /// The usual limits of a call: no limit for the whole of it, and 16 MiB in memory.
     static let limits = HTTPLimits(total: .seconds(365 * 86_400), replyBytes: 16 << 20)
@@ -53,17 +53,36 @@ package struct ResourceCalls: Sendable {
         return call
     }
 
-    /// Sends a request for which nobody is asked.
-    func send(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
-        try await send(checked(request))
+    /// The same for a reply that goes to a file.
+    func checked(_ download: ResourceDownload) throws(ResourceError) -> HTTPCall {
+        var call = try checked(download.request)
+        guard call.request.method == .get else {
+            throw ResourceError(kind.domain, .invalidRequest, "Only what GET asks for is downloaded to a file.")
+        }
+        call.limits.replyBytes = max(call.limits.replyBytes, download.maximumBytes)
+        return call
     }
 
-    func send(_ call: HTTPCall) async throws(ResourceError) -> ResourceResponse {
-        do {
-            return try await Self.read(client.send(call), call.limits)
-        } catch {
-            throw ResourceError(error, kind) ?? .unforeseen(error, kind)
+    /// Sends a request for which nobody is asked.
+    func send(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
+        try await send(checked(request), nil)
+    }
+
+    /// The same, with the reply's content in a file.
+    func send(_ download: ResourceDownload) async throws(ResourceError) -> ResourceResponse {
+        try await send(checked(download), download)
+    }
+
+    private func send(
+        _ call: HTTPCall, _ download: ResourceDownload?
+    ) async throws(ResourceError) -> ResourceResponse {
+        let outcome = await Transfer(
+            calls: self, call: call, download: download, control: CallControl(), report: { _ in }
+        ).run()
+        guard let response = outcome.response, outcome.error == nil else {
+            throw outcome.error ?? ResourceError(.url, .badServerResponse, "There is no reply.")
         }
+        return response
     }
 
     /// Sends a request, and asks the user when the server wants an approval. What `approve` throws passes as it

@@ -6,24 +6,31 @@ public typealias ResourceCompletion = @Sendable (ResourceResponse?, ResourceErro
 
 extension ResourceCalls {
     /// Sends a request and tells `completion`. What cannot be sent is told before this returns `nil`.
-    func start(
-        _ request: ResourceRequest, completion: @escaping ResourceCompletion,
-        sending: @escaping @Sendable (HTTPCall) async throws(ResourceError) -> ResourceResponse
-    ) -> Task<Void, Never>? {
-        let call: HTTPCall
+    func start(_ request: ResourceRequest, completion: @escaping ResourceCompletion) -> NetworkTask? {
+        start(request, nil, completion) { calls throws(ResourceError) in try calls.checked(request) }
+    }
+
+    /// The same, with the reply's content in a file.
+    func start(_ download: ResourceDownload, completion: @escaping ResourceCompletion) -> NetworkTask? {
+        start(download.request, download, completion) { calls throws(ResourceError) in try calls.checked(download) }
+    }
+
+    private func start(
+        _ request: ResourceRequest, _ download: ResourceDownload?, _ completion: @escaping ResourceCompletion,
+        check: (ResourceCalls) throws(ResourceError) -> HTTPCall
+    ) -> NetworkTask? {
+        var call: HTTPCall
         do throws(ResourceError) {
-            call = try checked(request)
+            call = try check(self)
         } catch {
             completion(nil, error)
             return nil
         }
-        return Task {
-            do throws(ResourceError) {
-                let response = try await sending(call)
-                completion(response, response.error)
-            } catch {
-                completion(nil, error)
-            }
-        }
+        let task = NetworkTask(identifier: random.uuid(), request: request, completion: completion)
+        call.control = task.control
+        let transfer = Transfer(
+            calls: self, call: call, download: download, control: task.control, report: { task.report($0) })
+        task.start { await transfer.run() }
+        return task
     }
 }

@@ -7,12 +7,16 @@ public struct ResourceResponse: Sendable {
     /// Status and header fields as they came.
     public let raw: HTTPResponse
 
-    /// The content as it came.
+    /// The content as it came; empty when it is in ``file``.
     public let data: [UInt8]
 
-    init(_ raw: HTTPResponse, data: [UInt8]) {
+    /// Where the content is, if it was downloaded.
+    public let file: String?
+
+    init(_ raw: HTTPResponse, data: [UInt8], file: String? = nil) {
         self.raw = raw
         self.data = data
+        self.file = file
     }
 
     /// The status, for example 200.

@@ -52,12 +52,33 @@ public final class DeviceClient: Sendable {
     /// - Parameters:
     ///   - request: the request.
     ///   - completion: is told the response, the error, or both from status 400 on.
-    /// - Returns: the task, which can be cancelled.
+    /// - Returns: the task, which can be suspended and cancelled.
     @discardableResult
     public func sendRequest(
         _ request: ResourceRequest, completion: @escaping ResourceCompletion
-    ) -> Task<Void, Never>? {
-        Self.start(device, request, completion)
+    ) -> NetworkTask? {
+        device.start(request, completion: completion)
+    }
+
+    /// Sends a request with the installation's own token, and writes the reply's content to a file.
+    ///
+    /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
+    /// - Throws: ``ResourceError``, as ``sendRequest(_:)-(ResourceRequest)``; `cannotCreateFile`, `cannotWriteToFile`.
+    public func sendRequest(_ download: ResourceDownload) async throws(ResourceError) -> ResourceResponse {
+        try await device.send(download)
+    }
+
+    /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.
+    ///
+    /// - Parameters:
+    ///   - download: the request, and where its content goes.
+    ///   - completion: is told the response, the error, or both from status 400 on.
+    /// - Returns: the task, which can be suspended and cancelled.
+    @discardableResult
+    public func sendRequest(
+        _ download: ResourceDownload, completion: @escaping ResourceCompletion
+    ) -> NetworkTask? {
+        device.start(download, completion: completion)
     }
 
     /// Sends a request without any credential. The host is pinned as for every other kind.
@@ -75,19 +96,34 @@ public final class DeviceClient: Sendable {
     /// - Parameters:
     ///   - request: the request.
     ///   - completion: is told the response, the error, or both from status 400 on.
-    /// - Returns: the task, which can be cancelled.
+    /// - Returns: the task, which can be suspended and cancelled.
     @discardableResult
     public func sendUnauthenticatedRequest(
         _ request: ResourceRequest, completion: @escaping ResourceCompletion
-    ) -> Task<Void, Never>? {
-        Self.start(nobody, request, completion)
+    ) -> NetworkTask? {
+        nobody.start(request, completion: completion)
     }
 
-    private static func start(
-        _ calls: ResourceCalls, _ request: ResourceRequest, _ completion: @escaping ResourceCompletion
-    ) -> Task<Void, Never>? {
-        calls.start(request, completion: completion) { call async throws(ResourceError) in
-            try await calls.send(call)
-        }
+    /// Sends a request without any credential, and writes the reply's content to a file.
+    ///
+    /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
+    /// - Throws: ``ResourceError``, as ``sendUnauthenticatedRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
+    ///   `cannotWriteToFile`.
+    public func sendUnauthenticatedRequest(_ download: ResourceDownload) async throws(ResourceError) -> ResourceResponse
+    {
+        try await nobody.send(download)
+    }
+
+    /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.
+    ///
+    /// - Parameters:
+    ///   - download: the request, and where its content goes.
+    ///   - completion: is told the response, the error, or both from status 400 on.
+    /// - Returns: the task, which can be suspended and cancelled.
+    @discardableResult
+    public func sendUnauthenticatedRequest(
+        _ download: ResourceDownload, completion: @escaping ResourceCompletion
+    ) -> NetworkTask? {
+        nobody.start(download, completion: completion)
     }
 }

@@ -55,14 +55,35 @@ public final class UserClient: Sendable {
     /// - Parameters:
     ///   - request: the request.
     ///   - completion: is told the response, the error, or both from status 400 on.
-    /// - Returns: the task, which can be cancelled.
+    /// - Returns: the task, which can be suspended and cancelled.
     @discardableResult
     public func sendAuthenticatedRequest(
         _ request: ResourceRequest, completion: @escaping ResourceCompletion
-    ) -> Task<Void, Never>? {
-        let calls = calls
-        return calls.start(request, completion: completion) { call async throws(ResourceError) in
-            try await calls.send(call)
-        }
+    ) -> NetworkTask? {
+        calls.start(request, completion: completion)
+    }
+
+    /// Sends a request with the user's credential, and writes the reply's content to a file.
+    ///
+    /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
+    /// - Throws: ``ResourceError``, as ``sendAuthenticatedRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
+    ///   `cannotWriteToFile`.
+    public func sendAuthenticatedRequest(
+        _ download: ResourceDownload
+    ) async throws(ResourceError) -> ResourceResponse {
+        try await calls.send(download)
+    }
+
+    /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.
+    ///
+    /// - Parameters:
+    ///   - download: the request, and where its content goes.
+    ///   - completion: is told the response, the error, or both from status 400 on.
+    /// - Returns: the task, which can be suspended and cancelled.
+    @discardableResult
+    public func sendAuthenticatedRequest(
+        _ download: ResourceDownload, completion: @escaping ResourceCompletion
+    ) -> NetworkTask? {
+        calls.start(download, completion: completion)
     }
 }

@@ -32,6 +32,10 @@ public struct NIOTransportConfiguration: Sendable {
     /// Calls that may wait for a connection to one origin; one more is refused with `tooManyRequests`.
     public var maximumWaitingPerOrigin: Int
 
+    /// Connections to one origin that may stand beside these because their calls are suspended; one more is not
+    /// suspended.
+    package var maximumSuspendedPerOrigin = 16
+
     /// How long a connection without a call is kept.
     public var idleTimeout: Duration
 
@@ -59,7 +63,9 @@ public struct NIOTransportConfiguration: Sendable {
 
     func validate() throws(NIOTransportError) {
         let counts = [maximumConnectionsPerOrigin, headerBytes, headerFields]
-        guard counts.allSatisfy({ $0 > 0 }), maximumWaitingPerOrigin >= 0, idleTimeout >= .zero else {
+        guard counts.allSatisfy({ $0 > 0 }), maximumWaitingPerOrigin >= 0, maximumSuspendedPerOrigin >= 0,
+            idleTimeout >= .zero
+        else {
             throw NIOTransportError(.invalidLimit, "Each limit must be positive.")
         }
     }

@@ -26,6 +26,13 @@ extension ConnectionState {
         case close(Closing)
     }
 
+    enum GoOnAction: Sendable {
+        /// It is not suspended, or is not the current exchange.
+        case ignore
+        /// Go on, and ask the network for bytes if that was held.
+        case goOn(readsNow: Bool)
+    }
+
     enum EndAction: Sendable {
         case complete(Completion)
         case close(Closing)
@@ -76,4 +83,20 @@ extension ConnectionState {
         let answer: Answer
         let leavesPool: Bool
     }
+}
+
+// MARK: - Errors
+
+extension ConnectionState {
+    static let disorder = HTTPTransportError(.malformedReply, "The parts of the reply are out of order.")
+    static let closedHere = HTTPTransportError(.connectionClosed, "The connection was closed.")
+    static let endedInReply = HTTPTransportError(
+        .connectionClosed, "The connection ended before the reply was complete.")
+    static let endedInHandshake = HTTPTransportError(
+        .tlsFailed, "The server closed the connection during the TLS handshake.")
+    static let brokenTLS = HTTPTransportError(.tlsFailed, "TLS failed.")
+    static let broken = HTTPTransportError(.connectionClosed, "The connection broke.")
+    static let stale = ExchangeFailure(
+        error: HTTPTransportError(.connectionClosed, "The server closed the connection."), isUnsent: true, isStale: true
+    )
 }

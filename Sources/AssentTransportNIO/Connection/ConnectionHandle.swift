@@ -16,13 +16,14 @@ struct ConnectionHandle: Sendable {
 
     /// Sends a request and waits for its reply.
     func perform(
-        _ request: RequestHead, id: UInt64, limits: HTTPLimits, deadline: NIODeadline, isReused: Bool
+        _ request: RequestHead, id: UInt64, limits: HTTPLimits, deadline: NIODeadline, isReused: Bool,
+        control: CallControl?
     ) async throws -> HTTPReply {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let start = ExchangeStart(
                     id: id, request: request, limits: limits, deadline: deadline, isReused: isReused,
-                    continuation: continuation)
+                    control: control, continuation: continuation)
                 if channel.eventLoop.inEventLoop {
                     bound.value.start(start)
                 } else {
@@ -48,6 +49,11 @@ struct ConnectionHandle: Sendable {
 
     func resumeReading(_ exchange: UInt64) {
         channel.eventLoop.execute { bound.value.resumeReading(exchange) }
+    }
+
+    /// The app has suspended the call of this exchange, or lets it go on.
+    func adjust(_ exchange: UInt64) {
+        channel.eventLoop.execute { bound.value.adjust(exchange) }
     }
 
     /// Sends a piece of the request's content; returns when the network has taken it.

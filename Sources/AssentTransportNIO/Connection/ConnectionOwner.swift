@@ -6,6 +6,12 @@ protocol ConnectionOwner: AnyObject, Sendable {
     /// A reply is complete and the connection could serve another request; `false` when it must be closed instead.
     func released(_ connection: UInt64) -> Bool
 
+    /// The call of a connection is to be suspended; `false` when too many are, and it goes on.
+    func suspended(_ connection: UInt64) -> Bool
+
+    /// The suspended call of a connection goes on.
+    func goesOn(_ connection: UInt64)
+
     /// The connection is gone.
     func closed(_ connection: UInt64)
 }

@@ -79,12 +79,51 @@ final class ConnectionPool: Sendable {
     // MARK: - Taking
 
     /// A connection to `origin`: one that is idle, a new one, or the next that becomes free.
-    func lease(_ origin: Origin, limits: HTTPLimits, deadline: NIODeadline) async throws -> Lease {
+    ///
+    /// A call that is suspended before it has one leaves the pool, and asks anew when it goes on. `deadline` becomes
+    /// later by that time.
+    func lease(
+        _ origin: Origin, limits: HTTPLimits, deadline: inout NIODeadline, control: CallControl?
+    ) async throws -> Lease {
+        guard let control else { return try await lease(origin, limits: limits, deadline: deadline, seat: nil) }
+        while true {
+            let start = NIODeadline.now()
+            do {
+                try await control.whenRunning()
+            } catch {
+                throw HTTPTransportError(.cancelled, "The task was cancelled.")
+            }
+            deadline = deadline + min(.now() - start, .distantFuture - deadline)
+            let seat = Seat()
+            let watch = control.watch { if control.isSuspended { seat.leave() } }
+            defer { watch.end() }
+            // It may have been suspended before somebody watched.
+            if control.isSuspended { seat.leave() }
+            do {
+                let lease = try await lease(origin, limits: limits, deadline: deadline, seat: seat)
+                // Beyond this the connection is told.
+                guard !seat.take() else { return lease }
+                giveBack(lease)
+            } catch  where seat.isLeft && !Task.isCancelled {
+                continue
+            }
+        }
+    }
+
+    /// A call has a connection and does not want it: the next may. One that has not served yet has no idle timeout, so
+    /// it is not kept.
+    private func giveBack(_ lease: Lease) {
+        if !lease.isReused || !released(lease.handle.id) { lease.handle.close() }
+    }
+
+    private func lease(
+        _ origin: Origin, limits: HTTPLimits, deadline: NIODeadline, seat: Seat?
+    ) async throws -> Lease {
         for _ in 0..<Self.maximumAttempts {
-            switch try await grant(origin, deadline: deadline) {
+            switch try await grant(origin, deadline: deadline, seat: seat) {
             case .reuse(let handle, let exchange): return Lease(handle: handle, exchange: exchange, isReused: true)
             case .open(let permit):
-                let handle = try await open(origin, permit, limits: limits, deadline: deadline)
+                let handle = try await open(origin, permit, limits: limits, deadline: deadline, seat: seat)
                 switch opened(handle) {
                 case .use(let exchange): return Lease(handle: handle, exchange: exchange, isReused: false)
                 case .replace: handle.close()
@@ -97,7 +136,7 @@ final class ConnectionPool: Sendable {
         throw HTTPTransportError(.connectFailed, "The pins keep changing while a connection is opened.")
     }
 
-    private func grant(_ origin: Origin, deadline: NIODeadline) async throws -> Grant {
+    private func grant(_ origin: Origin, deadline: NIODeadline, seat: Seat?) async throws -> Grant {
         enum Decision {
             case granted(Result<Grant, any Error>)
             case wait(UInt64)
@@ -111,12 +150,12 @@ final class ConnectionPool: Sendable {
         }
         switch decision {
         case .granted(let result): return try result.get()
-        case .wait(let id): return try await wait(id, for: origin, deadline: deadline)
+        case .wait(let id): return try await wait(id, for: origin, deadline: deadline, seat: seat)
         }
     }
 
     private func open(
-        _ origin: Origin, _ permit: PoolState.Permit, limits: HTTPLimits, deadline: NIODeadline
+        _ origin: Origin, _ permit: PoolState.Permit, limits: HTTPLimits, deadline: NIODeadline, seat: Seat?
     ) async throws -> ConnectionHandle {
         let dial = Dial(origin: origin, permit: permit, owner: self, settings: settings, eventLoop: group.next())
         let isEnded = state.withLock { state in
@@ -126,6 +165,7 @@ final class ConnectionPool: Sendable {
         defer { state.withLock { $0.dials[permit.connection] = nil } }
         do {
             if isEnded { throw PoolState.ended }
+            seat?.occupy { _ = dial.abandon(PoolState.left) }
             return try await dial.run(tls: tls, deadline: min(deadline, .now() + limits.connect.timeAmount))
         } catch {
             logger.debug("no connection", metadata: ["host": "\(origin.host.text)", "error": "\(error)"])
@@ -144,11 +184,15 @@ final class ConnectionPool: Sendable {
 
     // MARK: - Waiting
 
-    private func wait(_ id: UInt64, for origin: Origin, deadline: NIODeadline) async throws -> Grant {
+    private func wait(_ id: UInt64, for origin: Origin, deadline: NIODeadline, seat: Seat?) async throws -> Grant {
         let timer = group.next().scheduleTask(deadline: deadline) { self.giveUp(id, PoolState.late) }
         defer { timer.cancel() }
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { enqueue($0, id, origin, deadline: deadline) }
+            try await withCheckedThrowingContinuation {
+                enqueue($0, id, origin, deadline: deadline)
+                // In the queue by now, or served.
+                seat?.occupy { self.giveUp(id, PoolState.left) }
+            }
         } onCancel: {
             giveUp(id, HTTPTransportError(.cancelled, "The task was cancelled."))
         }
@@ -219,6 +263,21 @@ extension ConnectionPool: ConnectionOwner {
         }
         resumption?.resume()
         return isKept
+    }
+
+    func suspended(_ connection: UInt64) -> Bool {
+        let (isSuspended, resumption) = state.withLock { state -> (Bool, Resumption?) in
+            switch state.machine.suspended(connection) {
+            case .suspend(let service): (true, state.resumption(service))
+            case .refuse: (false, nil)
+            }
+        }
+        resumption?.resume()
+        return isSuspended
+    }
+
+    func goesOn(_ connection: UInt64) {
+        state.withLock { $0.machine.goesOn(connection) }
     }
 
     func closed(_ connection: UInt64) {

@@ -10,6 +10,8 @@ import NIOCore
 ///     opening ──opened──▶ free ──start──▶ busy ──replyEnded──▶ free …
 ///        │                 │               │
 ///        └────────────── close ────────────┴──▶ closing ──becameInactive──▶ closed
+///
+/// A busy connection can be suspended: the network is not read from and no time limit passes until it goes on.
 struct ConnectionState: Sendable {
     struct Limits: Sendable {
         /// How long a connection without a call is kept.
@@ -49,6 +51,10 @@ struct ConnectionState: Sendable {
         var hasRead = false
         var isRequestComplete: Bool
         var lastProgress: NIODeadline
+        /// When the reply must be complete; later than the request says by the time that it was suspended.
+        var deadline: NIODeadline
+        /// Since when the app wants nothing to happen.
+        var suspendedSince: NIODeadline?
     }
 
     enum Phase: Sendable {
@@ -62,17 +68,17 @@ struct ConnectionState: Sendable {
         case closed
     }
 
-    enum Reading: Sendable {
-        case flowing
+    /// What keeps the network from being read, but for a suspension.
+    struct Reading: Sendable, Hashable {
         /// The reader is behind.
-        case held
-        /// The reader is behind, and the network was to be asked for more.
-        case heldAndAsked
+        var isBehind = false
+        /// The network was to be asked for more, and was not.
+        var isAsked = false
     }
 
     private let limits: Limits
     private(set) var phase = Phase.opening
-    private(set) var reading = Reading.flowing
+    private(set) var reading = Reading()
     /// Whether the end of the connection may be taken for the end of a reply.
     private(set) var endsOrderly = true
     /// An exchange that was cancelled before it began.
@@ -114,7 +120,9 @@ extension ConnectionState {
         guard request.deadline > now else {
             return refuse(request, HTTPTransportError(.timedOut, "The total time limit has passed."))
         }
-        phase = .busy(Exchange(request: request, isRequestComplete: !request.hasUpload, lastProgress: now))
+        phase = .busy(
+            Exchange(
+                request: request, isRequestComplete: !request.hasUpload, lastProgress: now, deadline: request.deadline))
         return .send
     }
 
@@ -223,14 +231,14 @@ extension ConnectionState {
 extension ConnectionState {
     /// The reader is behind.
     mutating func hold() {
-        guard case .busy = phase, case .flowing = reading else { return }
-        reading = .held
+        guard case .busy = phase else { return }
+        reading.isBehind = true
     }
 
     /// The channel wants more bytes; whether to ask the network for them.
     mutating func mayRead() -> Bool {
-        if case .flowing = reading { return true }
-        reading = .heldAndAsked
+        guard reading.isBehind || isSuspended else { return true }
+        reading.isAsked = true
         return false
     }
 
@@ -239,12 +247,48 @@ extension ConnectionState {
         guard case .busy(var exchange) = phase, exchange.request.id == id else { return false }
         exchange.lastProgress = now
         phase = .busy(exchange)
-        return endHold()
+        reading.isBehind = false
+        return exchange.suspendedSince == nil && endHold()
     }
 
     private mutating func endHold() -> Bool {
-        defer { reading = .flowing }
-        return reading == .heldAndAsked
+        defer { reading = Reading() }
+        return reading.isAsked
+    }
+}
+
+// MARK: - Suspension
+
+extension ConnectionState {
+    /// Whether the running exchange is suspended.
+    var isSuspended: Bool {
+        guard case .busy(let exchange) = phase else { return false }
+        return exchange.suspendedSince != nil
+    }
+
+    /// The app wants nothing to happen to this exchange for now; whether that is new. The pool is asked then, and may
+    /// refuse: ``goOn(_:now:)``.
+    mutating func suspend(_ id: UInt64, now: NIODeadline) -> Bool {
+        guard case .busy(var exchange) = phase, exchange.request.id == id, exchange.suspendedSince == nil else {
+            return false
+        }
+        exchange.suspendedSince = now
+        phase = .busy(exchange)
+        return true
+    }
+
+    /// A suspended exchange goes on, with what was left of its time limits.
+    mutating func goOn(_ id: UInt64, now: NIODeadline) -> GoOnAction {
+        guard case .busy(var exchange) = phase, exchange.request.id == id, let since = exchange.suspendedSince else {
+            return .ignore
+        }
+        // Bytes that came meanwhile were progress then; the time since the last of them stands still all the same.
+        let pause = now - max(since, exchange.lastProgress)
+        exchange.lastProgress = exchange.lastProgress + pause
+        exchange.deadline = exchange.deadline + min(now - since, .distantFuture - exchange.deadline)
+        exchange.suspendedSince = nil
+        phase = .busy(exchange)
+        return .goOn(readsNow: !reading.isBehind && endHold())
     }
 }
 
@@ -320,9 +364,9 @@ extension ConnectionState {
         case .opening, .closing, .closed: return nil
         case .free(let since): return since.map { $0 + limits.idle }
         case .busy(let exchange):
-            let total = exchange.request.deadline
-            guard case .flowing = reading else { return total }
-            return min(total, exchange.lastProgress + exchange.request.readLimit)
+            guard exchange.suspendedSince == nil else { return nil }
+            guard !reading.isBehind else { return exchange.deadline }
+            return min(exchange.deadline, exchange.lastProgress + exchange.request.readLimit)
         }
     }
 
@@ -340,23 +384,7 @@ extension ConnectionState {
         alarm = nil
         guard let deadline, deadline <= now else { return .none }
         guard case .busy(let exchange) = phase else { return close(nil) }
-        let limit = exchange.request.deadline <= now ? "total" : "read"
+        let limit = exchange.deadline <= now ? "total" : "read"
         return close(HTTPTransportError(.timedOut, "The \(limit) time limit has passed."))
     }
-}
-
-// MARK: - Errors
-
-extension ConnectionState {
-    private static let disorder = HTTPTransportError(.malformedReply, "The parts of the reply are out of order.")
-    private static let closedHere = HTTPTransportError(.connectionClosed, "The connection was closed.")
-    private static let endedInReply = HTTPTransportError(
-        .connectionClosed, "The connection ended before the reply was complete.")
-    private static let endedInHandshake = HTTPTransportError(
-        .tlsFailed, "The server closed the connection during the TLS handshake.")
-    private static let brokenTLS = HTTPTransportError(.tlsFailed, "TLS failed.")
-    private static let broken = HTTPTransportError(.connectionClosed, "The connection broke.")
-    private static let stale = ExchangeFailure(
-        error: HTTPTransportError(.connectionClosed, "The server closed the connection."), isUnsent: true, isStale: true
-    )
 }

@@ -92,9 +92,28 @@ final class HTTPConnection: ChannelDuplexHandler {
         self.exchange = exchange
         context.writeAndFlush(wrapOutboundOut(start.request.bytes), promise: nil)
         if start.request.hasUpload {
-            let upload = Upload(connection: handle, exchange: start.id, content: start.request.content)
+            let upload = Upload(
+                connection: handle, exchange: start.id, content: start.request.content, control: start.control)
             exchange.upload = Task { await upload.run() }
         }
+        if let control = start.control {
+            let id = start.id
+            exchange.watch = control.watch { handle.adjust(id) }
+            adjust(id)
+        }
+        setTimer()
+    }
+
+    /// Suspends the exchange, or lets it go on, as its control says now.
+    func adjust(_ id: UInt64) {
+        guard let control = exchange?.control else { return }
+        if control.isSuspended {
+            guard state.suspend(id, now: .now()), !owner.suspended(self.id) else { return }
+            control.refuse()
+        }
+        guard case .goOn(let readsNow) = state.goOn(id, now: .now()) else { return }
+        owner.goesOn(self.id)
+        if readsNow { context?.read() }
         setTimer()
     }
 

@@ -7,6 +7,10 @@ import NIOCore
 /// about it; the ``ConnectionPool`` does that. Every event is allowed in every state: one that makes no sense changes
 /// nothing, or closes the connection that it is about.
 ///
+/// A connection whose call is suspended leaves its slot to others and stands beside them. When the call goes on, it
+/// takes a slot again if one is free; otherwise it stays where it is to the end of its reply, since the peer does not
+/// wait.
+///
 /// All connections belong to one set of roots and one client identity. A change of the pins starts a new generation,
 /// and nothing of an older one serves another request.
 struct PoolState: Sendable {
@@ -15,6 +19,8 @@ struct PoolState: Sendable {
         let connections: Int
         /// Calls that may wait for one origin.
         let waiters: Int
+        /// Connections of one origin that may stand beside its slots, because their calls are or were suspended.
+        let suspended: Int
     }
 
     /// Leave to open one connection.
@@ -64,6 +70,13 @@ struct PoolState: Sendable {
         case close
     }
 
+    enum SuspendAction: Sendable {
+        /// The connection stands beside the slots now; a waiting call may have got its slot.
+        case suspend(Service?)
+        /// It goes on as before: too many are suspended, or there is nothing to suspend.
+        case refuse
+    }
+
     /// What ends when the pool changes.
     struct Sweep: Sendable {
         var connections: [UInt64] = []
@@ -74,8 +87,10 @@ struct PoolState: Sendable {
         /// A permit was given.
         case opening
         case inUse
+        /// Its call is suspended. It uses no slot.
+        case suspended
         case idle
-        /// It is closing. It uses a slot until it is gone.
+        /// It is closing. It uses its slot, if it has one, until it is gone.
         case closing
     }
 
@@ -83,13 +98,17 @@ struct PoolState: Sendable {
         let origin: Origin
         let generation: Int
         var phase: Phase
+        /// Whether it uses no slot, because its call is or was suspended.
+        var isBeside = false
     }
 
     struct Slots: Sendable {
         /// The last one was used most recently.
         var idle: [UInt64] = []
-        /// All members of this origin, in whatever phase.
+        /// All members of this origin that use a slot, in whatever phase.
         var open = 0
+        /// The members that use none.
+        var beside = 0
         /// The first one has waited longest.
         var waiters: [UInt64] = []
     }
@@ -100,7 +119,7 @@ struct PoolState: Sendable {
     private(set) var generation = 0
     private(set) var isShutDown = false
     private(set) var slots: [Origin: Slots] = [:]
-    /// Every connection that uses a slot.
+    /// Every connection.
     private(set) var members: [UInt64: Member] = [:]
     /// Every call that waits, with what it waits for.
     private(set) var waiting: [UInt64: Origin] = [:]
@@ -183,6 +202,7 @@ struct PoolState: Sendable {
         let member = members.values[index]
         switch member.phase {
         case .opening, .closing: return .close
+        case .suspended: members.values[index].phase = .inUse
         case .idle:
             slots[member.origin]?.idle.removeAll { $0 == connection }
             members.values[index].phase = .closing
@@ -190,6 +210,10 @@ struct PoolState: Sendable {
         case .inUse: break
         }
         guard member.generation == generation, !isShutDown, let slot = slots.index(forKey: member.origin) else {
+            members.values[index].phase = .closing
+            return .close
+        }
+        guard takeSlot(connection) else {
             members.values[index].phase = .closing
             return .close
         }
@@ -207,10 +231,50 @@ struct PoolState: Sendable {
     mutating func closed(_ connection: UInt64) -> Service? {
         guard let member = members.removeValue(forKey: connection) else { return nil }
         if member.phase == .idle { slots[member.origin]?.idle.removeAll { $0 == connection } }
-        slots[member.origin]?.open -= 1
+        if member.isBeside { slots[member.origin]?.beside -= 1 } else { slots[member.origin]?.open -= 1 }
         let service = serveNext(member.origin)
         dropIfEmpty(member.origin)
         return service
+    }
+
+    // MARK: - Suspension
+
+    /// The call of a connection is suspended.
+    mutating func suspended(_ connection: UInt64) -> SuspendAction {
+        guard let index = members.index(forKey: connection), members.values[index].phase == .inUse else {
+            return .refuse
+        }
+        let origin = members.values[index].origin
+        if !members.values[index].isBeside {
+            guard let slot = slots.index(forKey: origin), slots.values[slot].beside < limits.suspended else {
+                return .refuse
+            }
+            slots.values[slot].open -= 1
+            slots.values[slot].beside += 1
+            members.values[index].isBeside = true
+        }
+        members.values[index].phase = .suspended
+        return .suspend(serveNext(origin))
+    }
+
+    /// The call of a connection goes on.
+    mutating func goesOn(_ connection: UInt64) {
+        guard members[connection]?.phase == .suspended else { return }
+        members[connection]?.phase = .inUse
+        _ = takeSlot(connection)
+    }
+
+    /// Gives a connection that has no slot a free one; whether it has one now.
+    private mutating func takeSlot(_ connection: UInt64) -> Bool {
+        guard let member = members[connection] else { return false }
+        guard member.isBeside else { return true }
+        guard let slot = slots.index(forKey: member.origin), slots.values[slot].open < limits.connections else {
+            return false
+        }
+        slots.values[slot].beside -= 1
+        slots.values[slot].open += 1
+        members[connection]?.isBeside = false
+        return true
     }
 
     // MARK: - Changes
@@ -294,7 +358,7 @@ struct PoolState: Sendable {
     }
 
     private mutating func dropIfEmpty(_ origin: Origin) {
-        guard let found = slots[origin], found.open == 0, found.waiters.isEmpty else { return }
+        guard let found = slots[origin], found.open == 0, found.beside == 0, found.waiters.isEmpty else { return }
         slots[origin] = nil
     }
 
@@ -308,6 +372,9 @@ struct PoolState: Sendable {
     static let gone = HTTPTransportError(.connectionClosed, "The server closed the connection.")
     /// For calls that waited too long.
     static let late = HTTPTransportError(.timedOut, "No connection became free in time.")
+
+    /// For a call that is suspended before it has a connection. Its caller never sees it.
+    static let left = HTTPTransportError(.cancelled, "The call was suspended.")
 
     private static func tooMany(_ count: Int) -> HTTPTransportError {
         HTTPTransportError(.tooManyRequests, "\(count) calls already wait for a connection to this server.")

@@ -6,6 +6,7 @@ struct Upload: Sendable {
     let connection: ConnectionHandle
     let exchange: UInt64
     let content: RequestHead.Content
+    let control: CallControl?
 
     private static let piece = 64 << 10
 
@@ -29,9 +30,12 @@ struct Upload: Sendable {
 
     private func send(_ body: HTTPBody, length: Int?) async throws {
         var sent = 0
-        for try await chunk in body {
+        var reading = body.makeAsyncIterator()
+        try await control?.whenRunning()
+        while let chunk = try await reading.next() {
             var rest = chunk[...]
             while !rest.isEmpty {
+                try await control?.whenRunning()
                 let piece = rest.prefix(Self.piece)
                 rest = rest.dropFirst(Self.piece)
                 if let length {

@@ -10,6 +10,7 @@ struct ExchangeStart: Sendable {
     let deadline: NIODeadline
     /// Whether the connection has served before: it may have gone stale.
     let isReused: Bool
+    let control: CallControl?
     let continuation: CheckedContinuation<HTTPReply, any Error>
 
     /// What the connection's state machine needs of it.
@@ -40,10 +41,14 @@ final class Exchange {
     /// Content that came before the reply was handed over.
     var early: [UInt8] = []
     var upload: Task<Void, Never>?
+    let control: CallControl?
+    /// Tells the connection of suspensions for as long as the exchange lasts.
+    var watch: CallControl.Watch?
 
     init(_ start: ExchangeStart, limits: ReplyParser.Limits) {
         id = start.id
         continuation = start.continuation
+        control = start.control
         parser = ReplyParser(limits: limits, isHEAD: start.request.isHEAD)
     }
 

@@ -14,17 +14,19 @@ struct ConnectionStateTests {
         let received: Int?
         let abortedEarly: Int
         let reading: ConnectionState.Reading
+        let isSuspended: Bool
 
         init(_ world: ConnectionWorld) {
             let call = world.call
             flags = [
                 world.dialWaits, world.isMember, world.isFree, world.isHeld, world.owesRead, world.isCutOff,
                 world.freeSince != nil, world.machine.alarm != nil, call?.hasHead == true, call?.hasReply == true,
-                call?.hasRead == true, call?.isUploaded == true, call?.request.isReused == true,
+                call?.hasRead == true, call?.isUploaded == true, call?.request.isReused == true, world.isSuspended,
             ]
             channel = world.channel
             received = call?.received
             reading = world.machine.reading
+            isSuspended = world.isSuspended
             let next = world.request().id
             abortedEarly = world.abortedEarly.map { $0 == next ? 2 : 1 } ?? 0
         }
@@ -51,7 +53,7 @@ struct ConnectionStateTests {
         for exchange in [ConnectionWorld.Exchange.current, .ended, .future] {
             events += [
                 .write(exchange), .uploadEnded(exchange, fails: false), .uploadEnded(exchange, fails: true),
-                .abort(exchange), .resume(exchange),
+                .abort(exchange), .resume(exchange), .suspend(exchange), .goOn(exchange),
             ]
         }
         for flag in [false, true] {
@@ -83,7 +85,8 @@ struct ConnectionStateTests {
                 if seen.insert(Situation(next)).inserted { open.append(next) }
             }
         }
-        #expect(seen.count > 500)
+        #expect(seen.count > 700)
+        #expect(seen.contains { $0.isSuspended })
         #expect(transitions == seen.count * events(first).count)
         #expect(Set(seen.map(\.channel)) == [.open, .closing, .gone])
     }
@@ -133,7 +136,9 @@ struct ConnectionStateTests {
             return world.call?.hasHead == true || random.below(40) == 0
                 ? .replyEnded(keepsAlive: isGood, isClean: true) : .read
         case 70..<74: return .hold
-        case 74..<80: return .read
+        case 74..<77: return .read
+        case 77: return .suspend(exchange)
+        case 78..<80: return .goOn(exchange)
         case 80..<84: return .resume(exchange)
         case 84..<88: return .write(exchange)
         case 88..<92: return .uploadEnded(exchange, fails: random.below(10) == 0)
@@ -149,6 +154,48 @@ struct ConnectionStateTests {
     }
 
     // MARK: - By example
+
+    @Test("A suspended call has no time limit, and what was left of both afterwards")
+    func suspension() {
+        let start = NIODeadline.now()
+        var state = ConnectionState(limits: Self.limits)
+        _ = state.opened()
+        let request = ConnectionState.Request(
+            id: 1, deadline: start + .seconds(60), readLimit: .seconds(30), replyBytes: 100, hasUpload: false,
+            isReused: false)
+        _ = state.start(request, isActive: true, isDead: false, now: start)
+        let suspends = [state.suspend(1, now: start + .seconds(20)), state.suspend(1, now: start + .seconds(21))]
+        #expect(suspends == [true, false])
+        #expect(state.deadline == nil)
+        let late = state.timerFired(now: start + .hours(1))
+        let reads = state.mayRead()
+        #expect(!late.closesChannel && !reads)
+        guard case .goOn(readsNow: true) = state.goOn(1, now: start + .seconds(120)) else {
+            Issue.record("it does not read on")
+            return
+        }
+        #expect(state.deadline == start + .seconds(130))
+        _ = state.received(now: start + .seconds(125))
+        #expect(state.deadline == start + .seconds(155))
+        _ = state.received(now: start + .seconds(150))
+        #expect(state.deadline == start + .seconds(160))
+    }
+
+    @Test("A suspended call whose connection ends is answered as any other, and an ended one is not suspended")
+    func suspendedEnd() {
+        var state = busy()
+        _ = state.suspend(1, now: .now())
+        guard
+            case .lost(.caller(let failure)) = state.becameInactive(missing: HTTPTransportError(.connectionClosed, ""))
+                .answer
+        else {
+            Issue.record("the caller is not answered")
+            return
+        }
+        #expect(failure.error.code == .connectionClosed)
+        let suspends = state.suspend(1, now: .now())
+        #expect(!suspends && !state.isSuspended)
+    }
 
     private static let limits = ConnectionState.Limits(idle: .seconds(10), keepsConnections: true)
 

@@ -29,6 +29,8 @@ struct ConnectionWorld {
         case hold
         case read
         case resume(Exchange)
+        case suspend(Exchange)
+        case goOn(Exchange)
         case close(HTTPTransportError.Code?)
         case broke(isTLS: Bool)
         case cutOff
@@ -45,6 +47,9 @@ struct ConnectionWorld {
         var isUploaded: Bool
         var received = 0
         var progress: NIODeadline
+        /// When it must be done; later by each pause.
+        var end: NIODeadline
+        var suspendedSince: NIODeadline?
     }
 
     enum Channel: Int {
@@ -76,6 +81,8 @@ struct ConnectionWorld {
         self.keepsConnections = keepsConnections
         machine = ConnectionState(limits: .init(idle: Self.idle, keepsConnections: keepsConnections))
     }
+
+    var isSuspended: Bool { call?.suspendedSince != nil }
 
     private mutating func must(_ condition: Bool, _ text: @autoclosure () -> String) {
         if !condition, complaint == nil { complaint = text() }
@@ -129,17 +136,23 @@ struct ConnectionWorld {
         case .read:
             let goesOn = machine.mayRead()
             must(!isFree || goesOn, "a free connection does not notice its end")
-            must(call == nil || goesOn != isHeld, "whether it reads is not what its reader needs")
+            must(call == nil || goesOn != (isHeld || isSuspended), "whether it reads is not what its reader needs")
             if !goesOn { owesRead = true }
         case .resume(let exchange):
             let isCurrent = id(exchange) == call?.request.id
             let owed = owesRead
             let reads = machine.resumeReading(id(exchange), now: now)
-            must(reads == (isCurrent && owed), "reading on is answered wrongly")
+            must(reads == (isCurrent && owed && !isSuspended), "reading on is answered wrongly")
             if isCurrent {
                 call?.progress = now
-                (isHeld, owesRead) = (false, false)
+                isHeld = false
+                if !isSuspended { owesRead = false }
             }
+        case .suspend(let exchange):
+            let isNew = id(exchange) == call?.request.id && !isSuspended
+            must(machine.suspend(id(exchange), now: now) == isNew, "a suspension is answered wrongly")
+            if isNew { call?.suspendedSince = now }
+        case .goOn(let exchange): goOn(id(exchange))
         case .notKept: close(machine.notKept(), because: Self.any)
         case .close(let code):
             close(machine.close(code.map { HTTPTransportError($0, "") }), because: Self.any)
@@ -161,6 +174,21 @@ struct ConnectionWorld {
         if expected { (dialWaits, isMember, isFree) = (false, true, true) }
     }
 
+    private mutating func goOn(_ id: UInt64) {
+        switch machine.goOn(id, now: now) {
+        case .ignore: must(id != call?.request.id || !isSuspended, "a suspended call stands still for ever")
+        case .goOn(let readsNow):
+            guard id == call?.request.id, let since = call?.suspendedSince, let progress = call?.progress else {
+                return must(false, "a call goes on that was not suspended")
+            }
+            must(readsNow == (owesRead && !isHeld), "whether it reads on is not what was owed")
+            if !isHeld { owesRead = false }
+            call?.suspendedSince = nil
+            call?.end = (call?.end ?? now) + (now - since)
+            call?.progress = progress + (now - max(since, progress))
+        }
+    }
+
     private mutating func start(_ request: ConnectionState.Request, _ isActive: Bool, _ isDead: Bool) {
         let isEarly = abortedEarly == request.id
         switch machine.start(request, isActive: isActive, isDead: isDead, now: now) {
@@ -168,7 +196,7 @@ struct ConnectionWorld {
             must(isFree && isActive && !isDead && !isEarly && request.deadline > now, "it sends what it must not")
             must(call == nil, "two requests at once")
             (isFree, freeSince) = (false, nil)
-            call = Call(request: request, isUploaded: !request.hasUpload, progress: now)
+            call = Call(request: request, isUploaded: !request.hasUpload, progress: now, end: request.deadline)
         case .refuse(let failure):
             must(!isFree || !isActive, "a request is refused without need")
             must(failure.isUnsent && failure.isStale && !failure.error.mayHaveHadEffect, "the refusal says more")
@@ -260,7 +288,8 @@ struct ConnectionWorld {
         case .afterTotal: now = now + .seconds(120)
         }
         let isDue = machine.deadline.map { $0 <= now } ?? false
-        let wasBusy = call != nil
+        let wasBusy = call != nil && !isSuspended
+        must(!isSuspended || !isDue, "the clock of a suspended call goes on")
         let closing = machine.timerFired(now: now)
         must(closing.closesChannel == isDue, "the timer closes too early or too late")
         close(closing, because: isDue ? HTTPTransportError(.timedOut, "") : nil)
@@ -318,7 +347,7 @@ struct ConnectionWorld {
         }
         let expected: NIODeadline? =
             if let call {
-                isHeld ? call.request.deadline : min(call.request.deadline, call.progress + Self.readLimit)
+                isSuspended ? nil : isHeld ? call.end : min(call.end, call.progress + Self.readLimit)
             } else {
                 freeSince.map { $0 + Self.idle }
             }

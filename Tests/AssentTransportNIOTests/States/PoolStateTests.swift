@@ -16,7 +16,7 @@ struct PoolStateTests {
 
         init(_ world: PoolWorld) {
             connections = world.connections.values
-                .map { [$0.phase.rawValue, $0.generation == world.generation ? 1 : 0] }
+                .map { [$0.phase.rawValue, $0.generation == world.generation ? 1 : 0, $0.isBeside ? 1 : 0] }
                 .sorted { $0.lexicographicallyPrecedes($1) }
             waiters = world.waiters
             isShutDown = world.isShutDown
@@ -32,15 +32,18 @@ struct PoolStateTests {
         ]
         for waiter in world.queues[0] { events += [.giveUp(waiter), .wait(waiter, 0, isLate: false)] }
         for connection in world.connections.keys.sorted() + [0, 1 << 40] {
-            events += [.opened(connection), .openFailed(connection), .released(connection), .closed(connection)]
+            events += [
+                .opened(connection), .openFailed(connection), .released(connection), .closed(connection),
+                .suspended(connection), .goesOn(connection),
+            ]
         }
         return events
     }
 
-    @Test("Every event in every state of two connections and two waiting calls")
+    @Test("Every event in every state of two connections, one beside them and two waiting calls")
     func everything() async throws {
         var seen: Set<Situation> = []
-        var open = [try PoolWorld(origins: 1, limits: .init(connections: 2, waiters: 2))]
+        var open = [try PoolWorld(origins: 1, limits: .init(connections: 2, waiters: 2, suspended: 1))]
         var transitions = 0
         while var world = open.popLast() {
             await Task.yield()
@@ -56,17 +59,22 @@ struct PoolStateTests {
                 if seen.insert(Situation(next)).inserted { open.append(next) }
             }
         }
-        // Each of two connections in four phases with old or new pins, and each number of waiting calls, was there.
-        #expect(seen.count > 100)
-        #expect(transitions > 1500)
+        // Each of two connections in five phases with old or new pins, beside the slots or not, and each number of
+        // waiting calls, was there.
+        #expect(seen.count > 250)
+        #expect(transitions > 5000)
         #expect(Set(seen.map(\.waiters)) == [0, 1, 2])
-        #expect(Set(seen.flatMap(\.connections)).count == 7, "idle with old pins must not exist, everything else must")
+        #expect(
+            Set(seen.flatMap(\.connections)).count == 13,
+            "idle with old pins, opening or idle without a slot, and suspended with one must not exist, all else must")
+        #expect(seen.contains { $0.connections.count == 3 && $0.connections.contains { $0.last == 1 } })
     }
 
     @Test("A million random events in eight walks", arguments: 0..<8)
     func walk(seed: Int) async throws {
         var random = SmallRandom(seed: seed)
-        var world = try PoolWorld(origins: 3, limits: .init(connections: 1 + seed % 4, waiters: 1 + seed % 3))
+        var world = try PoolWorld(
+            origins: 3, limits: .init(connections: 1 + seed % 4, waiters: 1 + seed % 3, suspended: seed % 3))
         for step in 0..<125_000 {
             if let event = event(&world, &random, step: step) { world.apply(event) }
             if step % 64 == 0 { world.audit() }
@@ -93,7 +101,9 @@ struct PoolStateTests {
         case 45..<46: return random.pick(world.queues[origin]).map { .wait($0, origin, isLate: false) }
         case 46..<62: return .opened(some)
         case 62..<66: return .openFailed(some)
-        case 66..<88: return .released(some)
+        case 66..<72: return .suspended(some)
+        case 72..<76: return .goesOn(some)
+        case 76..<88: return .released(some)
         case 88..<97: return .closed(some)
         case 97: return .discardIdle(origin)
         case 98: return random.below(4) == 0 ? .update(isNamed: random.below(3) > 0) : nil
@@ -180,7 +190,39 @@ struct PoolStateTests {
         }
     }
 
+    @Test("A suspended call leaves its slot to the next one, and goes on beside it")
+    func suspension() throws {
+        var pool = try pool()
+        let origin = try Origin("http://b.example")
+        guard case .take(.open(let first)) = pool.lease(origin), case .use = pool.opened(first.connection),
+            case .wait = pool.lease(origin)
+        else {
+            Issue.record("no connection")
+            return
+        }
+        let waiter = pool.nextID()
+        guard case .stay = pool.wait(waiter, for: origin, until: .distantFuture, now: .now()),
+            case .suspend(let service?) = pool.suspended(first.connection), case .open(let second) = service.grant,
+            case .use = pool.opened(second.connection)
+        else {
+            Issue.record("the slot is not free")
+            return
+        }
+        #expect(service.waiter == waiter)
+        // One stands beside the slot, and no more may.
+        guard case .refuse = pool.suspended(second.connection) else {
+            Issue.record("too many are suspended")
+            return
+        }
+        pool.goesOn(first.connection)
+        #expect(pool.members[first.connection]?.isBeside == true)
+        guard case .close = pool.released(first.connection) else {
+            Issue.record("two connections are kept")
+            return
+        }
+    }
+
     private func pool() throws -> PoolState {
-        PoolState(pins: try PinTable([:]), limits: .init(connections: 1, waiters: 4))
+        PoolState(pins: try PinTable([:]), limits: .init(connections: 1, waiters: 4, suspended: 1))
     }
 }

@@ -15,6 +15,8 @@ struct PoolWorld {
         case openFailed(UInt64)
         case released(UInt64)
         case closed(UInt64)
+        case suspended(UInt64)
+        case goesOn(UInt64)
         case discardIdle(Int)
         /// Other pins; whether they name the first host.
         case update(isNamed: Bool)
@@ -22,7 +24,7 @@ struct PoolWorld {
     }
 
     enum Phase: Int, Comparable {
-        case dialing, held, idle, closing
+        case dialing, held, suspended, idle, closing
         static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
@@ -30,6 +32,8 @@ struct PoolWorld {
         let origin: Int
         let generation: Int
         var phase: Phase
+        /// Whether it uses no slot.
+        var isBeside = false
     }
 
     let origins: [Origin]
@@ -60,7 +64,10 @@ struct PoolWorld {
 
     var waiters: Int { queues.reduce(0) { $0 + $1.count } }
 
-    func count(_ origin: Int) -> Int { connections.values.count { $0.origin == origin } }
+    /// The connections that use a slot.
+    func count(_ origin: Int) -> Int { connections.values.count { $0.origin == origin && !$0.isBeside } }
+
+    func beside(_ origin: Int) -> Int { connections.values.count { $0.origin == origin && $0.isBeside } }
 
     private func idle(_ origin: Int) -> Int {
         connections.values.count { $0.origin == origin && $0.phase == .idle }
@@ -92,6 +99,14 @@ struct PoolWorld {
         case .closed(let connection):
             let origin = connections.removeValue(forKey: connection)?.origin
             serve(machine.closed(connection), freed: origin)
+        case .suspended(let connection): suspended(connection)
+        case .goesOn(let connection):
+            machine.goesOn(connection)
+            if let known = connections[connection], known.phase == .suspended {
+                let isPlace = count(known.origin) < limits.connections
+                connections[connection]?.phase = .held
+                if isPlace { connections[connection]?.isBeside = false }
+            }
         case .discardIdle(let origin): sweep(machine.discardIdle(origins[origin]), from: [origin], refusing: [])
         case .update(let isNamed):
             generation += 1
@@ -162,22 +177,41 @@ struct PoolWorld {
         }
     }
 
+    private mutating func suspended(_ connection: UInt64) {
+        let known = connections[connection]
+        let isHeld = known?.phase == .held
+        switch machine.suspended(connection) {
+        case .suspend(let service):
+            must(isHeld, "a connection is suspended that does nothing")
+            connections[connection]?.phase = .suspended
+            connections[connection]?.isBeside = true
+            serve(service, freed: isShutDown || known?.isBeside == true ? nil : known?.origin)
+        case .refuse:
+            let isFull = known.map { !$0.isBeside && beside($0.origin) == limits.suspended } ?? true
+            must(!isHeld || isFull, "a suspension is refused without need")
+        }
+    }
+
     private mutating func released(_ connection: UInt64) {
         let known = connections[connection]
-        let isGood = known?.phase == .held && known?.generation == generation && !isShutDown
+        let isServing = known?.phase == .held || known?.phase == .suspended
+        let isPlace = known.map { !$0.isBeside || count($0.origin) < limits.connections } ?? false
+        let isGood = isServing && isPlace && known?.generation == generation && !isShutDown
         switch machine.released(connection) {
         case .keep:
             must(isGood, "a connection is kept that must not be")
             must(queues[known?.origin ?? 0].isEmpty, "a connection is idle while a call waits")
             connections[connection]?.phase = .idle
+            connections[connection]?.isBeside = false
         case .serve(let service):
             must(isGood, "a connection is handed on that must not be")
             connections[connection]?.phase = .idle
+            connections[connection]?.isBeside = false
             serve(service, freed: known?.origin)
             must(connections[connection]?.phase == .held, "another connection than the free one is handed on")
         case .close:
             must(!isGood, "a good connection is closed")
-            if known?.phase == .held || known?.phase == .idle { connections[connection]?.phase = .closing }
+            if isServing || known?.phase == .idle { connections[connection]?.phase = .closing }
         }
     }
 
@@ -230,23 +264,28 @@ struct PoolWorld {
                 switch machine.members[id]?.phase {
                 case .opening: .dialing
                 case .inUse: .held
+                case .suspended: .suspended
                 case .idle: .idle
                 case .closing: .closing
                 case nil: nil
                 }
             must(phase == known.phase, "connection \(id) is \(known.phase), the machine says otherwise")
+            must(machine.members[id]?.isBeside == known.isBeside, "connection \(id) uses a slot, or does not")
+            must(known.isBeside || known.phase != .suspended, "connection \(id) is suspended and uses a slot")
         }
         must(machine.waiting.count == waiters, "waiting calls are miscounted")
         for (index, origin) in origins.enumerated() {
             let slots = machine.slots[origin]
             must(slots?.open ?? 0 == count(index), "the open connections of an origin are miscounted")
             must(slots?.open ?? 0 <= limits.connections, "too many connections")
+            must(slots?.beside ?? 0 == beside(index), "the connections beside the slots are miscounted")
+            must(slots?.beside ?? 0 <= limits.suspended, "too many connections beside the slots")
             must(slots?.waiters ?? [] == queues[index], "the queue is another one")
             let idle = slots?.idle ?? []
             must(Set(idle).count == idle.count, "a connection is idle twice")
             must(idle.count == self.idle(index), "the idle connections are others")
             must(idle.isEmpty || queues[index].isEmpty, "a call waits beside an idle connection")
-            must(slots == nil || count(index) > 0 || !queues[index].isEmpty, "an empty origin is kept")
+            must(slots == nil || count(index) + beside(index) > 0 || !queues[index].isEmpty, "an empty origin is kept")
         }
     }
 }

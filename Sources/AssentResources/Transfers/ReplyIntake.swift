@@ -1,0 +1,81 @@
+import AssentAuthorization
+import AssentCore
+import HTTPTypes
+
+/// What has come of a reply, in memory or in the file of a download.
+struct ReplyIntake: Sendable {
+    private(set) var head: HTTPResponse?
+    /// Bytes of the content.
+    private(set) var count = 0
+    /// All bytes of the content, if the server said so.
+    private(set) var total: Int?
+    private var bytes: [UInt8] = []
+    private var isStored = false
+    private let file: DownloadFile?
+    private let path: String?
+    private let maximumStored: Int
+
+    /// - Throws: ``ResourceError``: `cannotCreateFile`.
+    init(_ download: ResourceDownload?, random: any RandomSource) throws(ResourceError) {
+        path = download?.path
+        maximumStored = download?.maximumBytes ?? 0
+        if let download { file = try DownloadFile(at: download.path, random: random) } else { file = nil }
+    }
+
+    /// Whether some of the content is in the file.
+    var hasStored: Bool { isStored && count > 0 }
+
+    /// A reply begins.
+    ///
+    /// - Parameters:
+    ///   - response: its header.
+    ///   - length: the bytes of its content, if they are known.
+    ///   - isRest: whether it was asked for what follows after ``count`` bytes.
+    ///   - asksForPart: whether the app itself has asked for a part.
+    /// - Throws: ``ResourceError``: `badServerResponse` for a part that does not belong to what is there.
+    mutating func begin(
+        _ response: HTTPResponse, length: Int?, isRest: Bool, asksForPart: Bool
+    ) throws(ResourceError) {
+        if response.status == .partialContent, isRest {
+            let isSame = response.headerFields[.eTag].map { $0 == head?.strongETag } ?? true
+            guard isSame, let part = ContentPart(response.headerFields[.contentRange]), part.first == count,
+                part.last == part.total - 1, total ?? part.total == part.total
+            else { throw Self.otherPart }
+            total = part.total
+            return
+        }
+        guard response.status != .partialContent || asksForPart || file == nil else { throw Self.otherPart }
+        head = response
+        (count, total, bytes) = (0, length, [])
+        isStored = file != nil && response.status.kind == .successful
+        try file?.startOver()
+    }
+
+    /// Bytes have come.
+    mutating func add(_ chunk: [UInt8], upTo limit: Int) throws {
+        guard chunk.count <= (isStored ? maximumStored : limit) - count else {
+            throw HTTPTransportError(.bodyTooLarge, "The reply has more bytes than are accepted.").afterSending()
+        }
+        if isStored { try file?.write(chunk) } else { bytes += chunk }
+        count += chunk.count
+    }
+
+    /// The reply is complete.
+    func finish() throws(ResourceError) -> ResourceResponse? {
+        guard let head else { return nil }
+        if isStored {
+            guard total ?? count == count else { throw Self.otherPart }
+            try file?.commit()
+        } else {
+            file?.discard()
+        }
+        return ResourceResponse(head, data: bytes, file: isStored ? path : nil)
+    }
+
+    /// What is known of a reply that did not come to its end; `nil` when nothing is.
+    var known: ResourceResponse? { head.map { ResourceResponse($0, data: bytes, file: nil) } }
+
+    private static var otherPart: ResourceError {
+        ResourceError(.url, .badServerResponse, "The server sent another part of the content than was asked for.")
+    }
+}

@@ -1,0 +1,105 @@
+import AssentAuthorization
+import AssentCore
+import HTTPTypes
+
+/// Sends one call and takes its reply, in several sendings if it is suspended in between.
+struct Transfer: Sendable {
+    struct Outcome: Sendable {
+        let response: ResourceResponse?
+        let error: ResourceError?
+    }
+
+    let calls: ResourceCalls
+    let call: HTTPCall
+    let download: ResourceDownload?
+    let control: CallControl
+    let report: @Sendable (@Sendable (inout NetworkProgress) -> Void) -> Void
+
+    /// Never throws: what has come when a connection ends is told with the error.
+    func run() async -> Outcome {
+        var received: ReplyIntake?
+        do {
+            var current = try ReplyIntake(download, random: calls.random)
+            received = current
+            var next = counting(call)
+            while true {
+                let suspensions = control.suspensions
+                do {
+                    try await control.whenRunning()
+                    try await exchange(next, &current)
+                    return Outcome(response: try current.finish(), error: nil)
+                } catch let error as HTTPTransportError where error.code == .connectionClosed {
+                    received = current
+                    guard control.suspensions > suspensions else { throw error }
+                    try await control.whenRunning()
+                    next = try again(current, error)
+                }
+            }
+        } catch {
+            let error = ResourceError(error, calls.kind) ?? .unforeseen(error, calls.kind)
+            return Outcome(response: error.code == .connectionLost ? received?.known : nil, error: error)
+        }
+    }
+
+    private func exchange(_ call: HTTPCall, _ received: inout ReplyIntake) async throws {
+        let reply = try await calls.client.send(call)
+        let asksForPart = self.call.request.headerFields[.range] != nil
+        try received.begin(
+            reply.response, length: reply.body.length,
+            isRest: !asksForPart && call.request.headerFields[.range] != nil, asksForPart: asksForPart)
+        tell(received, isHead: true)
+        var reading = reply.body.makeAsyncIterator()
+        while true {
+            try await control.whenRunning()
+            guard let chunk = try await reading.next() else { return }
+            try received.add(chunk, upTo: self.call.limits.replyBytes)
+            tell(received, isHead: false)
+        }
+    }
+
+    private func again(_ received: ReplyIntake, _ error: HTTPTransportError) throws -> HTTPCall {
+        let head = received.head
+        let isContinuable = head?.isContinuable == true && call.request.headerFields[.range] == nil
+        let resumption = Resumption(
+            connection: .ended, isRepeatable: call.mayBeRepeated, hasStored: received.hasStored,
+            isContinuable: isContinuable)
+        switch resumption.action {
+        case .startOver: return counting(call)
+        case .askForRest:
+            guard let tag = head?.strongETag else { throw error }
+            return call.forRest(after: received.count, tag: tag)
+        case .goOn, .fail: throw error
+        }
+    }
+
+    // MARK: - Progress
+
+    private func tell(_ received: ReplyIntake, isHead: Bool) {
+        let (count, total) = (received.count, received.total)
+        let sent = isHead ? call.body?.inMemory?.count : nil
+        report { progress in
+            if let sent { progress.sentBytes = sent }
+            progress.receivedBytes = count
+            progress.bytesToReceive = total
+        }
+    }
+
+    /// The same call, which tells what is sent of its content. Bytes in memory are sent at once.
+    private func counting(_ call: HTTPCall) -> HTTPCall {
+        guard let body = call.body else { return call }
+        let (length, report) = (body.length, report)
+        report { $0.bytesToSend = length }
+        guard body.inMemory == nil else { return call }
+        var counted = call
+        counted.body = HTTPBody(length: body.length, isReplayable: body.isReplayable) {
+            let next = body.reading()
+            report { $0.sentBytes = 0 }
+            return {
+                let chunk = try await next()
+                if let count = chunk?.count { report { $0.sentBytes += count } }
+                return chunk
+            }
+        }
+        return counted
+    }
+}
