@@ -56,6 +56,13 @@ func approved(_ assent: Assent, _ payment: ResourceRequest, on screen: some Scre
     return reply
 }
 
+func browser(_ assent: Assent, open: (String) -> Void) async throws {
+    // snippet: webLink begin
+    let link = try await assent.userClient.webLink(to: "https://shop.bank.example/orders")
+    open(link.url)
+    // snippet: webLink end
+}
+
 func deviceCalls(_ assent: Assent) async throws -> [ResourceResponse] {
     // snippet: deviceClient begin
     try await assent.deviceClient.authenticateDevice(scopes: ["app-data"])

@@ -59,8 +59,10 @@ struct WebLinkTests {
     @Test(
         "An answer that is no link of the server's own is refused",
         arguments: [
-            [:], ["url": "https://evil.example/UI/Link?id=a", "expires_in": 60], ["url": "\(am)/UI/Link?id=a"],
-            ["url": "\(am)/UI/Link?id=a", "expires_in": 0], ["url": "\(am)/UI/Link?id=a", "expires_in": 999_999],
+            [:], ["url": "https://evil.example/UI/Link?id=a", "expires_in": 60],
+            ["url": "https://am.example.com/am/UI/Link?id=a"],
+            ["url": "https://am.example.com/am/UI/Link?id=a", "expires_in": 0],
+            ["url": "https://am.example.com/am/UI/Link?id=a", "expires_in": 999_999],
             ["url": "http://am.example.com/am", "expires_in": 60], ["url": "x", "expires_in": 60],
         ] as [JSONValue])
     func foreign(answer: JSONValue) async throws {

@@ -2,12 +2,12 @@ public import AssentAuthorization
 public import AssentTokens
 
 extension UserClient {
-    /// Asks for a link that signs a browser in as the user and leads it to a page. Open it at once: it is good once, and
-    /// for a minute.
+    /// Asks for a link that signs a browser in as the user and leads it to a page. Open it at once: it can be used
+    /// once, within a minute.
     ///
     /// ```swift
     /// let link = try await assent.userClient.webLink(to: "https://shop.bank.example/orders")
-    /// openURL(link.url)
+    /// open(link.url)
     /// ```
     ///
     /// The page of the link asks the user first. The browser's session ends with that of the app.

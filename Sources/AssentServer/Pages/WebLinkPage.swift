@@ -4,7 +4,7 @@ import AssentEngine
 /// The question of a link by which an app signs a browser in. Who has sent somebody a link of their own would else sign
 /// them in as somebody they are not: so it says who that is.
 struct WebLinkPage {
-    let link: WebLink
+    let link: OpenedWebLink
 
     /// The app that the link is of, as users know it.
     let app: String?

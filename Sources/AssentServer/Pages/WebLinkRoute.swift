@@ -79,7 +79,7 @@ struct WebLinkRoute: Sendable {
 
     /// Who would be signed in, and whether somebody is already.
     private func show(
-        _ link: WebLink, _ secret: Secret, _ request: Request, _ frame: PageFrame
+        _ link: OpenedWebLink, _ secret: Secret, _ request: Request, _ frame: PageFrame
     ) async throws -> Response {
         let page = WebLinkPage(
             link: link, app: grants[link.user.realm]?.configuration.definition(of: link.clientID)?.name,
@@ -91,12 +91,12 @@ struct WebLinkRoute: Sendable {
     }
 
     /// Whose session the browser has.
-    private func caller(_ request: Request, _ link: WebLink) async throws -> Caller {
+    private func caller(_ request: Request, _ link: OpenedWebLink) async throws -> Caller {
         let credentials = PresentedCredentials(sessionOf: request, cookie: cookie, origin: origin.description)
         return try await callers.caller(withSession: credentials, realm: link.user.realm)
     }
 
-    private func signedIn(_ token: Secret, _ link: WebLink, _ request: Request) -> Response {
+    private func signedIn(_ token: Secret, _ link: OpenedWebLink, _ request: Request) -> Response {
         var response = SignInRoute.seeOther(link.target)
         for value in cookie.setting(token, answering: request.headers) {
             response.headers.append(HTTPField(name: .setCookie, value: value))

@@ -23,7 +23,8 @@ extension ProviderClient {
             (1...3600).contains(seconds), url.utf8.count <= 4096, let origin = try? Origin(url),
             origin == (try? Origin(endpoint))
         else {
-            throw TokenError(.malformedReply, "The server's answer is no link of its own.", status: reply.status)
+            throw TokenError(
+                .malformedReply, "The server's answer has no link to the server itself.", status: reply.status)
         }
         return WebLink(url: url, expiresAt: asked.addingTimeInterval(TimeInterval(seconds)))
     }

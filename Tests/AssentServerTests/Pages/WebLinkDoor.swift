@@ -24,7 +24,7 @@ struct WebLinkDoor: Sendable {
     var fixture: ServerFixture { door.fixture }
 
     static func run(
-        app lines: String = "\n            webLinks: [\"\(target)\"]", _ body: (WebLinkDoor) async throws -> Void
+        app lines: String = "\n        webLinks: [\"\(target)\"]", _ body: (WebLinkDoor) async throws -> Void
     ) async throws {
         try await RegistrationDoor.run(app: lines) { door in
             let instance = try await door.instance()

@@ -75,7 +75,7 @@ struct WebLinkRouteTests {
         }
     }
 
-    @Test("41: A link is no fresh authentication: no invite for a device, and no journey that proves nothing")
+    @Test("41: A link is not a fresh authentication: it gets no invite for a device")
     func notFresh() async throws {
         try await WebLinkDoor.run { door in
             let browser = Browser(door.fixture)

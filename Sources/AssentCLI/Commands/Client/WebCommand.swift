@@ -9,7 +9,7 @@ struct WebCommand: AsyncParsableCommand {
         discussion: """
             The page must be one that the server lists for this app (webLinks), written in the same way. The link is \
             printed, and opened where there is a display. It is good once and for a minute, and its page asks you first. \
-            Whoever opens it is signed in as you: show it to nobody. The browser is signed out when you sign out here.
+            Anyone who opens it is signed in as you: show it to nobody. The browser is signed out when you sign out here.
 
             Example:  assent web https://shop.bank.example/orders
             """)

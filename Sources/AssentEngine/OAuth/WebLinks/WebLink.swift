@@ -11,7 +11,7 @@ package struct IssuedWebLink: Sendable {
 }
 
 /// A link that may still be used, as it is shown to who opens it.
-package struct WebLink: Sendable {
+package struct OpenedWebLink: Sendable {
     /// The key in the store: the hash of what stands in the URL.
     let id: String
 
@@ -77,7 +77,7 @@ package struct WebLinks: Sendable {
     ///
     /// - Returns: the link; `nil` when there is none, and for one that is used, has expired, or whose grant has ended.
     /// - Throws: ``StoreError``.
-    package func find(_ secret: Secret) async throws -> WebLink? {
+    package func find(_ secret: Secret) async throws -> OpenedWebLink? {
         let now = context.clock.epochSeconds
         let id = TokenHash.of(secret)
         let row = try await context.database.run(
@@ -89,7 +89,7 @@ package struct WebLinks: Sendable {
                 """)
         ).first
         return try row.map { row in
-            WebLink(
+            OpenedWebLink(
                 id: id, user: try User(row, id: row.text("user_id")), clientID: try row.text("client_id"),
                 target: try row.text("target"), grantID: try row.text("grant_id"),
                 sessionID: try row.text("id"),
@@ -107,7 +107,7 @@ package struct WebLinks: Sendable {
     /// - Returns: the session's token, which is kept nowhere; `nil` when the link was used, has expired, or its grant
     ///   has ended since it was found.
     /// - Throws: ``StoreError``.
-    package func use(_ link: WebLink, replacing other: LiveSession? = nil) async throws -> Secret? {
+    package func use(_ link: OpenedWebLink, replacing other: LiveSession? = nil) async throws -> Secret? {
         let now = context.clock.epochSeconds
         let token = Secret(context.random.token())
         let auditID = context.random.uuid()
@@ -144,7 +144,7 @@ package struct WebLinks: Sendable {
     }
 
     /// The statement that begins the browser's session. All that it has proved, the app's session has.
-    private func beginning(_ id: String, auditID: String, by link: WebLink, at now: Int64) -> SQLStatement {
+    private func beginning(_ id: String, auditID: String, by link: OpenedWebLink, at now: Int64) -> SQLStatement {
         SQLStatement(
             """
             INSERT INTO sessions

@@ -10,8 +10,10 @@ struct WebLinkTests {
     @Test("41: A link makes a session of the app's level and time, with an id of its own, that no journey has made")
     func session() async throws {
         let fixture = try await ProviderFixture(apps: [ProviderFixture.linking])
-        _ = try await fixture.database.run(SQLStatement("UPDATE sessions SET auth_level = 3"))
         let access = try await fixture.linkingAccess()
+        _ = try await fixture.database.run([
+            SQLStatement("UPDATE sessions SET auth_level = 3"), SQLStatement("UPDATE grants SET auth_level = 3"),
+        ])
         fixture.clock.advance(by: 20)
         let link = try await fixture.webLink(for: access)
         let session = try #require(try await fixture.live(try await fixture.use(link)))
