@@ -1,3 +1,4 @@
+import ArgumentParser
 import Assent
 import AssentCore
 import Foundation
