@@ -1,22 +1,26 @@
+import Assent
 import Foundation
 
-/// Shows on a terminal how much of something is done; nothing where standard error is none.
-struct ProgressBar {
+/// Shows on a terminal how much of a download is there; nothing where standard error is not a terminal.
+struct ProgressBar: Sendable {
     private let console: Console
-    private let total: Int
     private let isShown: Bool
 
     /// How many characters the bar has between its ends.
     private static let width = 30
 
-    init(_ console: Console, total: Int) {
+    init(_ console: Console) {
         self.console = console
-        self.total = total
         isShown = isatty(STDERR_FILENO) == 1
     }
 
-    func draw(_ done: Int) {
-        if isShown { console.draw(Self.line(done, of: total)) }
+    func draw(_ progress: NetworkProgress) {
+        guard isShown else { return }
+        if let total = progress.bytesToReceive {
+            console.draw(Self.line(progress.receivedBytes, of: total))
+        } else {
+            console.draw("\(Self.size(progress.receivedBytes)) MiB")
+        }
     }
 
     /// Takes the bar away.

@@ -69,18 +69,29 @@ package struct ResourceCalls: Sendable {
     }
 
     /// The same, with the reply's content in a file.
-    func send(_ download: ResourceDownload) async throws(ResourceError) -> ResourceResponse {
-        try await send(checked(download), download)
+    func send(
+        _ download: ResourceDownload, progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }
+    ) async throws(ResourceError) -> ResourceResponse {
+        try await send(checked(download), download, progress)
     }
 
     private func send(
-        _ call: HTTPCall, _ download: ResourceDownload?
+        _ call: HTTPCall, _ download: ResourceDownload?,
+        _ progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }
     ) async throws(ResourceError) -> ResourceResponse {
+        let current = Locked(NetworkProgress())
+        let report: @Sendable (@Sendable (inout NetworkProgress) -> Void) -> Void = { change in
+            progress(
+                current.withLock { known in
+                    change(&known)
+                    return known
+                })
+        }
         let outcome = await Transfer(
-            calls: self, call: call, download: download, control: CallControl(), report: { _ in }
+            calls: self, call: call, download: download, control: CallControl(), report: report
         ).run()
         guard let response = outcome.response, outcome.error == nil else {
-            throw outcome.error ?? ResourceError(.url, .badServerResponse, "There is no reply.")
+            throw outcome.error ?? ReplyIntake.noReply
         }
         return response
     }
@@ -98,6 +109,27 @@ package struct ResourceCalls: Sendable {
     ) async throws -> ResourceResponse {
         do {
             return try await Self.read(client.send(call, approve: approve), call.limits)
+        } catch {
+            throw ResourceError(error, kind) ?? error
+        }
+    }
+
+    /// The same, with the reply's content in a file.
+    func send(
+        _ download: ResourceDownload, progress: (NetworkProgress) -> Void,
+        approve: (inout Approval) async throws -> StepAction
+    ) async throws -> ResourceResponse {
+        let call = try checked(download)
+        do {
+            var received = try ReplyIntake(download, random: random)
+            let reply = try await client.send(call, approve: approve)
+            try received.begin(
+                reply.response, length: reply.body.length, isRest: false,
+                asksForPart: call.request.headerFields[.range] != nil)
+            var reading = reply.body.makeAsyncIterator()
+            repeat { progress(received.progress) } while try await received.add(reading.next())
+            guard let response = try received.finish() else { throw ReplyIntake.noReply }
+            return response
         } catch {
             throw ResourceError(error, kind) ?? error
         }

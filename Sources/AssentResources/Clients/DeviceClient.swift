@@ -62,10 +62,15 @@ public final class DeviceClient: Sendable {
 
     /// Sends a request with the installation's own token, and writes the reply's content to a file.
     ///
+    /// - Parameters:
+    ///   - download: the request, and where its content goes.
+    ///   - progress: is told how much has come.
     /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
     /// - Throws: ``ResourceError``, as ``sendRequest(_:)-(ResourceRequest)``; `cannotCreateFile`, `cannotWriteToFile`.
-    public func sendRequest(_ download: ResourceDownload) async throws(ResourceError) -> ResourceResponse {
-        try await device.send(download)
+    public func sendRequest(
+        _ download: ResourceDownload, progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }
+    ) async throws(ResourceError) -> ResourceResponse {
+        try await device.send(download, progress: progress)
     }
 
     /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.
@@ -106,12 +111,16 @@ public final class DeviceClient: Sendable {
 
     /// Sends a request without any credential, and writes the reply's content to a file.
     ///
+    /// - Parameters:
+    ///   - download: the request, and where its content goes.
+    ///   - progress: is told how much has come.
     /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
     /// - Throws: ``ResourceError``, as ``sendUnauthenticatedRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
     ///   `cannotWriteToFile`.
-    public func sendUnauthenticatedRequest(_ download: ResourceDownload) async throws(ResourceError) -> ResourceResponse
-    {
-        try await nobody.send(download)
+    public func sendUnauthenticatedRequest(
+        _ download: ResourceDownload, progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }
+    ) async throws(ResourceError) -> ResourceResponse {
+        try await nobody.send(download, progress: progress)
     }
 
     /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.

@@ -74,6 +74,21 @@ public final class UserClient: Sendable {
         try await calls.send(download)
     }
 
+    /// The same, and the user is asked when the server wants an approval.
+    ///
+    /// - Parameters:
+    ///   - download: the request, and where its content goes.
+    ///   - progress: is told how much has come.
+    ///   - approve: as for ``sendAuthenticatedRequest(_:approve:)-(ResourceRequest,_)``.
+    /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
+    /// - Throws: ``ResourceError``, and what `approve` throws.
+    public func sendAuthenticatedRequest(
+        _ download: ResourceDownload, progress: (NetworkProgress) -> Void = { _ in },
+        approve: (inout Approval) async throws -> StepAction
+    ) async throws -> ResourceResponse {
+        try await calls.send(download, progress: progress, approve: approve)
+    }
+
     /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.
     ///
     /// - Parameters:

@@ -14,10 +14,16 @@ struct ReplyIntake: Sendable {
     private let file: DownloadFile?
     private let path: String?
     private let maximumStored: Int
+    /// Of a reply whose content is not stored.
+    private let maximumInMemory: Int
 
     /// - Throws: ``ResourceError``: `cannotCreateFile`.
-    init(_ download: ResourceDownload?, random: any RandomSource) throws(ResourceError) {
+    init(
+        _ download: ResourceDownload?, upTo maximumInMemory: Int = ResourceCalls.limits.replyBytes,
+        random: any RandomSource
+    ) throws(ResourceError) {
         path = download?.path
+        self.maximumInMemory = maximumInMemory
         maximumStored = download?.maximumBytes ?? 0
         if let download { file = try DownloadFile(at: download.path, random: random) } else { file = nil }
     }
@@ -51,13 +57,24 @@ struct ReplyIntake: Sendable {
         try file?.startOver()
     }
 
-    /// Bytes have come.
-    mutating func add(_ chunk: [UInt8], upTo limit: Int) throws {
-        guard chunk.count <= (isStored ? maximumStored : limit) - count else {
+    /// Bytes have come, or the end.
+    ///
+    /// - Returns: whether there may be more.
+    mutating func add(_ chunk: [UInt8]?) throws -> Bool {
+        guard let chunk else { return false }
+        guard chunk.count <= (isStored ? maximumStored : maximumInMemory) - count else {
             throw HTTPTransportError(.bodyTooLarge, "The reply has more bytes than are accepted.").afterSending()
         }
         if isStored { try file?.write(chunk) } else { bytes += chunk }
         count += chunk.count
+        return true
+    }
+
+    /// How much has come.
+    var progress: NetworkProgress {
+        var progress = NetworkProgress()
+        (progress.receivedBytes, progress.bytesToReceive) = (count, total)
+        return progress
     }
 
     /// The reply is complete.
@@ -74,6 +91,8 @@ struct ReplyIntake: Sendable {
 
     /// What is known of a reply that did not come to its end; `nil` when nothing is.
     var known: ResourceResponse? { head.map { ResourceResponse($0, data: bytes, file: nil) } }
+
+    static var noReply: ResourceError { ResourceError(.url, .badServerResponse, "There is no reply.") }
 
     private static var otherPart: ResourceError {
         ResourceError(.url, .badServerResponse, "The server sent another part of the content than was asked for.")

@@ -19,7 +19,8 @@ struct Transfer: Sendable {
     func run() async -> Outcome {
         var received: ReplyIntake?
         do {
-            var current = try ReplyIntake(download, random: calls.random)
+            let limit = (download?.request.limits ?? (download == nil ? call.limits : ResourceCalls.limits)).replyBytes
+            var current = try ReplyIntake(download, upTo: limit, random: calls.random)
             received = current
             var next = counting(call)
             while true {
@@ -51,8 +52,7 @@ struct Transfer: Sendable {
         var reading = reply.body.makeAsyncIterator()
         while true {
             try await control.whenRunning()
-            guard let chunk = try await reading.next() else { return }
-            try received.add(chunk, upTo: self.call.limits.replyBytes)
+            guard try await received.add(reading.next()) else { return }
             tell(received, isHead: false)
         }
     }

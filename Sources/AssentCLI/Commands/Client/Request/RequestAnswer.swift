@@ -6,14 +6,18 @@ struct RequestAnswer {
     let status: Int
     let fields: HTTPFields
     let body: [UInt8]
+    /// Where the content is, if it was downloaded.
+    let file: String?
 
     init(_ response: ResourceResponse) {
         (status, fields, body) = (response.status, response.headerFields, response.data)
+        file = response.file
     }
 
     init(_ reply: HTTPReply) async throws {
         (status, fields) = (reply.status, reply.response.headerFields)
         body = try await reply.body.collect(upTo: 64 << 20)
+        file = nil
     }
 
     /// Whether the gateway says that its route is for calls of other kinds.

@@ -77,7 +77,7 @@ struct RequestCommand: AsyncParsableCommand {
         guard kind == .device || scope.isEmpty else { throw ValidationError("--scope belongs to --as device.") }
         guard kind == .user || ask == nil else { throw ValidationError("--ask is about a user's request.") }
         if let download {
-            guard name != .head else { throw ValidationError("The reply to HEAD has no content to download.") }
+            guard name == .get else { throw ValidationError("--download is for GET, and not for \(name).") }
             guard ask == nil else { throw ValidationError("Use --ask or --download, not both.") }
             guard !download.isEmpty, download != "-" else {
                 throw ValidationError("--download needs a file; without it the content goes to standard output.")
@@ -100,19 +100,19 @@ struct RequestCommand: AsyncParsableCommand {
     func perform(
         _ profile: ClientProfile, _ prompt: Prompt, _ console: Console, transport: (any HTTPTransport)? = nil
     ) async throws {
-        let file = download.map { DownloadFile($0) }
-        try file?.check()
+        let place = download.map { DownloadPlace($0) }
+        try place?.check()
         let request = try request(base: profile.file.resourceBase)
         let assent = try profile.assent(transport: transport)
         let answer: RequestAnswer
         do {
-            answer = try await send(request, by: assent, profile, prompt, console)
+            answer = try await send(request, to: place, by: assent, profile, prompt, console)
         } catch {
             await assent.shutdown()
             throw error
         }
         await assent.shutdown()
-        try report(answer, to: file, console)
+        try report(answer, console)
     }
 
     /// What is sent.
@@ -123,23 +123,37 @@ struct RequestCommand: AsyncParsableCommand {
                     + "absolute URL, or write resources.base into the file, for example base: https://api.bank.example/v1"
             )
         }
-        return try content.request(path, Self.method(method) ?? .get, header, isDownload: download != nil)
+        return try content.request(path, Self.method(method) ?? .get, header)
     }
 
     private func send(
-        _ request: ResourceRequest, by assent: Assent, _ profile: ClientProfile, _ prompt: Prompt, _ console: Console
+        _ request: ResourceRequest, to place: DownloadPlace?, by assent: Assent, _ profile: ClientProfile,
+        _ prompt: Prompt, _ console: Console
     ) async throws -> RequestAnswer {
         if let ask { return try await RequestAnswer(assent.ask(request, about: PendingRequest(argument: ask))) }
-        switch kind {
-        case .user:
-            let approver = TerminalApproval(console: console, prompt: prompt)
-            return RequestAnswer(
-                try await assent.userClient.sendAuthenticatedRequest(request) { try approver.answer(&$0) })
-        case .device:
-            try await authenticate(assent, profile)
-            return RequestAnswer(try await assent.deviceClient.sendRequest(request))
-        case .nobody: return RequestAnswer(try await assent.deviceClient.sendUnauthenticatedRequest(request))
+        if kind == .device { try await authenticate(assent, profile) }
+        let approver = TerminalApproval(console: console, prompt: prompt)
+        let (user, device) = (assent.userClient, assent.deviceClient)
+        guard let place else {
+            let response =
+                switch kind {
+                case .user: try await user.sendAuthenticatedRequest(request) { try approver.answer(&$0) }
+                case .device: try await device.sendRequest(request)
+                case .nobody: try await device.sendUnauthenticatedRequest(request)
+                }
+            return RequestAnswer(response)
         }
+        let file = request.download(to: place.path)
+        let bar = ProgressBar(console)
+        defer { bar.end() }
+        let response =
+            switch kind {
+            case .user:
+                try await user.sendAuthenticatedRequest(file, progress: bar.draw) { try approver.answer(&$0) }
+            case .device: try await device.sendRequest(file, progress: bar.draw)
+            case .nobody: try await device.sendUnauthenticatedRequest(file, progress: bar.draw)
+            }
+        return RequestAnswer(response)
     }
 
     /// Gets the installation's token, which is in the memory of this process alone.
@@ -155,14 +169,10 @@ struct RequestCommand: AsyncParsableCommand {
         try await assent.deviceClient.authenticateDevice(scopes: scope.isEmpty ? known : scope)
     }
 
-    private func report(_ answer: RequestAnswer, to file: DownloadFile?, _ console: Console) throws {
+    private func report(_ answer: RequestAnswer, _ console: Console) throws {
         if include || Self.method(method) == .head { answer.show(on: console) }
         let isSuccess = (200..<300).contains(answer.status)
-        if let file, isSuccess {
-            try file.write(answer.body, console)
-        } else {
-            console.raw(answer.body)
-        }
+        if let file = answer.file { console.say("\(file) is complete.") } else { console.raw(answer.body) }
         if ask != nil, answer.status == 409, Self.isUnknown(answer.body) {
             console.warn(
                 "\nThe gateway does not know whether the request had an effect. Ask the service itself, before you "
@@ -174,7 +184,7 @@ struct RequestCommand: AsyncParsableCommand {
             if answer.refusesKind {
                 console.warn("The resource is not for calls of this kind (\(kind.rawValue)): see --as.")
             }
-            if file != nil { console.warn("Nothing was downloaded.") }
+            if download != nil { console.warn("Nothing was downloaded.") }
             throw ExitCode(answer.status == 403 ? 2 : 1)
         }
     }

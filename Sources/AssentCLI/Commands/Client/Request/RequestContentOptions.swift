@@ -39,9 +39,6 @@ struct RequestContentOptions: ParsableArguments {
     /// The most that is read from a file or from standard input.
     private static let bodyLimit = 64 << 20
 
-    /// The content of a download may be as much as that in memory, and take its time.
-    private static let downloadLimits = HTTPLimits(total: .seconds(365 * 86_400), replyBytes: bodyLimit)
-
     private var hasBody: Bool { data != nil || dataFile != nil }
 
     /// Refuses what cannot be read, contradicts something else, or would do nothing.
@@ -81,7 +78,7 @@ struct RequestContentOptions: ParsableArguments {
     ///
     /// - Throws: ``CommandFailure`` when a file cannot be read.
     func request(
-        _ path: String, _ method: HTTPRequest.Method, _ header: [String], isDownload: Bool
+        _ path: String, _ method: HTTPRequest.Method, _ header: [String]
     ) throws -> ResourceRequest {
         var headers = try fields(header)
         var body: HTTPBody?
@@ -94,8 +91,7 @@ struct RequestContentOptions: ParsableArguments {
         }
         return ResourceRequest(
             path: path, method: method, parameters: try parameters(), parametersEncoding: form ? .formURL : .json,
-            body: body, multipartData: try files().map { try Self.part($0.name, $0.file) }, headers: headers,
-            limits: isDownload ? Self.downloadLimits : nil)
+            body: body, multipartData: try files().map { try Self.part($0.name, $0.file) }, headers: headers)
     }
 
     /// What `--param` says; values are texts.
