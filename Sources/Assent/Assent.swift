@@ -128,7 +128,7 @@ public final class Assent: Sendable {
                 SigningDevice(
                     store: store, keys: keys, transport: transport, configuration: configuration.device, clock: clock,
                     random: random, logger: logger)
-            })
+            }, user: try Device.UserSession(settings, tokens, over: pipeline))
     }
 
     /// Sends a call to a resource and asks the user when the server wants the user's approval.
