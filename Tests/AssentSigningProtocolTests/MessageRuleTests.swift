@@ -43,6 +43,8 @@ struct MessageRuleTests {
             Rule("change", ["to": 2], "to"), Rule("change", ["from": 1], "to"), Rule("change", ["unl": absent], "to"),
             Rule("change", ["pk": point], "to"), Rule("change", ["step": "commit"], "to"),
             Rule("change.commit", ["pk": absent], "to"), Rule("change.commit", ["unl": id], "to"),
+            Rule("login", ["exp": 1_790_001_091], "exp"), Rule("login", ["iat": 1_790_001_031], "exp"),
+            Rule("login.implicit", ["exp": 1_790_001_030], "exp"),
         ]
 
     private static let transactions = [

@@ -286,7 +286,7 @@ ISS = "https://am.bank.example/am/signing/realms/root/realms/alpha"
 SUB = "7d1f3c52-5a0e-4b57-9d0e-0c7f3c1f9a11"
 
 identity, successor, online, encryption = map(Key, ["identity", "successor", "online", "encryption"])
-device, transport, sign = map(Key, ["device", "transport", "sign"])
+device, transport, sign, auth = map(Key, ["device", "transport", "sign", "auth"])
 
 values = {}     # named bytes and texts, shown in the vectors page
 messages = {}   # name: (signer's name, compact JWS)
@@ -547,6 +547,12 @@ def build_transaction(k, public, record, enrol, s):
         "pk": b64(encode_point(pending)), "jti": b64(fixed("change jti 2"))})
     message("endorse", device, {
         "v": 1, "aud": ISS, "did": DID, "enrol": b64(digest("tsp/1 enrolment", enrol)), "jti": b64(fixed("endorse"))})
+    login = {
+        "v": 1, "iss": DID, "sub": SUB, "aud": "https://am.bank.example/am/oauth2/realms/root/realms/alpha",
+        "jkt": b64(fixed("installation key", 32)), "nonce": NONCE}
+    ends = {"iat": T + 1030, "exp": T + 1090}
+    message("login", auth, {**login, "unl": unl, "jti": b64(fixed("login jti")), **ends})
+    message("login.implicit", device, {**login, "jti": b64(fixed("login jti 2")), **ends})
     payloads["bundle"] = {
         "v": 1, "iss": ISS, "identity": [identity.jwk], "next": [], "previous": [], "certs": [messages["cert"][1]],
         "enrolments": [{"record": record, "enrol": enrol, "offer": messages["offer"][1], "endorsements": []}],
@@ -672,7 +678,7 @@ def vectors_page():
         lead = file.read().split("<!-- computed from here on -->")[0]
     out = [lead + "<!-- computed from here on -->\n", "## Keys\n",
            "| key | private scalar (hexadecimal) | thumbprint (`kid`) |", "|---|---|---|"]
-    for key in [identity, successor, online, encryption, device, transport, sign]:
+    for key in [identity, successor, online, encryption, device, transport, sign, auth]:
         out.append(f"| {key.name} | `{key.scalar:064x}` | `{key.kid}` |")
     out.append("\n## Values\n\nBytes are in hexadecimal, texts in quotation marks.\n")
     for name, value in values.items():

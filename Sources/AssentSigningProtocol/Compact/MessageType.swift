@@ -25,6 +25,7 @@ package enum MessageType: String, Hashable, Sendable, CaseIterable {
     case confirmation = "tsp-confirm+jwt"
     case change = "tsp-change+jwt"
     case endorsement = "tsp-endorse+jwt"
+    case login = "tsp-login+jwt"
 
     /// The longest signed message in characters.
     package static let maximumLength = 48 << 10
@@ -36,7 +37,7 @@ package enum MessageType: String, Hashable, Sendable, CaseIterable {
     package var limit: Int {
         switch self {
         case .ticket, .invite: 800
-        case .proof: 2 << 10
+        case .proof, .login: 2 << 10
         default: Self.maximumLength
         }
     }

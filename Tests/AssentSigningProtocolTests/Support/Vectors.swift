@@ -145,7 +145,7 @@ struct MessageReading: Sendable, CustomTestStringConvertible {
         of(Fetched.self, "fetched"), of(Evaluation.self, "eval.unlock"), of(EvaluationConfirmation.self, "confirm"),
         of(Decision.self, "decision"), of(Possession.self, "possession"), of(Decision.self, "decision.blind"),
         of(Receipt.self, "receipt"), of(PasswordChange.self, "change"), of(PasswordChange.self, "change.commit"),
-        of(Endorsement.self, "endorse"),
+        of(Endorsement.self, "endorse"), of(LoginAssertion.self, "login"), of(LoginAssertion.self, "login.implicit"),
         of(CallProof.self, "proof.evaluate"), of(CallProof.self, "proof.commit"), of(CallProof.self, "proof.complete"),
         of(CallProof.self, "proof.confirm"), of(CallProof.self, "proof.list"), of(CallProof.self, "proof.fetch"),
         of(CallProof.self, "proof.unlock"), of(CallProof.self, "proof.confirm slot"),

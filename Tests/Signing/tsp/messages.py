@@ -381,6 +381,10 @@ REGISTRY = {
          "jti": identifier, **({"unl": identifier} if value.get("step") == "start" else {"pk": element})},
         lambda one, where: one["to"] == one["from"] + 1 or no(where, "to is not from + 1"))),
     "tsp-endorse+jwt": from_device({"enrol": digest, "jti": identifier}),
+    "tsp-login+jwt": members(
+        {"v": version, "iss": identifier, "sub": user_id, "aud": pattern("[ -~]+", 1, 512), "jkt": digest,
+         "nonce": pattern("[!-~]+", 1, 64), "unl?": identifier, "jti": identifier, "iat": time, "exp": time},
+        lambda one, where: one["exp"] == one["iat"] + 60 or no(where, "exp is not iat + 60")),
 }
 
 
@@ -421,7 +425,7 @@ REQUESTS["renew/complete"] = members(
     {"enrol": compact, "endorsements": array(compact, 1, 2), "name?": text(1, 128),
      "pushId?": pattern("[!-~]*", 0, 1024)})
 CONFIGURATION = ("v", "iss", "name", "identity", "next", "certs")
-SMALL = {"tsp-tds+jwt": 800, "tsp-invite+jwt": 800, "tsp-proof+jwt": 2048}
+SMALL = {"tsp-tds+jwt": 800, "tsp-invite+jwt": 800, "tsp-proof+jwt": 2048, "tsp-login+jwt": 2048}
 DOCUMENT_LIMIT = 16 * 1024
 
 
