@@ -78,9 +78,10 @@ extension Assent {
         ///
         /// ```swift
         /// let container = try await assent.device.enrol { request in
-        ///     Secret(try await screen.choose(request.rules))
+        ///     print("at least \(request.rules.minimumLength) characters")
+        ///     return try await choose()
         /// }
-        /// return try await assent.logIn(container.userID, pin: pin)  // the next time
+        /// print(container.userName, "is remembered here")
         /// ```
         ///
         /// No person compares the digits, so this rests on the session, which must be fresh, and on the pins. If it

@@ -11,6 +11,15 @@ extension Assent.Configuration {
         return settings
     }
 
+    /// - Throws: `JourneyFailure` with code `invalidConfiguration` for a server to which nothing may be sent.
+    static func check(_ server: Origin) throws {
+        guard server.isSecure || server.host.isLoopback else {
+            throw JourneyFailure(
+                .invalidConfiguration, "The server is neither https nor on this machine.",
+                suggestion: "Give the server's https URL.")
+        }
+    }
+
     /// The tokens' share of the settings.
     func tokenConfiguration(_ journeys: JourneyConfiguration) throws -> TokenConfiguration {
         var settings = try TokenConfiguration(

@@ -37,7 +37,7 @@ struct OwnDeviceTests {
         }
     }
 
-    @Test("A user who is signed in chooses a PIN and types no code and no digits; without a fresh session nothing is made")
+    @Test("A user chooses a PIN and types no code and no digits; without a fresh session nothing is made")
     func story() async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.withLogin) { story in
             let app = try app(story, "own")

@@ -1,17 +1,75 @@
 public import AssentAuthorization
 import AssentCore
 public import AssentJourney
+import AssentTokens
 
-/// Calls the resources of a user.
+/// Calls the resources of a user, and those of a user who is only remembered.
 ///
 /// ```swift
 /// let accounts = try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
+///
+/// try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["greeting"])
+/// let greeting = try await assent.userClient.sendImplicitRequest(.get("greeting"))
 /// ```
 public final class UserClient: Sendable {
     private let calls: ResourceCalls
+    private let implicit: ResourceCalls
+    private let authenticate: ImplicitAuthentication
 
-    /// A client for calls of the kind `user`.
-    package init(_ calls: ResourceCalls) { self.calls = calls }
+    /// Authenticates a remembered user, by id or name, for scopes.
+    package typealias ImplicitAuthentication = @Sendable (_ user: String, _ scopes: [String]) async throws -> Void
+
+    /// A client for calls of the kinds `user` and `implicit`.
+    package init(
+        _ calls: ResourceCalls, implicit: ResourceCalls, authenticating authenticate: @escaping ImplicitAuthentication
+    ) {
+        self.calls = calls
+        self.implicit = implicit
+        self.authenticate = authenticate
+    }
+
+    /// Authenticates a user who is remembered here, without asking for anything: the key of the user's container signs.
+    /// The token is kept in memory, and there is one such user at a time. It works after a sign-out, and not after the
+    /// container has ended.
+    ///
+    /// - Parameters:
+    ///   - user: the user's id or name.
+    ///   - scopes: what access is asked for, of the scopes that the app has for this.
+    /// - Throws: ``ResourceError``: `userNotAuthenticatedImplicitly` when nobody with this name is remembered, or the
+    ///   server refuses; `userDeregistered` when the server has signed that the container has ended; `scopeRefused`,
+    ///   `deviceDeregistered`; `serverNotReachable` when the server gives no answer.
+    public func implicitlyAuthenticate(_ user: String, scopes: [String]) async throws(ResourceError) {
+        do {
+            try await authenticate(user, scopes)
+        } catch {
+            throw ResourceError.ofSignIn(error, .implicit)
+        }
+    }
+
+    /// Sends a request with the token of the user who is implicitly authenticated.
+    ///
+    /// - Returns: the response, whatever its status.
+    /// - Throws: ``ResourceError``: `userNotAuthenticatedImplicitly`, `deviceDeregistered`; `hostRefused`,
+    ///   `invalidMethod`, `invalidHeaders`, `invalidRequest` before anything is sent; the transport's.
+    public func sendImplicitRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
+        try await implicit.send(request)
+    }
+
+    /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - completion: is told the response, the error, or both from status 400 on.
+    /// - Returns: the task, which can be cancelled.
+    @discardableResult
+    public func sendImplicitRequest(
+        _ request: ResourceRequest, completion: @escaping ResourceCompletion
+    ) -> Task<Void, Never>? {
+        let calls = implicit
+        return calls.start(request, completion: completion) { call async throws(ResourceError) in
+            try await calls.send(call)
+        }
+    }
 
     /// Sends a request with the user's credential.
     ///

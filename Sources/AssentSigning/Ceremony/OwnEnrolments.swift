@@ -5,7 +5,7 @@ import Logging
 /// Performs the steps of ``OwnEnrolment``. Nobody else does at the same time.
 struct OwnEnrolments: Sendable {
     let parts: DeviceParts
-    let calls: UserCalls
+    let calls: InviteCalls
 
     /// What one enrolment has at hand on its way.
     private struct Work {
@@ -126,7 +126,7 @@ struct OwnEnrolments: Sendable {
             if let pid = record.pid { try await calls.withdraw(pid) }
             _ = try await parts.containers.status(of: record.id)
         } catch let error as SigningError {
-            parts.logger.notice("an enrolment with wrong digits could not be ended", metadata: ["code": "\(error.code)"])
+            parts.logger.notice("wrong digits: the enrolment could not be ended", metadata: ["code": "\(error.code)"])
         }
     }
 }

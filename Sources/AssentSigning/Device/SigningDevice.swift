@@ -170,7 +170,8 @@ public actor SigningDevice {
         at issuer: String, with session: any HTTPTransport, name: String?, pushID: String?,
         password: SigningPasswordPrompt?
     ) async throws -> SigningContainer {
-        let calls = UserCalls(http: SigningHTTP(transport: session, limits: parts.configuration.limits), issuer: issuer)
+        let calls = InviteCalls(
+            http: SigningHTTP(transport: session, limits: parts.configuration.limits), issuer: issuer)
         return try await container(
             OwnEnrolments(parts: parts, calls: calls).enrol(name: name, pushID: pushID, password: password))
     }

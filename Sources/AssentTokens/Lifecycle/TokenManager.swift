@@ -25,6 +25,9 @@ public actor TokenManager {
     /// The installation's own token, which speaks for no user.
     public nonisolated let device: DeviceTokens
 
+    /// A remembered user's token, for which nobody typed anything.
+    public nonisolated let implicit: ImplicitTokens
+
     let provider: ProviderClient
     let storage: TokenStorage
     let proofs: ProofMaker
@@ -96,7 +99,10 @@ public actor TokenManager {
         provider = ProviderClient(
             configuration, transport: transport, storage: storage, proofs: proofs, clock: clock, random: random,
             logger: logger)
+        (configuration.dpop.keys as? InstallationKeys)?.attach(
+            provider.registration, configuration.registration?.keys)
         device = DeviceTokens(configuration, provider: provider, clock: clock)
+        implicit = ImplicitTokens(configuration, provider: provider, clock: clock)
         self.sessions = sessions
         pending = PendingSignOuts(store: storage.store, name: storage.pendingSignOuts)
     }
@@ -205,7 +211,9 @@ public actor TokenManager {
     }
 
     func renewal(rejecting rejected: Secret?) -> TokenRenewal {
-        TokenRenewal(margin: configuration.renewBefore, leeway: configuration.leeway, rejected: rejected)
+        TokenRenewal(
+            margin: configuration.renewBefore, leeway: configuration.leeway, rejected: rejected,
+            renews: configuration.renews)
     }
 
     private func contents() async throws -> TokenStorage.Contents {

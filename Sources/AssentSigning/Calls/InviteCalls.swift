@@ -3,7 +3,7 @@ import AssentSigningProtocol
 import HTTPTypes
 
 /// Calls of a user who is signed in at the issuer, by a transport that has the user's session.
-struct UserCalls: Sendable {
+struct InviteCalls: Sendable {
     let http: SigningHTTP
     let issuer: String
 
@@ -33,7 +33,8 @@ struct UserCalls: Sendable {
         if let problem = reply.problem { throw problem }
     }
 
-    private func post(_ path: String, _ content: JSONValue, expecting status: Int = 200) async throws -> SigningHTTP.Reply
+    private func post(_ path: String, _ content: JSONValue, expecting status: Int = 200) async throws
+        -> SigningHTTP.Reply
     {
         var fields = Self.fields
         fields[.contentType] = "application/json"
