@@ -5,6 +5,7 @@ import HTTPTypes
 
 protocol UserCalls: Sendable {
     func sendAuthenticatedRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse
+    func sendImplicitRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse
 }
 
 protocol DeviceCalls: Sendable {
@@ -38,11 +39,14 @@ func naming(_ configuration: inout Assent.Configuration) {
     configuration.resourceBase = "https://api.bank.example/v1"
 }
 
-func authenticated(_ assent: Assent) async throws -> ResourceResponse {
+func authenticated(_ assent: Assent) async throws -> [ResourceResponse] {
     // snippet: userClient begin
     let accounts = try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
+
+    try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["greeting"])
+    let greeting = try await assent.userClient.sendImplicitRequest(.get("greeting"))
     // snippet: userClient end
-    return accounts
+    return [accounts, greeting]
 }
 
 func approved(_ assent: Assent, _ payment: ResourceRequest, on screen: some Screen) async throws -> ResourceResponse {
@@ -70,6 +74,27 @@ func deviceCalls(_ assent: Assent) async throws -> [ResourceResponse] {
     let status = try await assent.deviceClient.sendUnauthenticatedRequest(.get("status"))
     // snippet: deviceClient end
     return [details, status]
+}
+
+func remember(_ assent: Assent, choose: @escaping @Sendable () async throws -> Secret) async throws {
+    // snippet: enrolHere begin
+    let container = try await assent.device.enrol { request in
+        print("at least \(request.rules.minimumLength) characters")
+        return try await choose()
+    }
+    print(container.userName, "is remembered here")
+    // snippet: enrolHere end
+}
+
+func logIn(_ assent: Assent, pin: Secret) async throws {
+    // snippet: logIn begin
+    do throws(ResourceError) {
+        try await assent.logIn("ana", pin: pin)
+    } catch {
+        guard error.code == .invalidPin else { throw error }
+        print("\(error.triesLeft ?? 0) tries left")
+    }
+    // snippet: logIn end
 }
 
 func completion(_ assent: Assent, payment: ResourceRequest) {

@@ -1,5 +1,7 @@
 public import AssentCore
+import AssentJourney
 public import AssentSigning
+import AssentTokens
 
 extension Assent {
     /// This app as a device that its users enrol, which shows transactions and signs the answers.
@@ -18,8 +20,26 @@ extension Assent {
     /// containers alone.
     public struct Device: Sendable {
         private let made: SigningDevice?
+        private let user: UserSession
 
-        init(_ made: SigningDevice?) { self.made = made }
+        init(_ made: SigningDevice?, user: UserSession) {
+            self.made = made
+            self.user = user
+        }
+
+        /// What sends calls with the session of the app's user.
+        struct UserSession: Sendable {
+            /// The issuer of the realm in which the user signs in.
+            let issuer: String
+            let transport: any HTTPTransport
+
+            /// - Throws: `WireError` when the server's URL cannot be used.
+            init(_ journeys: JourneyConfiguration, _ tokens: TokenManager, over transport: any HTTPTransport) throws {
+                issuer = "\(journeys.server)/signing/\(journeys.realm.path)"
+                self.transport = AuthenticatingTransport(
+                    tokens, resources: [try Origin(journeys.server): .session], over: transport)
+            }
+        }
 
         /// The device with all that it can do.
         ///
@@ -51,6 +71,36 @@ extension Assent {
             _ invite: SigningInvite, name: String? = nil, pushID: String? = nil, password: SigningPasswordPrompt? = nil
         ) async throws -> SigningEnrolment {
             try await signing.enrol(invite, name: name, pushID: pushID, password: password)
+        }
+
+        /// Enrols this installation for the user who is signed in, who chooses a password and types nothing else: the
+        /// app makes the invite with the user's own session and sends the digits that it has computed.
+        ///
+        /// ```swift
+        /// let container = try await assent.device.enrol { request in
+        ///     print("at least \(request.rules.minimumLength) characters")
+        ///     return try await choose()
+        /// }
+        /// print(container.userName, "is remembered here")
+        /// ```
+        ///
+        /// No person compares the digits, so this rests on the session, which must be fresh, and on the pins. If it
+        /// fails on the way, call it again: it goes on where it was. A container that the user has here already stays.
+        ///
+        /// - Parameters:
+        ///   - name: what the container is to be called, 1 to 128 characters.
+        ///   - pushID: where push messages go.
+        ///   - password: asks the user for each password that the server's policy wants.
+        /// - Returns: the container, which is active.
+        /// - Throws: `TokenError` with code `signInNeeded` when there is no session. `SigningError` with code
+        ///   `freshAuthenticationRequired` when the sign-in is too long ago; `digitsWrong` when somebody is between
+        ///   the app and the server, and then nothing is enrolled; what `password` throws.
+        @discardableResult
+        public func enrol(
+            name: String? = nil, pushID: String? = nil, password: @escaping SigningPasswordPrompt
+        ) async throws -> SigningContainer {
+            try await signing.enrol(
+                at: user.issuer, with: user.transport, name: name, pushID: pushID, password: password)
         }
 
         /// The containers of this device that fit a filter, the oldest first.

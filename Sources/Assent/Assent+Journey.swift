@@ -11,6 +11,9 @@ extension Assent {
         /// Knows the key that sessions belong to.
         let proofs: SessionProofs
 
+        /// A sign-in takes the place of a login with a PIN.
+        let current: CurrentUser
+
         /// Walks a journey to its end and stores its session before it returns. A session that is stored goes along.
         ///
         /// ```swift
@@ -103,7 +106,9 @@ extension Assent {
         }
 
         private func keep(_ session: Session) async throws {
-            if !session.token.isEmpty { try await tokens.install(session) }
+            guard !session.token.isEmpty else { return }
+            try await tokens.install(session)
+            if let login = current.take(nil) { _ = await login.tokens.signOut() }
         }
     }
 }

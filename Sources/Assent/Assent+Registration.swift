@@ -21,6 +21,7 @@ extension Assent {
         let result = await signOut()
         try await tokens.registration?.unregister()
         await deviceCookies.removeAll()
+        await implicitCookies.removeAll()
         return result
     }
 }

@@ -24,6 +24,8 @@ struct ResourceWiring {
     /// Each kind has cookies of its own: the user's would say who the user is in calls that are nobody's.
     let deviceCookies: CookieStore
     /// See ``deviceCookies``.
+    let implicitCookies: CookieStore
+    /// See ``deviceCookies``.
     let nobodyCookies: CookieStore
 
     init(
@@ -35,6 +37,7 @@ struct ResourceWiring {
         self.journeys = journeys
         self.transport = transport
         self.ignored = ignored
+        implicitCookies = CookieStore(clock: configuration.clock)
         deviceCookies = CookieStore(clock: configuration.clock)
         nobodyCookies = CookieStore(clock: configuration.clock)
     }
@@ -44,6 +47,11 @@ struct ResourceWiring {
         ResourceCalls(
             kind, client: client, base: configuration.resourceBase, sessionField: configuration.sessionCookieName,
             random: configuration.random)
+    }
+
+    /// Calls of a remembered user.
+    func implicitCalls(_ tokens: ImplicitTokens) throws -> ResourceCalls {
+        calls(.implicit, through: try client(tokens, implicitCookies))
     }
 
     /// The client of the installation and of nobody.

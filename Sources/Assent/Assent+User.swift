@@ -27,19 +27,19 @@ extension Assent {
         /// ```
         ///
         /// - Throws: `TokenError` with code `signInNeeded` when nothing renews them, or why the renewal failed.
-        public func token() async throws -> TokenSet { try await assent.tokens.tokens() }
+        public func token() async throws -> TokenSet { try await assent.current.tokens.tokens() }
 
         /// New tokens, although the stored ones may still be valid.
         ///
         /// - Throws: `TokenError` as ``token()``; the stored tokens are then still there.
         @discardableResult
-        public func refresh() async throws -> TokenSet { try await assent.tokens.refresh() }
+        public func refresh() async throws -> TokenSet { try await assent.current.tokens.refresh() }
 
         /// Revokes the tokens and forgets them. The session stays: the next ``token()`` gets new ones with it.
         ///
         /// - Returns: what the server could not be told.
         @discardableResult
-        public func revoke() async -> SignOutResult { await assent.tokens.revoke() }
+        public func revoke() async -> SignOutResult { await assent.current.tokens.revoke() }
 
         /// Claims about the user from the server's userinfo endpoint (OpenID Connect Core §5.3).
         ///
@@ -49,7 +49,7 @@ extension Assent {
         /// ```
         ///
         /// - Throws: `TokenError` as ``token()``, and `userInfoRefused`.
-        public func userInfo() async throws -> JWTClaims { try await assent.tokens.userInfo() }
+        public func userInfo() async throws -> JWTClaims { try await assent.current.tokens.userInfo() }
 
         /// Signs out: forgets session, tokens and cookies here, whatever the server says, and tells the server.
         ///

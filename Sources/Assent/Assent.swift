@@ -53,8 +53,13 @@ public final class Assent: Sendable {
     let cookies: SecureCookieStore
     private let resourceCookies: CookieStore
     let deviceCookies: CookieStore
+    let implicitCookies: CookieStore
     private let nobodyCookies: CookieStore
     private let authorized: AuthorizedClient
+
+    /// Whose calls the user's are now.
+    let current: CurrentUser
+    let remembered: RememberedUsers
     private let ownTransport: NIOTransport?
 
     /// Wires everything. It sends nothing; the vault is opened when it is first needed.
@@ -76,21 +81,9 @@ public final class Assent: Sendable {
         let (clock, random, logger) = (configuration.clock, configuration.random, configuration.logger)
         let settings = try configuration.journeyConfiguration()
         let serverOrigin = try Origin(settings.server)
-        guard serverOrigin.isSecure || serverOrigin.host.isLoopback else {
-            throw JourneyFailure(
-                .invalidConfiguration, "The server is neither https nor on this machine.",
-                suggestion: "Give the server's https URL.")
-        }
-        let network: any HTTPTransport
-        if let own = configuration.transport {
-            (network, ownTransport) = (own, nil)
-        } else {
-            let made = try NIOTransport(
-                configuration: NIOTransportConfiguration(
-                    trustRoots: configuration.trustRoots, pins: configuration.pins,
-                    allowPlaintextLoopback: configuration.allowPlaintextLoopback), clock: clock, logger: logger)
-            (network, ownTransport) = (made, made)
-        }
+        try Configuration.check(serverOrigin)
+        let network = try configuration.network()
+        ownTransport = configuration.transport == nil ? network as? NIOTransport : nil
         let transport = HTTPPipeline(network, layers: [configuration.userAgent])
         let store = configuration.vault.store(clock: clock, random: random)
         cookies = SecureCookieStore(
@@ -110,26 +103,34 @@ public final class Assent: Sendable {
         let tokenSettings = try configuration.tokenConfiguration(settings)
         let proofs = SessionProofs(tokenSettings, store: store, clock: clock, random: random)
         var journeys = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
-        journeys.prover = proofs
-        journeyClient = journeys
-        tokens = TokenManager(
+        let stored = TokenManager(
             configuration: tokenSettings, transport: pipeline, proving: proofs,
-            sessions: JourneySessions(client: journeyClient), clock: clock, random: random, logger: logger)
+            sessions: JourneySessions(client: journeys.proving(proofs)), clock: clock, random: random, logger: logger)
+        tokens = stored
+        current = CurrentUser(stored: stored, proofs: proofs)
+        journeys.prover = current
+        journeyClient = journeys
         authorized = try AuthorizedClient(
-            configuration: resources, journeys: journeyClient, source: tokens, transport: pipeline, random: random,
+            configuration: resources, journeys: journeyClient, source: current, transport: pipeline, random: random,
             logger: logger)
         let wiring = ResourceWiring(
             configuration, resources: resources, journeys: journeyClient, transport: transport, ignoring: ignored)
-        userClient = UserClient(wiring.calls(.user, through: authorized), tokens: tokens)
-        deviceClient = try wiring.deviceClient(tokens: tokens.device)
+        deviceClient = try wiring.deviceClient(tokens: stored.device)
         (deviceCookies, nobodyCookies) = (wiring.deviceCookies, wiring.nobodyCookies)
-        journey = Journey(client: journeyClient, tokens: tokens, proofs: proofs)
-        device = Device(
+        journey = Journey(client: journeyClient, tokens: tokens, proofs: proofs, current: current)
+        let device = Device(
             configuration.deviceKeys.map { keys in
                 SigningDevice(
                     store: store, keys: keys, transport: transport, configuration: configuration.device, clock: clock,
                     random: random, logger: logger)
-            })
+            }, user: try Device.UserSession(settings, tokens, over: pipeline))
+        self.device = device
+        remembered = RememberedUsers(device: device, tokens: stored, journeys: journeyClient)
+        userClient = UserClient(
+            wiring.calls(.user, through: authorized), implicit: try wiring.implicitCalls(stored.implicit),
+            authenticating: remembered.authenticateImplicitly,
+            linking: { [current] in try await BrowserLinks(current.tokens).make(to: $0) })
+        implicitCookies = wiring.implicitCookies
     }
 
     /// Sends a call to a resource and asks the user when the server wants the user's approval.
@@ -217,8 +218,8 @@ public final class Assent: Sendable {
     ///
     /// - Throws: `TokenError` with code `storageFailed`.
     public func user() async throws -> User? {
-        let session = try await tokens.session()
-        let stored = try await tokens.storedTokens()
+        let session = try await current.tokens.session()
+        let stored = try await current.tokens.storedTokens()
         guard session != nil || stored != nil else { return nil }
         return User(session: session, idToken: stored?.idToken, assent: self)
     }
@@ -233,7 +234,8 @@ public final class Assent: Sendable {
     /// - Returns: what the server could not be told. It is kept, sealed, for ``retrySignOuts()``.
     @discardableResult
     public func signOut() async -> SignOutResult {
-        await forgetCookies(after: await tokens.signOut())
+        await endLogin()
+        return await forgetCookies(after: await tokens.signOut())
     }
 
     /// Signs out as ``signOut()``, and leaves the session of the provider's own page to the browser in which it lives.
@@ -254,7 +256,13 @@ public final class Assent: Sendable {
     public func signOut(
         returningTo redirectURI: String? = nil, browser open: @escaping @Sendable (String) -> Void
     ) async -> SignOutResult {
-        await forgetCookies(after: await tokens.signOut(returningTo: redirectURI, browser: open))
+        await endLogin()
+        return await forgetCookies(after: await tokens.signOut(returningTo: redirectURI, browser: open))
+    }
+
+    /// Ends a login with a PIN. What the server cannot be told ends by itself with its session.
+    private func endLogin() async {
+        if let login = current.take(nil) { _ = await login.tokens.signOut() }
     }
 
     private func forgetCookies(after result: SignOutResult) async -> SignOutResult {

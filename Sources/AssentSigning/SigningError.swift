@@ -162,6 +162,10 @@ extension SigningError.Code {
     public static let invalidCode = Self(RefusalCode.invalidCode)
     /// The user must authenticate: the keys cannot be renewed yet without that.
     public static let freshAuthenticationRequired = Self(RefusalCode.freshAuthenticationRequired)
+    /// Nobody is signed in at the issuer.
+    public static let unauthorized = Self("unauthorized")
+    /// The digits of an enrolment are not those that the server has: somebody may be in between.
+    public static let digitsWrong = Self(RefusalCode.digitsWrong)
     /// The user has as many containers as allowed.
     public static let deviceLimit = Self(RefusalCode.deviceLimit)
     /// The enrolment cannot be finished; begin again with a new invite.
@@ -280,6 +284,10 @@ extension SigningError.Code {
             hid: 3, sentence: "The code is unknown, used or expired.", suggestion: "Ask for a new invite."),
         .freshAuthenticationRequired: Meaning(
             sentence: "The user must authenticate for this.", suggestion: "Ask the issuer for a code."),
+        .unauthorized: Meaning(sentence: "Nobody is signed in at the issuer.", suggestion: "Sign in first."),
+        .digitsWrong: Meaning(
+            sentence: "The digits of the enrolment are not those of the server: somebody may be in between.",
+            suggestion: "Do not try again on this network."),
         .deviceLimit: Meaning(hid: 200, sentence: "The user has as many devices as allowed."),
         .commitmentChanged: Meaning(sentence: "The enrolment cannot be finished.", suggestion: again),
         .enrolmentVoid: Meaning(sentence: "The enrolment has ended.", suggestion: again),

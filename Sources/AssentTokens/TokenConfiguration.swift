@@ -47,6 +47,9 @@ public struct TokenConfiguration: Sendable {
     /// How this installation registers as a client of its own. By default it does not: ``clientID`` is the client.
     public var registration: RegistrationConfiguration?
 
+    /// Whether tokens are renewed at all: those of a login with a PIN are not.
+    package var renews = true
+
     /// How many seconds clocks may differ.
     public var leeway: TimeInterval = 30
 

@@ -35,6 +35,9 @@ public struct TokenError: AssentError {
     /// (glewlwyd) say so, and only so, that a refresh token is of no use any more.
     private(set) var isWithoutReason = false
 
+    /// Why the server does not sign a remembered user in, as far as it says.
+    package internal(set) var loginRefusal: LoginRefusalHint?
+
     /// What the userinfo endpoint refused, as far as it says.
     private(set) var refusal: ResourceRefusal?
 
@@ -217,6 +220,8 @@ public struct TokenError: AssentError {
         public static let notRegistered = Code("notRegistered")
         /// This installation has no token of its own: it has asked for none, or its registration has ended.
         public static let deviceNotAuthenticated = Code("deviceNotAuthenticated")
+        /// No remembered user is implicitly authenticated.
+        public static let implicitUserMissing = Code("implicitUserMissing")
         /// The server does not grant all scopes that the installation asked for.
         public static let scopeRefused = Code("scopeRefused")
         /// Another task or process was renewing the tokens for too long.
@@ -283,6 +288,7 @@ extension TokenError {
         case .registrationUnknown: return "Try again: the next try registers anew."
         case .notRegistered: return "Sign in, which registers this installation."
         case .deviceNotAuthenticated: return "Authenticate the device first."
+        case .implicitUserMissing: return "Authenticate the user implicitly first."
         case .scopeRefused: return "Ask for scopes that the app may have, and register them (deviceScopes)."
         case .unboundTokens: return "Ask the provider's operator to support DPoP (RFC 9449) for this client."
         default: return nil

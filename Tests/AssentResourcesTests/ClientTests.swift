@@ -41,6 +41,31 @@ struct ClientTests {
         #expect(world.calls.isEmpty)
     }
 
+    @Test("Row 8: without an implicit login the call is 9026, and nothing is sent, whoever is signed in")
+    func implicitWithoutLogin() async throws {
+        let world = ResourceWorld()
+        let assent = try await world.assent([api: .accessToken(of: [.user, .implicit])], signedIn: true)
+        let error = await #expect(throws: ResourceError.self) {
+            try await assent.userClient.sendImplicitRequest(.get("greeting"))
+        }
+        #expect(error?.number == 9026)
+        #expect(error?.domain == .fetchImplicitResource)
+        let told = await completed { assent.userClient.sendImplicitRequest(.get("greeting"), completion: $0) }
+        #expect(told.error == error)
+        #expect(world.sent.isEmpty)
+    }
+
+    @Test("Row 8: an origin that does not get the tokens of remembered users is refused before anything is sent")
+    func implicitElsewhere() async throws {
+        let world = ResourceWorld()
+        let assent = try await world.assent([api: .accessToken(of: [.user, .device])], signedIn: true)
+        let error = await #expect(throws: ResourceError.self) {
+            try await assent.userClient.sendImplicitRequest(.get("greeting"))
+        }
+        #expect(error?.number == 10101 && error?.domain == .fetchImplicitResource)
+        #expect(world.sent.isEmpty)
+    }
+
     @Test("Row 9: without a token of the installation the call is 10012, and nothing is sent, whoever is signed in")
     func deviceWithoutToken() async throws {
         let world = ResourceWorld()
@@ -124,7 +149,7 @@ struct ClientTests {
         }
         #expect(world.sent.isEmpty)
         let checks = try table("checks").map { $0[1] }
-        #expect(checks == ["10010", "10019", "10015", "10101", "9010, 10012", "10101"])
+        #expect(checks == ["10010", "10019", "10015", "10101", "9010, 9026, 10012", "10101"])
     }
 
     @Test("Row 26: what the transport says reaches the completion once, in the domain and with the number of its cause")

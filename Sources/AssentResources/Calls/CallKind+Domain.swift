@@ -6,6 +6,7 @@ extension CallKind {
     var domain: ResourceError.Domain {
         switch self {
         case .user: .fetchResource
+        case .implicit: .fetchImplicitResource
         case .device: .fetchAnonymousResource
         case .nobody: .fetchUnauthenticatedResource
         }
@@ -15,6 +16,7 @@ extension CallKind {
     var notAuthenticated: ResourceError.Code {
         switch self {
         case .user: .userNotAuthenticated
+        case .implicit: .userNotAuthenticatedImplicitly
         case .device: .deviceNotAuthenticated
         case .nobody: .hostRefused
         }

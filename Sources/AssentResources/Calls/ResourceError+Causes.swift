@@ -1,7 +1,7 @@
-import AssentAuthorization
+package import AssentAuthorization
 import AssentCore
 import AssentJourney
-import AssentTokens
+package import AssentTokens
 
 extension ResourceError {
     /// What an error of a layer below is for an app that calls resources, by the kind of the call; `nil` for what no
@@ -28,6 +28,15 @@ extension ResourceError {
         }
     }
 
+    /// What an error of a sign-in is: where the server gives no answer, that is said, and not why.
+    package static func ofSignIn(_ error: any Error, _ kind: CallKind) -> ResourceError {
+        let known = ResourceError(error, kind) ?? .unforeseen(error, kind)
+        guard known.isTransient, known.domain == .url else { return known }
+        return ResourceError(
+            .generic, .serverNotReachable, known.detail, suggestion: known.suggestion,
+            transportError: known.transportError)
+    }
+
     /// An error that is the app's own.
     static func unforeseen(_ error: any Error, _ kind: CallKind) -> ResourceError {
         ResourceError(kind.domain, .approvalNeeded, "The app's own code failed: \(type(of: error)).")
@@ -45,7 +54,7 @@ extension ResourceError {
         let (domain, code): (Domain, Code) =
             switch error.code {
             case _ where error.assentError == "version_outdated": (.generic, .outdatedApplication)
-            case .signInNeeded, .deviceNotAuthenticated: (kind.domain, kind.notAuthenticated)
+            case .signInNeeded, .deviceNotAuthenticated, .implicitUserMissing: (kind.domain, kind.notAuthenticated)
             case .notRegistered: (.generic, .deviceDeregistered)
             case .scopeRefused: (kind.domain, .scopeRefused)
             case .busy: (.generic, .actionAlreadyInProgress)

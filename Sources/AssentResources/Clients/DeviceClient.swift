@@ -30,11 +30,7 @@ public final class DeviceClient: Sendable {
         do {
             try await tokens.authenticate(scopes: scopes)
         } catch {
-            let known = ResourceError(error, .device) ?? .unforeseen(error, .device)
-            guard known.isTransient, known.domain == .url else { throw known }
-            throw ResourceError(
-                .generic, .serverNotReachable, known.detail, suggestion: known.suggestion,
-                transportError: known.transportError)
+            throw ResourceError.ofSignIn(error, .device)
         }
     }
 

@@ -18,7 +18,7 @@ extension UserClient {
     ///   for a page that is not listed; `userNotAuthenticated`; the transport's.
     public func webLink(to target: String) async throws(ResourceError) -> WebLink {
         do {
-            return try await tokens.webLink(to: target)
+            return try await link(target)
         } catch {
             throw ResourceError(error, .user) ?? .unforeseen(error, .user)
         }

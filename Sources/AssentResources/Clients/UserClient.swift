@@ -3,19 +3,103 @@ import AssentCore
 public import AssentJourney
 package import AssentTokens
 
-/// Calls the resources of a user.
+/// Calls the resources of a user, and those of a user who is only remembered.
 ///
 /// ```swift
 /// let accounts = try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
+///
+/// try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["greeting"])
+/// let greeting = try await assent.userClient.sendImplicitRequest(.get("greeting"))
 /// ```
 public final class UserClient: Sendable {
     private let calls: ResourceCalls
-    let tokens: TokenManager
+    private let implicit: ResourceCalls
+    private let authenticate: ImplicitAuthentication
+    let link: LinkMaking
 
-    /// A client for calls of the kind `user`, whose tokens are these.
-    package init(_ calls: ResourceCalls, tokens: TokenManager) {
+    /// Authenticates a remembered user, by id or name, for scopes.
+    package typealias ImplicitAuthentication = @Sendable (_ user: String, _ scopes: [String]) async throws -> Void
+
+    /// Gets a link that signs a browser in as the current user.
+    package typealias LinkMaking = @Sendable (_ target: String) async throws -> WebLink
+
+    /// A client for calls of the kinds `user` and `implicit`.
+    package init(
+        _ calls: ResourceCalls, implicit: ResourceCalls, authenticating authenticate: @escaping ImplicitAuthentication,
+        linking link: @escaping LinkMaking
+    ) {
         self.calls = calls
-        self.tokens = tokens
+        self.implicit = implicit
+        self.authenticate = authenticate
+        self.link = link
+    }
+
+    /// Authenticates a user who is remembered here, without asking for anything: the key of the user's container signs.
+    /// The token is kept in memory, and there is one such user at a time. It works after a sign-out, and not after the
+    /// container has ended.
+    ///
+    /// - Parameters:
+    ///   - user: the user's id or name.
+    ///   - scopes: what access is asked for, of the scopes that the app has for this.
+    /// - Throws: ``ResourceError``: `userNotAuthenticatedImplicitly` when nobody with this name is remembered, or the
+    ///   server refuses; `userDeregistered` when the server has signed that the container has ended; `scopeRefused`,
+    ///   `deviceDeregistered`; `serverNotReachable` when the server gives no answer.
+    public func implicitlyAuthenticate(_ user: String, scopes: [String]) async throws(ResourceError) {
+        do {
+            try await authenticate(user, scopes)
+        } catch {
+            throw ResourceError.ofSignIn(error, .implicit)
+        }
+    }
+
+    /// Sends a request with the token of the user who is implicitly authenticated.
+    ///
+    /// - Returns: the response, whatever its status.
+    /// - Throws: ``ResourceError``: `userNotAuthenticatedImplicitly`, `deviceDeregistered`; `hostRefused`,
+    ///   `invalidMethod`, `invalidHeaders`, `invalidRequest` before anything is sent; the transport's.
+    public func sendImplicitRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
+        try await implicit.send(request)
+    }
+
+    /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - completion: is told the response, the error, or both from status 400 on.
+    /// - Returns: the task, which can be suspended and cancelled.
+    @discardableResult
+    public func sendImplicitRequest(
+        _ request: ResourceRequest, completion: @escaping ResourceCompletion
+    ) -> NetworkTask? {
+        implicit.start(request, completion: completion)
+    }
+
+    /// Sends a request with the token of the user who is implicitly authenticated, and writes the reply's content to a
+    /// file.
+    ///
+    /// - Parameters:
+    ///   - download: the request, and where its content goes.
+    ///   - progress: is told how much has come.
+    /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
+    /// - Throws: ``ResourceError``, as ``sendImplicitRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
+    ///   `cannotWriteToFile`.
+    public func sendImplicitRequest(
+        _ download: ResourceDownload, progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }
+    ) async throws(ResourceError) -> ResourceResponse {
+        try await implicit.send(download, progress: progress)
+    }
+
+    /// The same with a completion, which is called once. What cannot be sent calls it before this returns `nil`.
+    ///
+    /// - Parameters:
+    ///   - download: the request, and where its content goes.
+    ///   - completion: is told the response, the error, or both from status 400 on.
+    /// - Returns: the task, which can be suspended and cancelled.
+    @discardableResult
+    public func sendImplicitRequest(
+        _ download: ResourceDownload, completion: @escaping ResourceCompletion
+    ) -> NetworkTask? {
+        implicit.start(download, completion: completion)
     }
 
     /// Sends a request with the user's credential.

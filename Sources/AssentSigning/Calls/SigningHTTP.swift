@@ -26,8 +26,8 @@ struct SigningHTTP: Sendable {
         }
     }
 
-    /// Sends a request.
-    func send(_ call: HTTPCall) async throws -> Reply {
+    /// Sends a request; every status but the one that is `expected` is a problem.
+    func send(_ call: HTTPCall, expecting expected: Int = 200) async throws -> Reply {
         do {
             let reply = try await transport.send(call)
             let bytes = try await reply.body.collect(upTo: limits.replyBytes)
@@ -37,7 +37,7 @@ struct SigningHTTP: Sendable {
             let nonce = reply.response.headerFields[.signingNonce].flatMap { text in
                 (1...64).contains(text.utf8.count) && text.utf8.allSatisfy(\.isASCIIVisible) ? text : nil
             }
-            let problem = reply.status == 200 ? nil : Self.problem(status: reply.status, bytes)
+            let problem = reply.status == expected ? nil : Self.problem(status: reply.status, bytes)
             return Reply(body: body, nonce: nonce, problem: problem)
         } catch let error as HTTPTransportError {
             if error.code == .cancelled { throw CancellationError() }

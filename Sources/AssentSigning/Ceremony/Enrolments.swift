@@ -8,6 +8,13 @@ struct Enrolments: Sendable {
     func enrol(
         _ invite: SigningInvite, name: String?, pushID: String?, password: SigningPasswordPrompt?
     ) async throws -> SigningEnrolment {
+        try await resume(begin(invite, name: name, pushID: pushID), password)
+    }
+
+    /// Begins an enrolment, or finds the one that was begun with this invite.
+    func begin(
+        _ invite: SigningInvite, name: String?, pushID: String?, isOwn: Bool = false
+    ) async throws -> SigningID {
         if let known = parts.configuration.issuers, !known.contains(where: { StrictJSON.same($0, invite.issuer) }) {
             throw SigningError(.untrustedIssuer)
         }
@@ -16,8 +23,7 @@ struct Enrolments: Sendable {
             throw SigningError(.unsupportedDevice, "The protocol cannot name keys of the kind \(parts.keys.kind).")
         }
         // An invite is good for one commitment.
-        let id = try await parts.alone(.begin) { try await begun(invite, name: name, pushID: pushID) }
-        return try await resume(id, password)
+        return try await parts.alone(.begin) { try await begun(invite, name: name, pushID: pushID, isOwn: isOwn) }
     }
 
     /// Does what is left of an enrolment.
@@ -36,7 +42,9 @@ struct Enrolments: Sendable {
     }
 
     /// The enrolment of this invite: one that was begun before, or a new one.
-    private func begun(_ invite: SigningInvite, name: String?, pushID: String?) async throws -> SigningID {
+    private func begun(
+        _ invite: SigningInvite, name: String?, pushID: String?, isOwn: Bool
+    ) async throws -> SigningID {
         let all = try await parts.records.all().filter { StrictJSON.same($0.issuer, invite.issuer) && !$0.ended }
         if let begun = all.first(where: { $0.code == invite.code && $0.deletion == nil }) { return begun.id }
         let (answer, nonce) = try await parts.calls.answered {
@@ -48,7 +56,7 @@ struct Enrolments: Sendable {
         var record = ContainerRecord(
             id: SigningID(random: parts.random), invite, issuerName: answer.name, trust,
             created: Int(parts.clock.epochSeconds))
-        (record.name, record.pushID) = (name, pushID)
+        (record.name, record.pushID, record.isOwn) = (name, pushID, isOwn)
         await parts.memory.keep(nonce: nonce, of: invite.issuer)
         try await parts.records.insert(record)
         return record.id

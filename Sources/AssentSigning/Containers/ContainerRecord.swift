@@ -21,8 +21,10 @@ struct ContainerRecord: ShapedPart {
     var created: Int
     /// The invite's code.
     var code: InviteCode
-    /// The invite, if it was scanned.
+    /// The invite, if it was scanned, or made in this app.
     var pid: SigningID?
+    /// Whether the app made the invite itself, with its user's session.
+    var isOwn = false
     var name: String?
     /// Where push messages go; empty: nowhere.
     var pushID: String?
@@ -74,6 +76,7 @@ struct ContainerRecord: ShapedPart {
         Member("created", \.created)
         Member("code", \.code)
         Member(optional: "pid", \.pid)
+        Member(flag: "own", \.isOwn)
         Member(optional: "name", \.name, .shown(1...128))
         Member(optional: "pushID", \.pushID, .ascii(0...1024))
         Member(optional: "offer", \.offer, .compact)

@@ -34,6 +34,8 @@ struct DeviceParts: Sendable {
     enum Work {
         /// Begin an enrolment: two taps on one button are one.
         case begin
+        /// Enrol with the session of the app's user.
+        case own
         /// Go on with an enrolment.
         case enrolment(SigningID)
         /// Renew, or do something that a renewal would undo.
@@ -46,6 +48,7 @@ struct DeviceParts: Sendable {
         var name: String {
             switch self {
             case .begin: "signing.enrolment"
+            case .own: "signing.own"
             case .enrolment(let id): "signing.enrolment.\(id.text)"
             case .renewal(let id): "signing.renewal.\(id.text)"
             case .password(let id, let slot): "signing.password.\(id.text).\(slot.rawValue)"

@@ -150,6 +150,32 @@ public actor SigningDevice {
         try await Enrolments(parts: parts).enrol(invite, name: name, pushID: pushID, password: password)
     }
 
+    /// Enrols this device for the user who is signed in in this app: makes the invite with the user's own session, and
+    /// sends the digits that the device has computed. No person compares these digits, so this rests on the session and
+    /// on the transport's pins.
+    ///
+    /// If it fails on the way, call it again: it goes on where it was. What another user has left here is not taken for
+    /// this one's.
+    ///
+    /// - Parameters:
+    ///   - issuer: where the user is signed in.
+    ///   - session: carries calls with the user's session, which must be fresh.
+    ///   - name: what the container is to be called, 1 to 128 characters.
+    ///   - pushID: where push messages go.
+    ///   - password: as for ``enrol(_:name:pushID:password:)``.
+    /// - Returns: the container, which is active.
+    /// - Throws: ``SigningError``, for example with code `freshAuthenticationRequired`, `digitsWrong`, `deviceLimit`;
+    ///   what `session` throws.
+    package func enrol(
+        at issuer: String, with session: any HTTPTransport, name: String?, pushID: String?,
+        password: SigningPasswordPrompt?
+    ) async throws -> SigningContainer {
+        let calls = InviteCalls(
+            http: SigningHTTP(transport: session, limits: parts.configuration.limits), issuer: issuer)
+        return try await container(
+            OwnEnrolments(parts: parts, calls: calls).enrol(name: name, pushID: pushID, password: password))
+    }
+
     /// Goes on with an enrolment that was interrupted.
     ///
     /// - Parameters:

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import HTTPTypes
 
 /// Knows which client this is, and makes the assertions by which it authenticates (RFC 7523 §3), each for one sending:
 /// a server takes each once, so that a request that goes out again has another.
@@ -16,6 +17,8 @@ actor ClientAssertions {
     private let issuer: String
     private let clock: any WallClock
     private let random: any RandomSource
+    /// Seconds that the provider's clock is ahead of this machine's, as far as that has mattered.
+    private var ahead: Int64 = 0
     private var found: (name: String, key: ClientKey)?
 
     init(
@@ -106,6 +109,23 @@ actor ClientAssertions {
         )
     }
 
+    /// Seconds by this machine's clock, as the provider has corrected it.
+    var epochSeconds: Int64 { clock.epochSeconds + ahead }
+
+    /// Takes over the time of a reply of the provider.
+    ///
+    /// - Returns: whether that changes what is signed: a few seconds are no reason to send anything again.
+    func correctClock(by fields: HTTPFields) -> Bool {
+        guard let date = fields[.date].flatMap(HTTPDate.init) else { return false }
+        let now = date.seconds - clock.epochSeconds
+        guard abs(now - ahead) > Self.tolerance else { return false }
+        ahead = now
+        return true
+    }
+
+    /// Seconds that clocks may differ before anything is sent again for it.
+    private static let tolerance: Int64 = 5
+
     private func assertion(of clientID: String, at place: ClientKey.Place) async throws -> Secret {
         let key = try await key(at: place)
         var claims = JWTClaims()
@@ -115,7 +135,7 @@ actor ClientAssertions {
         // provider's description of itself names: so no assertion is good at another server.
         claims["aud"] = .string(issuer)
         claims.jti = random.token()
-        let now = clock.epochSeconds
+        let now = epochSeconds
         claims["iat"] = .integer(now)
         claims["exp"] = .integer(now + Self.lifetime)
         let header = JSONObject([

@@ -4,7 +4,7 @@ public import AssentCore
 ///
 /// ``AuthenticatingTransport`` asks one source for each call, so that proofs, the one repetition after a refusal and
 /// what is known of a call's outcome are the same for every source. ``TokenManager`` is the user's source,
-/// ``DeviceTokens`` the installation's, ``NoTokens`` nobody's.
+/// ``ImplicitTokens`` a remembered user's, ``DeviceTokens`` the installation's, ``NoTokens`` nobody's.
 public protocol AccessTokenSource: Sendable {
     /// Whose calls it has tokens for. An origin that gets no credential of that kind gets none of its tokens.
     var kind: CallKind { get }

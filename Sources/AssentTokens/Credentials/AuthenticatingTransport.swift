@@ -118,7 +118,8 @@ public struct AuthenticatingTransport: HTTPTransport {
     /// Whether nothing gives another token without the app.
     private func isFinal(_ error: TokenError) -> Bool {
         if error.code == .signInNeeded { return true }
-        return source.user == nil && [.deviceNotAuthenticated, .notRegistered].contains(error.code)
+        let final: [TokenError.Code] = [.deviceNotAuthenticated, .implicitUserMissing, .notRegistered]
+        return source.user == nil && final.contains(error.code)
     }
 
     /// Sends a call, with a proof where its token, or its session, is bound to a key.

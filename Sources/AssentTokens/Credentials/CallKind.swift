@@ -2,6 +2,8 @@
 public enum CallKind: String, Hashable, Sendable, CaseIterable, CustomStringConvertible {
     /// The signed-in user's.
     case user
+    /// A remembered user's, who has typed nothing.
+    case implicit
     /// The installation's.
     case device
     /// Nobody's: it goes out without a credential.

@@ -55,6 +55,7 @@ public struct ResourceAccess: Hashable, Sendable {
     package func allows(_ kind: CallKind) -> Bool {
         switch kind {
         case .user: kinds.contains(.user) && (sendsAccessToken || sendsSession)
+        case .implicit: kinds.contains(.implicit) && sendsAccessToken
         case .device: kinds.contains(.device) && sendsAccessToken
         case .nobody: true
         }

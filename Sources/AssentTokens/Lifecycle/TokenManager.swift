@@ -25,6 +25,9 @@ public actor TokenManager {
     /// The installation's own token, which speaks for no user.
     public nonisolated let device: DeviceTokens
 
+    /// A remembered user's token, for which nobody typed anything.
+    public nonisolated let implicit: ImplicitTokens
+
     let provider: ProviderClient
     let storage: TokenStorage
     let proofs: ProofMaker
@@ -96,7 +99,10 @@ public actor TokenManager {
         provider = ProviderClient(
             configuration, transport: transport, storage: storage, proofs: proofs, clock: clock, random: random,
             logger: logger)
+        (configuration.dpop.keys as? InstallationKeys)?.attach(
+            provider.registration, configuration.registration?.keys)
         device = DeviceTokens(configuration, provider: provider, clock: clock)
+        implicit = ImplicitTokens(configuration, provider: provider, clock: clock)
         self.sessions = sessions
         pending = PendingSignOuts(store: storage.store, name: storage.pendingSignOuts)
     }
@@ -200,24 +206,14 @@ public actor TokenManager {
         }
     }
 
-    /// Asks for a link that signs a browser in as the user. A token that the server refuses is renewed once.
-    ///
-    /// - Throws: ``TokenError`` as ``tokens(rejecting:)``, `webLinkDisabled` and `webLinkRefused`.
-    package func webLink(to target: String) async throws -> WebLink {
-        let tokens = try await tokens()
-        do {
-            return try await provider.webLink(to: target, tokens)
-        } catch let error as TokenError where error.refusal == .token {
-            return try await provider.webLink(to: target, try await self.tokens(rejecting: tokens.accessToken))
-        }
-    }
-
     func revokeOrphans(_ tokens: TokenSet) async {
         await provider.discard(refreshToken: tokens.refreshToken, accessToken: tokens.accessToken)
     }
 
     func renewal(rejecting rejected: Secret?) -> TokenRenewal {
-        TokenRenewal(margin: configuration.renewBefore, leeway: configuration.leeway, rejected: rejected)
+        TokenRenewal(
+            margin: configuration.renewBefore, leeway: configuration.leeway, rejected: rejected,
+            renews: configuration.renews)
     }
 
     private func contents() async throws -> TokenStorage.Contents {

@@ -72,6 +72,9 @@ struct TokenRenewal {
     /// An access token that a resource has refused, though it looks good.
     let rejected: Secret?
 
+    /// Whether anything gets new tokens.
+    private let renews: Bool
+
     private var session: Session?
     private var tokens: TokenSet?
     private var reason: SignInReason?
@@ -81,7 +84,8 @@ struct TokenRenewal {
     /// How often the store may turn out to have changed before this gives up.
     private static let maximumReadings = 6
 
-    init(margin: TimeInterval, leeway: TimeInterval, rejected: Secret? = nil) {
+    init(margin: TimeInterval, leeway: TimeInterval, rejected: Secret? = nil, renews: Bool = true) {
+        self.renews = renews
         self.margin = margin
         self.leeway = leeway
         self.rejected = rejected
@@ -100,6 +104,7 @@ struct TokenRenewal {
         guard tokens.belongs(to: self.session) else { return .remove(tokens, .orphaned) }
         if isKeyLost { return .remove(tokens, .keyLost) }
         if isFresh(tokens, now) { return .use(tokens) }
+        guard renews else { return withoutRenewal(tokens, now) }
         if let refreshToken = tokens.refreshToken { return .refresh(tokens, refreshToken: refreshToken) }
         if let session = self.session { return .authorize(session) }
         return withoutRenewal(tokens, now)
@@ -165,13 +170,13 @@ struct TokenRenewal {
     func unable(_ error: TokenError, now: Date) -> Step { useWhileGood(now, otherwise: error) }
 
     private func authorizeOrSignIn(otherwise: SignInReason) -> Step {
-        session.map { .authorize($0) } ?? .fail(.signInNeeded(reason ?? otherwise))
+        session.flatMap { renews ? .authorize($0) : nil } ?? .fail(.signInNeeded(reason ?? otherwise))
     }
 
     private func withoutRenewal(_ tokens: TokenSet, _ now: Date) -> Step {
         if isUsable(tokens, now) { return .use(tokens) }
         // A resource's word alone removes nothing, nor does a refusal without a reason.
-        guard !tokens.isValid(at: now), tokens.refreshToken == nil else {
+        guard !tokens.isValid(at: now), tokens.refreshToken == nil || !renews else {
             return .fail(.signInNeeded(reason ?? .accessTokenRejected))
         }
         return .remove(tokens, .expired)

@@ -41,6 +41,13 @@ public struct DPoPConfiguration: Sendable {
     /// What proofs may be signed with. RS256 is left out as the servers' profiles leave it out (FAPI 2.0 §5.4).
     static let algorithms: Set<SignatureAlgorithm> = [.es256, .es384, .ps256, .edDSA]
 
+    /// New tokens and sessions belong to the key of this installation's registration, which the first sign-in makes. A
+    /// container that is enrolled by such a session belongs to this installation, and its PIN signs its user in here
+    /// (``/Assent/Assent/logIn(_:pin:)``). It needs ``TokenConfiguration/registration``.
+    public static var installation: DPoPConfiguration {
+        DPoPConfiguration(keys: InstallationKeys(), algorithm: .es256, isOn: true)
+    }
+
     private init(keys: (any KeyProvider)?, algorithm: SignatureAlgorithm, isOn: Bool) {
         self.isOn = isOn
         self.keys = keys

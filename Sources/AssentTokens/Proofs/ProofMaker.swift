@@ -60,6 +60,17 @@ struct ProofMaker: Sendable {
         send: (String) async throws -> Reply,
         read: (Reply) -> (fields: HTTPFields, wantsNonce: Bool), drain: (Reply) async -> Void = { _ in }
     ) async throws -> Reply {
+        try await exchange(
+            target, key: key, mayRepeat: mayRepeat, isHarmless: isHarmless,
+            sendWithNonce: { proof, _ in try await send(proof) }, read: read, drain: drain)
+    }
+
+    /// The same for a request that says the proof's nonce itself; `nil` while the server has given none.
+    func exchange<Reply>(
+        _ target: Target, key: ProofKey, mayRepeat: Bool = true, isHarmless: Bool = false,
+        sendWithNonce send: (_ proof: String, _ nonce: String?) async throws -> Reply,
+        read: (Reply) -> (fields: HTTPFields, wantsNonce: Bool), drain: (Reply) async -> Void = { _ in }
+    ) async throws -> Reply {
         let server = target.server
         var round = ProofRound(
             nonce: server.flatMap { nonces.newest(for: $0) }, mayRepeat: mayRepeat, isHarmless: isHarmless)
@@ -67,7 +78,7 @@ struct ProofMaker: Sendable {
             let proof = try await proof(for: target, nonce: round.nonce, key: key)
             let reply: Reply
             do {
-                reply = try await send(proof)
+                reply = try await send(proof, round.nonce)
             } catch {
                 guard error.wasStaleConnection, round.foundStale() else { throw error }
                 continue

@@ -8,8 +8,8 @@ extension ProviderClient {
     /// - Throws: ``TokenError``: `notRegistered` when the server has ended the registration, which is then forgotten;
     ///   `scopeRefused`; what the token endpoint says.
     func clientCredentials(
-        _ ask: DeviceTokenLife.Ask
-    ) async throws -> (grant: DeviceTokenLife.Grant, scopes: Set<String>) {
+        _ ask: MemoryTokenLife.Ask
+    ) async throws -> (grant: MemoryTokenLife.Grant, scopes: Set<String>) {
         let identity = ask.mayRegister ? try await client.identity() : try await client.renewingIdentity()
         guard let place = identity.key else {
             throw TokenError(
@@ -27,11 +27,11 @@ extension ProviderClient {
             let set = TokenSet(
                 reply, idToken: nil, requestedScopes: asked, now: now, sessionFingerprint: nil, key: key.binding)
             let token = AccessToken(set.accessToken, binding: .init(key: key, proofs: proofs))
-            let grant = DeviceTokenLife.Grant(
+            let grant = MemoryTokenLife.Grant(
                 token: token, scopes: ask.scopes, expiresAt: set.expiresAt, obtainedAt: set.obtainedAt ?? now)
             return (grant, Set(set.scopes))
         } catch let error as TokenError where error.isScopeRefusal {
-            throw DeviceTokenLife.scopeRefused
+            throw MemoryTokenLife.scopeRefused
         } catch let error as TokenError where error.oauthError == "invalid_client" {
             guard await client.isGone(identity) else { throw error }
             throw TokenError(.notRegistered, "The server has ended the registration of this installation.")

@@ -50,3 +50,24 @@ extension ProviderClient {
         }
     }
 }
+
+/// Links that sign a browser in as the user whose tokens these are.
+package struct BrowserLinks: Sendable {
+    private let tokens: TokenManager
+
+    /// Links for the user of `tokens`.
+    package init(_ tokens: TokenManager) { self.tokens = tokens }
+
+    /// Asks for a link. A token that the server refuses is renewed once.
+    ///
+    /// - Throws: ``TokenError`` as ``TokenManager/tokens(rejecting:)``, `webLinkDisabled` and `webLinkRefused`.
+    package func make(to target: String) async throws -> WebLink {
+        let current = try await tokens.tokens()
+        do {
+            return try await tokens.provider.webLink(to: target, current)
+        } catch let error as TokenError where error.refusal == .token {
+            let renewed = try await tokens.tokens(rejecting: current.accessToken)
+            return try await tokens.provider.webLink(to: target, renewed)
+        }
+    }
+}

@@ -45,6 +45,11 @@ actor ProviderClient {
 
     var now: Date { clock.now }
 
+    var issuer: String { configuration.issuer }
+
+    /// What is as good as any nonce where the server has given none.
+    func randomNonce() -> String { random.token() }
+
     func metadata() async throws -> ProviderMetadata { try await description.metadata() }
 
     /// Gets tokens with AM's session: authorization request, redirect read but not followed, code, tokens, which are

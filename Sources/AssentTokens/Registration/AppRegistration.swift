@@ -287,7 +287,7 @@ public actor AppRegistration {
     /// The key of a registration.
     ///
     /// - Throws: ``TokenError``: `clientKeyMissing` when it is gone, or another is in its place.
-    private func key(of instance: RegisteredInstance) async throws -> ClientKey {
+    func key(of instance: RegisteredInstance) async throws -> ClientKey {
         let key = try await ClientKey.find(named: instance.keyName, at: settings.keys)
         guard key.publicKey.thumbprint == instance.keyThumbprint else {
             throw TokenError(

@@ -183,8 +183,9 @@ struct ConnectionWorld {
             }
             must(readsNow == (owesRead && !isHeld), "whether it reads on is not what was owed")
             if !isHeld { owesRead = false }
+            let end = (call?.end ?? now) + (now - since)
             call?.suspendedSince = nil
-            call?.end = (call?.end ?? now) + (now - since)
+            call?.end = end
             call?.progress = progress + (now - max(since, progress))
         }
     }

@@ -1,9 +1,10 @@
 import AssentCore
 import Foundation
 
-/// What the installation's token in memory is good for: a state machine without I/O, which is told what the server
-/// answered and what ended, and says the next step. Its table is in `docs/token-life-cycle.md`.
-struct DeviceTokenLife: Sendable {
+/// What a token that is in memory alone is good for, the installation's or a remembered user's: a state machine
+/// without I/O, which is told what the server answered and what ended, and says the next step. Its table is in
+/// `docs/token-life-cycle.md`.
+struct MemoryTokenLife: Sendable {
     /// What the server gave, as it is used.
     struct Grant: Sendable {
         let token: AccessToken
@@ -11,6 +12,8 @@ struct DeviceTokenLife: Sendable {
         let scopes: Set<String>
         let expiresAt: Date?
         let obtainedAt: Date
+        /// The remembered user whose it is; `nil` for the installation's own.
+        var user: String?
     }
 
     /// One request for a token.
@@ -20,6 +23,8 @@ struct DeviceTokenLife: Sendable {
         let era: UInt64
         /// Whether an installation that is not registered registers for it.
         let mayRegister: Bool
+        /// The remembered user for whom it is.
+        var user: String?
     }
 
     /// What to do next.
@@ -46,26 +51,35 @@ struct DeviceTokenLife: Sendable {
     /// Seconds that the clock may have gone back without making a token doubtful.
     let leeway: TimeInterval
 
+    /// What calls fail with that want a token which nobody has asked for.
+    private let missing: TokenError
+
+    private struct Asked: Equatable {
+        let scopes: Set<String>
+        let user: String?
+    }
+
     private var grant: Grant?
-    private var asked: Set<String>?
+    private var asked: Asked?
     private var era: UInt64 = 0
 
-    init(margin: TimeInterval, leeway: TimeInterval) {
+    init(margin: TimeInterval, leeway: TimeInterval, missing: TokenError = Self.notAuthenticated) {
+        self.missing = missing
         self.margin = margin
         self.leeway = leeway
     }
 
-    /// The app authenticates the installation for these scopes.
-    func authenticate(_ scopes: Set<String>, now: Date) -> Step {
-        if let grant, grant.scopes == scopes, isFresh(grant, nil, now) { return .use(grant) }
-        return .ask(Ask(scopes: scopes, era: era, mayRegister: true))
+    /// The app authenticates the installation, or a remembered user, for these scopes.
+    func authenticate(_ scopes: Set<String>, user: String? = nil, now: Date) -> Step {
+        if let grant, grant.scopes == scopes, grant.user == user, isFresh(grant, nil, now) { return .use(grant) }
+        return .ask(Ask(scopes: scopes, era: era, mayRegister: true, user: user))
     }
 
     /// A call wants the token.
     func wanted(rejecting rejected: Secret?, now: Date) -> Step {
-        guard let asked else { return .fail(Self.notAuthenticated) }
+        guard let asked else { return .fail(missing) }
         if let grant, isFresh(grant, rejected, now) { return .use(grant) }
-        return .ask(Ask(scopes: asked, era: era, mayRegister: false))
+        return .ask(Ask(scopes: asked.scopes, era: era, mayRegister: false, user: asked.user))
     }
 
     /// The server answered a request.
@@ -73,20 +87,23 @@ struct DeviceTokenLife: Sendable {
         guard ask.era == era else {
             // Reading the registration has ended it already, and the reason is the answer's.
             if case .ended(let error) = answer { return .fail(error) }
-            return .fail(Self.notAuthenticated)
+            return .fail(missing)
         }
         switch answer {
         case .granted(let new, let scopes):
             guard ask.scopes.isSubset(of: scopes) else { return .fail(Self.scopeRefused) }
-            // The app may have asked for other scopes since the call began.
-            guard ask.mayRegister || asked == ask.scopes else { return .use(new) }
-            (grant, asked) = (new, ask.scopes)
+            // The app may have asked for other scopes, or another user's, since the call began.
+            let wanted = Asked(scopes: ask.scopes, user: ask.user)
+            guard ask.mayRegister || asked == wanted else { return .use(new) }
+            (grant, asked) = (new, wanted)
             return .use(new)
         case .ended(let error):
             end()
             return .fail(error)
         case .failed(let error):
-            guard let grant, grant.scopes == ask.scopes, isUsable(grant, rejected, now) else { return .fail(error) }
+            guard let grant, grant.scopes == ask.scopes, grant.user == ask.user, isUsable(grant, rejected, now) else {
+                return .fail(error)
+            }
             return .use(grant)
         }
     }
@@ -109,6 +126,9 @@ struct DeviceTokenLife: Sendable {
 
     static let notAuthenticated = TokenError(
         .deviceNotAuthenticated, "This installation has not asked for a token, or its registration has ended.")
+
+    static let notImplicit = TokenError(
+        .implicitUserMissing, "No remembered user is implicitly authenticated, or what remembered them has ended.")
 
     static let scopeRefused = TokenError(.scopeRefused, "The server does not grant all scopes that were asked for.")
 }

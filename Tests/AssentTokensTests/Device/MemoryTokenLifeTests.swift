@@ -4,8 +4,8 @@ import Testing
 
 @testable import AssentTokens
 
-@Suite("The life of an installation's token") struct DeviceTokenLifeTests {
-    private typealias Life = DeviceTokenLife
+@Suite("The life of an installation's token") struct MemoryTokenLifeTests {
+    private typealias Life = MemoryTokenLife
     private let now = Date(timeIntervalSince1970: 1_000_000)
 
     struct Row: Sendable {

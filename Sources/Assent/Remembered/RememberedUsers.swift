@@ -1,0 +1,75 @@
+import AssentAuthorization
+import AssentCore
+import AssentJourney
+import AssentResources
+import AssentSigning
+import AssentTokens
+
+/// The users whom this installation remembers: each has a container here.
+struct RememberedUsers: Sendable {
+    let device: Assent.Device
+    let tokens: TokenManager
+    let journeys: JourneyClient
+
+    /// Authenticates a user by the device key of the user's container.
+    func authenticateImplicitly(_ user: String, scopes: [String]) async throws {
+        let container = try await container(of: user, .implicit)
+        do {
+            try await tokens.implicit.authenticate(user: container.userID, scopes: scopes) { facts in
+                do {
+                    return try await container.implicitLogin().assertion(SigningLoginRequest(facts))
+                } catch let error as SigningError {
+                    throw TokenError(.implicitUserMissing, error.detail, suggestion: error.suggestion)
+                }
+            }
+        } catch let error as TokenError where error.loginRefusal == .containerEnded || error.loginRefusal == .shredded {
+            guard try await hasEnded(container) else { throw error }
+            tokens.implicit.end()
+            throw ResourceError.userDeregistered
+        }
+    }
+
+    /// The container of a user who is remembered here.
+    func container(of user: String, _ kind: CallKind) async throws -> SigningContainer {
+        do {
+            return try await device.signing.container(of: user)
+        } catch let error as SigningError where error.code == .invalidContainer {
+            throw ResourceError(
+                kind == .implicit ? .fetchImplicitResource : .authentication,
+                kind == .implicit ? .userNotAuthenticatedImplicitly : .userNotAuthenticated,
+                "No user with this name is remembered here.",
+                suggestion: "Let the user sign in, and enrol this installation.")
+        }
+    }
+
+    /// Whether the server has signed that the container has ended, or that its password opens nothing any more. Its
+    /// errors are not signed, and remove nothing.
+    func hasEnded(_ container: SigningContainer) async throws -> Bool {
+        do {
+            let status = try await container.status()
+            guard status.passwords.contains(where: { $0.state == .shredded }) else {
+                return [.revoked, .void].contains(status.state)
+            }
+            // Nothing signs this user in any more: what is left is removed here, and the server is told.
+            try await container.delete(reason: "SHREDDED")
+            return true
+        } catch let error as SigningError {
+            // It may have been removed by a status that another task has got.
+            guard error.code == .invalidContainer else { return false }
+            return true
+        }
+    }
+}
+
+extension SigningLoginRequest {
+    init(_ facts: LoginFacts) {
+        self.init(
+            audience: facts.audience, keyThumbprint: facts.keyThumbprint, nonce: facts.nonce, time: facts.time)
+    }
+}
+
+extension ResourceError {
+    static var userDeregistered: ResourceError {
+        ResourceError(.generic, .userDeregistered, "The server has ended what remembered this user here.")
+    }
+}

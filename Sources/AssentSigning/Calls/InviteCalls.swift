@@ -1,0 +1,54 @@
+import AssentCore
+import AssentSigningProtocol
+import HTTPTypes
+
+/// Calls of a user who is signed in at the issuer, by a transport that has the user's session.
+struct InviteCalls: Sendable {
+    let http: SigningHTTP
+    let issuer: String
+
+    /// Makes an invite for the user.
+    ///
+    /// - Throws: ``SigningError``, for example with code `freshAuthenticationRequired`; what the transport throws.
+    func invite() async throws -> SigningInvite {
+        let reply = try await post("/invites", [:], expecting: 201)
+        guard let text = (try? JSONValue.parse(reply.body))?["qr"]?.string,
+            let invite = try? SigningInvite(scanned: text), StrictJSON.same(invite.issuer, issuer)
+        else { throw SigningError(.serverAuthentication, "The server's reply is not an invite.") }
+        return invite
+    }
+
+    /// Says which digits this device has computed.
+    ///
+    /// - Throws: ``SigningError``, for example with code `digitsWrong`; what the transport throws.
+    func send(digits: String, of pid: SigningID) async throws {
+        _ = try await post("/invites/\(pid.text)/digits", ["digits": .string(digits)])
+    }
+
+    /// Ends an invite, and a container of it that is not active.
+    func withdraw(_ pid: SigningID) async throws {
+        let call = try HTTPCall(
+            .delete, url: "\(issuer)/invites/\(pid.text)", headerFields: Self.fields, limits: http.limits)
+        let reply = try await http.send(call, expecting: 204)
+        if let problem = reply.problem { throw problem }
+    }
+
+    private func post(_ path: String, _ content: JSONValue, expecting status: Int = 200) async throws
+        -> SigningHTTP.Reply
+    {
+        var fields = Self.fields
+        fields[.contentType] = "application/json"
+        let call = try HTTPCall(
+            .post, url: issuer + path, headerFields: fields, body: HTTPBody(content.serializedBytes()),
+            limits: http.limits)
+        let reply = try await http.send(call, expecting: status)
+        if let problem = reply.problem { throw problem }
+        return reply
+    }
+
+    /// What no browser adds to another site's form: the server wants it beside the session's cookie.
+    private static var fields: HTTPFields {
+        guard let name = HTTPField.Name("X-Requested-With") else { return [:] }
+        return [name: "assent"]
+    }
+}

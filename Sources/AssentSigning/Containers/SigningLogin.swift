@@ -1,0 +1,81 @@
+package import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+
+/// What one sending of a login says.
+package struct SigningLoginRequest: Sendable {
+    /// The issuer of the OAuth provider.
+    package var audience: String
+    /// The thumbprint of the installation's key.
+    package var keyThumbprint: String
+    /// The nonce of the proof beside it.
+    package var nonce: String
+    /// Seconds since 1970.
+    package var time: Int64
+
+    /// A request.
+    package init(audience: String, keyThumbprint: String, nonce: String, time: Int64) {
+        self.audience = audience
+        self.keyThumbprint = keyThumbprint
+        self.nonce = nonce
+        self.time = time
+    }
+}
+
+/// A key with which logins of one container are signed: of a PIN that was right, or the device key.
+package struct SigningLoginKey: Sendable {
+    let key: any SigningKey
+    let did: SigningID
+    let sub: String
+    let unl: SigningID?
+    let random: any RandomSource
+
+    /// Signs a login (`tsp-login+jwt`).
+    package func assertion(_ request: SigningLoginRequest) async throws -> Secret {
+        guard let jkt = KeyThumbprint(text: request.keyThumbprint) else { throw SigningError(.internal) }
+        let content = LoginAssertion(
+            did: did, sub: sub, audience: request.audience, jkt: jkt, nonce: request.nonce, unl: unl,
+            jti: SigningID(random: random), issuedAt: Int(request.time))
+        return Secret(try await SignedMessage.sign(content, with: key).compact)
+    }
+}
+
+extension SigningContainer {
+    /// The device key, for a login of a user who types nothing.
+    ///
+    /// - Throws: ``SigningError`` with code `credentialsLost`.
+    package func implicitLogin() async throws -> SigningLoginKey {
+        let parts = device.parts
+        let stored = try await parts.records.load(record)
+        return try await SigningLoginKey(
+            key: parts.provider.device(stored), did: stored.knownDid, sub: userID, unl: nil, random: parts.random)
+    }
+
+    /// Whether a PIN can sign its user in: it has an `auth` key whose password the server helps to check.
+    package var hasLogin: Bool { loginKey != nil }
+
+    private var loginKey: Key? {
+        keys(usage: .auth).first { key in
+            key.password.flatMap { password($0) }?.mode == .assisted
+        }
+    }
+
+    /// Opens the key for logins, which is two calls. When this returns the server has counted and confirmed the PIN,
+    /// and one login may follow.
+    ///
+    /// - Parameter pin: what the user has typed.
+    /// - Returns: the key, for one login.
+    /// - Throws: ``SigningError``: `unsupportedOperation` when the container has no such key; as
+    ///   ``SigningPassword/verify(_:)``.
+    package func login(pin: Secret) async throws -> SigningLoginKey {
+        guard let key = loginKey, let slot = key.password else {
+            throw SigningError(.unsupportedOperation, "No key of this container is for logins with a PIN.")
+        }
+        let parts = device.parts
+        let opened = try await parts.passwords.opened(record, slot, pin, for: .use)
+        let stored = try await parts.records.load(record)
+        return SigningLoginKey(
+            key: try opened.signingKey(key.label), did: try stored.knownDid, sub: userID, unl: opened.unl,
+            random: parts.random)
+    }
+}

@@ -1,0 +1,132 @@
+import AssentCore
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import AssentTokens
+
+@Suite("A remembered user's token") struct ImplicitTokensTests {
+    private let clock = ManualClock()
+    private let ring = KeyRing()
+    private let provider: FakeProvider
+
+    init() throws {
+        (provider, _) = try FakeProvider.registering(clock: clock)
+        provider.change { $0.tokenType = "DPoP" }
+    }
+
+    /// An installation that is registered.
+    private func manager() async throws -> TokenManager {
+        let manager = try provider.installation(ring)
+        _ = try await manager.registration?.register()
+        return manager
+    }
+
+    private func forms() throws -> [FormItems] {
+        try provider.sent("/access_token").map { try FormEncoding.parse($0.body) }
+    }
+
+    private func sign(_ facts: LoginFacts) -> Secret { Secret("login-\(facts.time)") }
+
+    @Test("Fifty tasks send one login, by the registered client, with a proof; nothing is stored")
+    func race() async throws {
+        let manager = try await manager()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<50 {
+                group.addTask {
+                    try await manager.implicit.authenticate(user: "u", scopes: ["greeting"]) { sign($0) }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let forms = try forms()
+        #expect(forms.count == 1)
+        let form = try #require(forms.first)
+        #expect(form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer" && form["scope"] == "greeting")
+        #expect(form["client_assertion"] != nil && form["assertion"]?.hasPrefix("login-") == true)
+        #expect(provider.sent("/access_token").first?.field("DPoP") != nil)
+        #expect(try await manager.storedTokens() == nil)
+        #expect(try await manager.implicit.token(rejecting: nil) != nil)
+    }
+
+    @Test("Before an authentication there is no token, and after the end of the container none either")
+    func missing() async throws {
+        let manager = try await manager()
+        let before = await #expect(throws: TokenError.self) { try await manager.implicit.token(rejecting: nil) }
+        #expect(before?.code == .implicitUserMissing)
+        try await manager.implicit.authenticate(user: "u", scopes: []) { sign($0) }
+        manager.implicit.end()
+        let after = await #expect(throws: TokenError.self) { try await manager.implicit.token(rejecting: nil) }
+        #expect(after?.code == .implicitUserMissing)
+    }
+
+    @Test("Another user's authentication takes the place of the first one's")
+    func users() async throws {
+        let manager = try await manager()
+        try await manager.implicit.authenticate(user: "a", scopes: []) { _ in Secret("by-a") }
+        let first = try await manager.implicit.token(rejecting: nil)?.value
+        try await manager.implicit.authenticate(user: "b", scopes: []) { _ in Secret("by-b") }
+        let second = try #require(try await manager.implicit.token(rejecting: nil)?.value)
+        #expect(first != second)
+        _ = try await manager.implicit.token(rejecting: second)
+        #expect(try forms().compactMap { $0["assertion"] } == ["by-a", "by-b", "by-b"])
+    }
+
+    @Test(
+        "A clock that is ten minutes wrong is corrected by the refusal's time, and the login sent once more",
+        arguments: [600, -600])
+    func clocks(ahead: Int64) async throws {
+        let manager = try await manager()
+        let date = Self.field(clock.epochSeconds + ahead)
+        provider.change { state in
+            state.tokenReply = { _ in .json(400, ["error": "invalid_grant"], headers: [.date: date]) }
+        }
+        let error = await #expect(throws: TokenError.self) {
+            try await manager.implicit.authenticate(user: "u", scopes: []) { sign($0) }
+        }
+        #expect(error?.oauthError == "invalid_grant")
+        let times = try forms().compactMap { $0["assertion"] }
+        #expect(times == ["login-\(clock.epochSeconds)", "login-\(clock.epochSeconds + ahead)"])
+    }
+
+    @Test("What the server says of the login is not taken for the clock's fault", arguments: LoginRefusalHint.allCases)
+    func refused(refusal: LoginRefusalHint) async throws {
+        let manager = try await manager()
+        let date = Self.field(clock.epochSeconds + 600)
+        provider.change { state in
+            state.tokenReply = { _ in
+                .json(
+                    400, ["error": "invalid_grant", "assent_error": .string(refusal.rawValue)],
+                    headers: [.date: date])
+            }
+        }
+        let error = await #expect(throws: TokenError.self) {
+            try await manager.implicit.authenticate(user: "u", scopes: []) { sign($0) }
+        }
+        #expect(error?.loginRefusal == refusal)
+        #expect(try forms().count == 1)
+    }
+
+    @Test("A field Date is read in its one form and no other")
+    func dates() {
+        #expect(HTTPDate("Sun, 06 Nov 1994 08:49:37 GMT")?.seconds == 784_111_777)
+        #expect(HTTPDate("Thu, 01 Jan 1970 00:00:00 GMT")?.seconds == 0)
+        #expect(HTTPDate("Tue, 29 Feb 2000 12:00:00 GMT")?.seconds == 951_825_600)
+        for bad in [
+            "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 24:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT",
+            "Sun, 06 Nov 99999 08:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
+        ] {
+            #expect(HTTPDate(bad) == nil, "\(bad)")
+        }
+    }
+
+    private static func field(_ seconds: Int64) -> String {
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = .gmt
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        return format.string(from: Date(timeIntervalSince1970: TimeInterval(seconds)))
+    }
+}

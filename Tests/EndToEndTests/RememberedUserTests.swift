@@ -1,0 +1,119 @@
+import Assent
+import AssentCore
+import AssentServer
+import Foundation
+import Testing
+
+@testable import AssentCLI
+@testable import AssentDemo
+
+/// Users whom an installation remembers, by the façade alone, against the real server.
+@Suite("The façade's remembered users: PIN, implicit, wrong PINs and the end")
+struct RememberedUserTests {
+    private static let pin = Secret("0042")
+
+    /// The app lets remembered users in.
+    private static func configured(_ file: String) -> String {
+        OwnDeviceTests.withLogin(file).replacing(
+            "        grantTypes: [authorization_code, refresh_token, client_credentials]\n",
+            with: """
+                        grantTypes:
+                          - authorization_code
+                          - refresh_token
+                          - client_credentials
+                          - urn:ietf:params:oauth:grant-type:jwt-bearer
+                        implicit: {scopes: [accounts]}
+
+                """)
+    }
+
+    /// An installation that is registered, and whose sessions belong to its key.
+    private func installation(_ story: Story, _ vault: String) async throws -> Assent {
+        let operating = try story.makeAssent(vault: "operator")
+        try await story.signIn(operating, forcing: false)
+        let token = try await InstallationScene(story).initialAccessToken(operating)
+        await operating.shutdown()
+        return try story.makeAssent(vault: vault) { configuration, keys in
+            configuration.client.id = InstallationScene.app
+            configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
+            configuration.dpop = .installation
+            configuration.resources = configuration.resources.mapValues { _ in .accessToken(of: [.user, .implicit]) }
+            let server = configuration.server.split(separator: "/").prefix(2).joined(separator: "//")
+            configuration.resources[server] = .session
+            let place = URL(fileURLWithPath: "\(story.world.directory)/\(vault).device")
+            configuration.deviceKeys = SoftwareKeyProvider(unprotectedFile: place)
+            configuration.device.modes = [.device, .assisted]
+        }
+    }
+
+    @Test("After a sign-out the PIN signs in, a wrong one costs a try, and nothing of it is stored")
+    func pin() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
+            let app = try await installation(story, "remembered")
+            try await story.signIn(app, forcing: false)
+            let container = try await app.device.enrol { _ in Self.pin }
+            _ = await app.signOut()
+
+            let wrong = await #expect(throws: ResourceError.self) {
+                try await app.logIn(container.userName, pin: Secret("9999"))
+            }
+            #expect(wrong?.number == 9009 && (wrong?.triesLeft ?? 0) > 0)
+            let stranger = await #expect(throws: ResourceError.self) { try await app.logIn("bob", pin: Self.pin) }
+            #expect(stranger?.number == 9010)
+
+            try await app.logIn(container.userName, pin: Self.pin)
+            let user = try #require(try await app.user())
+            #expect(user.session?.keyThumbprint != nil)
+            #expect(try await user.token().refreshToken == nil)
+            #expect(try await app.tokens.session() == nil && app.tokens.storedTokens() == nil)
+            #expect(try await story.balance(app) != nil)
+
+            story.clock.advance(by: 7 * 86_400)
+            let expired = await #expect(throws: ResourceError.self) {
+                try await app.userClient.sendAuthenticatedRequest(.get(story.transfers))
+            }
+            #expect(expired?.number == 9010)
+            await app.shutdown()
+        }
+    }
+
+    @Test("A remembered user's token works after a sign-out, and not after the installation's end")
+    func implicit() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
+            let app = try await installation(story, "implicit")
+            try await story.signIn(app, forcing: false)
+            let container = try await app.device.enrol { _ in Self.pin }
+            _ = await app.signOut()
+            try await app.userClient.implicitlyAuthenticate(container.userName, scopes: ["accounts"])
+            #expect(try await app.tokens.implicit.token(rejecting: nil) != nil)
+            let scope = await #expect(throws: ResourceError.self) {
+                try await app.userClient.implicitlyAuthenticate(container.userName, scopes: ["openid"])
+            }
+            #expect(scope?.number == 10001)
+            #expect(try await app.unregister().isComplete)
+            let ended = await #expect(throws: ResourceError.self) {
+                try await app.userClient.sendImplicitRequest(.get(story.transfers))
+            }
+            #expect(ended?.number == 9026)
+            await app.shutdown()
+        }
+    }
+
+    @Test("A container that the user has revoked is removed here after the server's signed status: 9003")
+    func revoked() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
+            let app = try await installation(story, "revoked")
+            try await story.signIn(app, forcing: false)
+            let container = try await app.device.enrol { _ in Self.pin }
+            let reply = try await app.send(
+                .post("\(story.signing(app))/containers/\(container.id)", json: ["action": "revoke"]))
+            #expect(reply.status == 200)
+            let gone = await #expect(throws: ResourceError.self) {
+                try await app.logIn(container.userName, pin: Self.pin)
+            }
+            #expect(gone?.number == 9003)
+            #expect(try await app.device.containers().isEmpty)
+            await app.shutdown()
+        }
+    }
+}
