@@ -36,6 +36,8 @@ package struct ServerHandshake: Sendable {
     ///     ``HandshakeRequest/claim``, and whose proof is spent; `nil` when no proof was verified.
     ///   - origin: the listener's.
     ///   - session: ``SessionName/make(random:)``.
+    ///   - random: of the ephemeral key.
+    /// - Returns: what is sent, and what the node keeps.
     /// - Throws: ``PayloadRefusal/badProof`` for a device that has not proved its key, ``PayloadRefusal/malformed`` for
     ///   a key that agrees on nothing.
     package func finish(
