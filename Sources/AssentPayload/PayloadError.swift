@@ -19,6 +19,4 @@ package enum PayloadError: Error, Hashable, Sendable {
     case tooLong
     /// A content is not Binary HTTP as the page has it.
     case malformedContent(String)
-    /// A request says what a sealed request may not say.
-    case refusedContent(String)
 }

@@ -3,12 +3,18 @@
 
   pe1.py vectors                      prints the vectors of docs/payload-encryption-vectors.md
   pe1.py --check FILE                 compares them with that page
-  pe1.py open  FILE < {...}           opens a frame: JSON with kind, key, session, number, bound, frame (hexadecimal)
+  pe1.py open < {...}                 opens a frame: JSON with kind, key, session, bound, frame (hexadecimal)
+  pe1.py ask < {...}                  a client's handshake: JSON with key, static (hexadecimal) and its names
+  pe1.py answer < {...}               the server's answer: JSON with body, static (private keys), key, session, origin
+  pe1.py finish < {...}               what the client makes of it: JSON of ask with answer and origin
+
+The last four read a line for each case and write one.
 """
 import base64
 import hashlib
 import hmac
 import json
+import re
 import struct
 import sys
 
@@ -27,6 +33,16 @@ class Refused(Exception):
 
 def b64(data):
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def unb64(text, count):
+    """The bytes of a base64url text; each value has one text."""
+    if not isinstance(text, str) or not re.fullmatch("[A-Za-z0-9_-]*", text) or len(text) % 4 == 1:
+        raise Refused("not base64url")
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(data) != count or b64(data) != text:
+        raise Refused("not base64url of %d bytes" % count)
+    return data
 
 
 def frame(label, *fields):
@@ -54,7 +70,11 @@ def public(private):
 
 
 def agree(private, peer):
-    shared = private.exchange(X25519PublicKey.from_public_bytes(peer))
+    try:
+        # The library refuses a result that is all zero.
+        shared = private.exchange(X25519PublicKey.from_public_bytes(peer))
+    except ValueError:
+        raise Refused("the key is of small order") from None
     if shared == bytes(32):
         raise Refused("the key is of small order")
     return shared
@@ -73,6 +93,94 @@ class Keys:
         root = extract(self.transcript, shared)
         self.request, self.reply, self.confirm = (
             expand(root, frame("assent pe1 " + name)) for name in ("request", "reply", "confirm"))
+
+
+# The handshake
+
+LIMIT, LIFETIME = 4096, 43200
+
+
+def compact(members):
+    return json.dumps(members, separators=(",", ":"))
+
+
+def members(body, names, optional=()):
+    """The members of a strict JSON object."""
+    data = body.encode() if isinstance(body, str) else body
+    if len(data) > LIMIT:
+        raise Refused("too large")
+
+    def once(pairs):
+        if len(dict(pairs)) != len(pairs):
+            raise Refused("a member is there twice")
+        return dict(pairs)
+
+    def no_constant(name):
+        raise Refused(name)
+
+    try:
+        found = json.loads(data.decode("utf-8"), object_pairs_hook=once, parse_constant=no_constant)
+    except (ValueError, RecursionError):
+        raise Refused("not JSON") from None
+    if not isinstance(found, dict) or not set(names) <= set(found) <= set(names) | set(optional):
+        raise Refused("a member is missing or not known")
+    if type(found["v"]) is not int or found["v"] != 1:
+        raise Refused("another version")
+    return found
+
+
+def printable(text):
+    if not isinstance(text, str) or not re.fullmatch("[ -~]{1,128}", text):
+        raise Refused("a text is not one of 1 to 128 printable characters")
+    return text
+
+
+def private(raw):
+    return X25519PrivateKey.from_private_bytes(raw)
+
+
+def handshake_request(key, static, role, app, version, platform, client=None):
+    """The body of a client's handshake. `key` is its ephemeral private key, `static` the server's public key."""
+    asked = {"v": 1, "kid": key_id(static), "e": b64(public(key)), "role": role, "app": app, "version": version,
+             "platform": platform}
+    return compact(asked if client is None else {**asked, "client": client})
+
+
+def proof_claim(body):
+    return b64(sha256(body.encode()))
+
+
+def handshake_answer(body, statics, key, session, origin):
+    """The answer's body and the server's keys. `statics` are its private keys, `key` is the ephemeral one."""
+    asked = members(body, ("v", "kid", "e", "role", "app", "version", "platform"), ("client",))
+    for name in ("app", "version", "platform"):
+        printable(asked[name])
+    if asked["role"] not in ("app", "device") or (asked["role"] == "device") != ("client" in asked):
+        raise Refused("the role is not known, or does not fit the client")
+    if "client" in asked:
+        printable(asked["client"])
+    unb64(asked["kid"], 32)
+    client_key = unb64(asked["e"], 32)
+    static = next((each for each in statics if key_id(public(each)) == asked["kid"]), None)
+    if static is None:
+        raise Refused("pe_unknown_key")
+    keys = Keys(asked["role"], origin, public(static), client_key, public(key), asked.get("client"), asked["app"],
+                asked["version"], asked["platform"], session, agree(static, client_key) + agree(key, client_key))
+    reply = {"v": 1, "session": b64(session), "e": b64(public(key)), "confirm": b64(keys.confirm), "expires": LIFETIME}
+    return compact(reply), keys
+
+
+def handshake_finish(answer, key, static, origin, role, app, version, platform, client=None):
+    """The client's keys, when the server has confirmed them."""
+    got = members(answer, ("v", "session", "e", "confirm", "expires"))
+    if type(got["expires"]) is not int or not 1 <= got["expires"] <= LIFETIME:
+        raise Refused("expires is not a lifetime")
+    server_key, session, confirm = unb64(got["e"], 32), unb64(got["session"], 16), unb64(got["confirm"], 32)
+    keys = Keys(role, origin, static, public(key), server_key, client, app, version, platform, session,
+                agree(key, static) + agree(key, server_key))
+    if not hmac.compare_digest(keys.confirm, confirm):
+        raise Refused("not confirmed")
+    return keys
 
 
 def head(kind, session, number, salt):
@@ -95,7 +203,7 @@ def seal(key, top, bound, plain):
 
 def open_frame(kind, key, session, bound, data):
     """The number and the plaintext of a frame."""
-    if len(data) < HEAD or data[0] != kind or data[1:17] != session:
+    if len(data) < HEAD or data[0] != kind or data[1:17] != session or not any(data[17:25]):
         raise Refused("not a frame of this session and direction")
     top = data[:HEAD]
     message = AESGCM(expand(key, frame("assent pe1 message", top, bound)))
@@ -176,6 +284,15 @@ def vectors():
     yield "request", keys.request.hex()
     yield "reply", keys.reply.hex()
     yield "confirm", keys.confirm.hex()
+    names = ("device", "bank", "3.2.0", "linux", "i-1")
+    body = handshake_request(client, public(static), *names)
+    yield "handshake", body
+    yield "pe", proof_claim(body)
+    answer, agreed = handshake_answer(body, [static], server, session, "https://api.bank.example")
+    yield "handshake's answer", answer
+    assert agreed.confirm == keys.confirm
+    assert handshake_finish(answer, client, public(static), "https://api.bank.example", *names).reply == keys.reply
+    yield "handshake of an app", handshake_request(client, public(static), "app", "bank", "3.2.0", "linux")
     top = head(REQUEST, session, 1, fill(0x55, 16))
     plain = request("GET", "https", "api.bank.example", "/accounts?x=1", [("accept", "application/json")])
     yield "request content", plain.hex()
@@ -197,6 +314,41 @@ def vectors():
         yield "padded length of %d" % length, str(padded_length(length))
 
 
+# What our tests ask
+
+def command_open(ask):
+    raw = {name: bytes.fromhex(ask[name]) for name in ("key", "session", "bound", "frame")}
+    number, plain = open_frame(ask["kind"], raw["key"], raw["session"], raw["bound"], raw["frame"])
+    return {"number": number, "plain": plain.hex()}
+
+
+def told(keys):
+    return {"session": keys.session.hex(), "request": keys.request.hex(), "reply": keys.reply.hex()}
+
+
+def names_of(ask):
+    return {name: ask[name] for name in ("role", "app", "version", "platform", "client") if name in ask}
+
+
+def command_ask(ask):
+    body = handshake_request(private(bytes.fromhex(ask["key"])), bytes.fromhex(ask["static"]), **names_of(ask))
+    return {"body": body, "pe": proof_claim(body)}
+
+
+def command_answer(ask):
+    """`body` is in hexadecimal: not every body is a text."""
+    answer, keys = handshake_answer(
+        bytes.fromhex(ask["body"]), [private(bytes.fromhex(each)) for each in ask["static"]],
+        private(bytes.fromhex(ask["key"])), bytes.fromhex(ask["session"]), ask["origin"])
+    return {"answer": answer, **told(keys)}
+
+
+def command_finish(ask):
+    keys = handshake_finish(bytes.fromhex(ask["answer"]), private(bytes.fromhex(ask["key"])),
+                            bytes.fromhex(ask["static"]), ask["origin"], **names_of(ask))
+    return told(keys)
+
+
 def main(arguments):
     if arguments == ["vectors"]:
         for name, value in vectors():
@@ -208,13 +360,11 @@ def main(arguments):
         for name in missing:
             print("pe1: the page has no row, or another value, for: " + name, file=sys.stderr)
         return 1 if missing else 0
-    if arguments == ["open"]:
+    commands = {"open": command_open, "ask": command_ask, "answer": command_answer, "finish": command_finish}
+    if len(arguments) == 1 and arguments[0] in commands:
         for line in sys.stdin:
-            ask = json.loads(line)
-            raw = {name: bytes.fromhex(ask[name]) for name in ("key", "session", "bound", "frame")}
             try:
-                number, plain = open_frame(ask["kind"], raw["key"], raw["session"], raw["bound"], raw["frame"])
-                print(json.dumps({"number": number, "plain": plain.hex()}), flush=True)
+                print(json.dumps(commands[arguments[0]](json.loads(line))), flush=True)
             except Refused as error:
                 print(json.dumps({"refused": str(error)}), flush=True)
         return 0

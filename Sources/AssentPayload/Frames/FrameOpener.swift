@@ -14,6 +14,9 @@ package struct FrameOpener {
         cipher = FrameCipher(key, head, bound: bound)
     }
 
+    /// Whether the first chunk was opened: the message is one of the session's peer.
+    package private(set) var hasBegun = false
+
     /// Whether the last chunk was opened.
     package var hasEnded: Bool { cipher.hasEnded }
 
@@ -35,6 +38,7 @@ package struct FrameOpener {
             let sealed = rest.dropFirst(FrameCipher.chunkHeadLength).prefix(length)
             guard sealed.count == length else { break }
             plaintext += try cipher.open(sealed, isLast: first == 1)
+            hasBegun = true
             rest = rest.dropFirst(FrameCipher.chunkHeadLength + length)
         }
         buffer = Array(rest)
