@@ -1,5 +1,6 @@
 import AssentCore
 import AssentServer
+import AssentTesting
 import Foundation
 import AssentPeers
 import TestSupport
