@@ -48,6 +48,30 @@ struct FenceBoundTests {
         #expect(try row?.integer("forwarded_at") == fixture.clock.epochSeconds)
     }
 
+    @Test("One-time passwords are spent up to the step that a clock ahead could show, and no further")
+    func oneTimePasswords() async throws {
+        let fixture = try await JourneyFixture()
+        _ = try await RestoredDatabase(fixture.context).fence(keepingSessions: true)
+        for steps in 0...1 {
+            #expect(
+                try await fixture.oneTimePasswords.verify(try fixture.code(stepsAhead: steps), user: fixture.ana)
+                    != .accepted)
+        }
+        fixture.clock.advance(by: 60)
+        #expect(try await fixture.oneTimePasswords.verify(try fixture.code(), user: fixture.ana) == .accepted)
+    }
+
+    @Test("A device's nonces of the second of the restore are refused, and those of the next one are not")
+    func nonces() async throws {
+        let fixture = try await TransactionFixture()
+        let now = fixture.clock.epochSeconds
+        _ = try await fixture.database.run(SigningNonces.refusingEarlier(at: now))
+        for (madeAt, isRefused) in [(now - 1, true), (now, true), (now + 1, false)] {
+            let found = try await fixture.database.run(.read(SigningNonces.restore(after: madeAt)))
+            #expect(found.isEmpty == !isRefused, "made at \(madeAt - now) s")
+        }
+    }
+
     @Test(
         "Sessions, grants, consents and keys are kept where the operator says so; what is used once ends in any case",
         arguments: [true, false])

@@ -110,6 +110,20 @@ struct SenderProofTests {
         }
     }
 
+    @Test("A nonce that is not valid here is refused also where a fresh proof needs none")
+    func unneededNonce() async throws {
+        let fixture = try await TransactionFixture()
+        let proofs = try await Self.proofs(fixture.context)
+        let old = proofs.nonce(of: .authorizationServer)
+        // By then the server remembers every proof that a clock could let in.
+        fixture.clock.advance(by: 600)
+        #expect(try await Self.refusal(proofs, [try await Self.made(fixture)]) == nil)
+        for nonce in [old, proofs.nonce(of: .gateway), "another"] {
+            #expect(
+                try await Self.refusal(proofs, [try await Self.made(fixture, nonce: nonce)]) == "use_dpop_nonce")
+        }
+    }
+
     @Test("A nonce with any bit changed, or of another master key, is refused")
     func forgedNonce() async throws {
         let fixture = try await TransactionFixture()

@@ -41,6 +41,21 @@ struct TransactionForwardingTests {
         #expect(try await Self.outcome(taken.id, fixture) == .answered(status: 201))
     }
 
+    @Test("What is known of a request is not overwritten, and what was unknown can become known")
+    func knownOutcome() async throws {
+        let fixture = try await TransactionFixture()
+        let transactions = fixture.transactions
+        let taken = try await Self.taken(fixture)
+        try #require(try await transactions.recordForwarding(id: taken.id))
+        try await transactions.recordOutcome(id: taken.id, .unknown)
+        try await transactions.recordOutcome(id: taken.id, .answered(status: 201))
+        for late in [UpstreamOutcome.unknown, .answered(status: 500), .notForwarded] {
+            // Whether it is told or passed over: the record stays.
+            try? await transactions.recordOutcome(id: taken.id, late)
+            #expect(try await Self.outcome(taken.id, fixture) == .answered(status: 201))
+        }
+    }
+
     @Test("A client that goes away stops neither the sending nor the record of it")
     func cancelled() async throws {
         let fixture = try await TransactionFixture()
