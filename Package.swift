@@ -80,7 +80,7 @@ let package = Package(
         .target(name: "AssentPayload", dependencies: ["AssentCore", crypto, httpTypes]),
         .target(name: "AssentEvidence", dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol"]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
-        .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", httpTypes, logging]),
+        .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", "AssentVault", httpTypes, logging]),
         .target(
             name: "AssentAuthorization",
             dependencies: ["AssentCore", "AssentJourney", "AssentTokens", httpTypes, logging]),
