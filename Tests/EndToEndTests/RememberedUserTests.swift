@@ -65,7 +65,8 @@ struct RememberedUserTests {
             let user = try #require(try await app.user())
             #expect(user.session?.keyThumbprint != nil)
             #expect(try await user.token().refreshToken == nil)
-            #expect(try await app.tokens.session() == nil && app.tokens.storedTokens() == nil)
+            #expect(try await app.tokens.session() == nil)
+            #expect(try await app.tokens.storedTokens() == nil)
             #expect(try await story.balance(app) != nil)
 
             story.clock.advance(by: 7 * 86_400)
