@@ -11,7 +11,13 @@ struct CauseTests {
     /// The errors of each row of the table, by its name.
     private static let causes: [String: [any Error]] = [
         "nobody is signed in": [TokenError(.signInNeeded, "x"), AuthorizationError(.noSession, "x")],
+        "the remembered user is not authenticated": [TokenError(.implicitUserMissing, "x")],
         "the device has no token": [TokenError(.deviceNotAuthenticated, "x")],
+        "the version of the app is disabled": [TokenError(.tokenRefused, "x").saying("version_outdated")],
+        "registration: the version may not register": [
+            TokenError(.registrationRefused, "x").saying("version_outdated")
+        ],
+        "registration: the version is not known": [TokenError(.registrationRefused, "x").saying("version_unknown")],
         "the server ended the registration": [TokenError(.notRegistered, "x")],
         "a scope is not granted": [TokenError(.scopeRefused, "x", status: 400, oauthError: "invalid_scope")],
         "the store is locked": [SecretStoreError.Code.busy, .keyUnavailable, .keyLocked].map(stored),
@@ -57,7 +63,8 @@ struct CauseTests {
             for (kind, cell) in zip(CallKind.allCases, row.dropFirst()) where cell != "–" {
                 for cause in try #require(Self.causes[row[0]]) where Self.arises(cause, kind) {
                     let error = try #require(ResourceError(cause, kind), "\(cause)")
-                    #expect("\(error.domain) \(error.number)" == cell, "\(row[0]), \(kind): \(cause)")
+                    let reason = error.reason.map { " \($0.rawValue)" } ?? ""
+                    #expect("\(error.domain) \(error.number)\(reason)" == cell, "\(row[0]), \(kind): \(cause)")
                 }
             }
         }

@@ -147,6 +147,7 @@ struct ReplyContentTests {
         let (asked, before) = (Locked(0), world.calls.count)
         world.behaviour.withLock {
             $0.resource = { _ in .json(401, [:], headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#]) }
+            $0.hasSession = false
             $0.token = { _ in
                 asked.withLock { $0 += 1 }
                 return .json(400, ["error": "invalid_grant"])
@@ -172,7 +173,7 @@ struct ReplyContentTests {
                     return $0
                 }
                 return .json(
-                    200, ["access_token": .string("access \(token)"), "refresh_token": "r", "expires_in": 600])
+                    200, ["access_token": .string("access-\(token)"), "refresh_token": "r", "expires_in": 600])
             }
         }
         let assent = try await world.assent(signedIn: true)

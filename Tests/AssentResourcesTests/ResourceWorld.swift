@@ -12,6 +12,8 @@ final class ResourceWorld: Sendable {
 
     struct Behaviour: Sendable {
         var hasLinks = false
+        /// Whether the server still knows the user's session.
+        var hasSession = true
         var resource: @Sendable (Exchange) async throws -> HTTPReply = { _ in .json(200, [:]) }
         var token: @Sendable (Exchange) async throws -> HTTPReply = { _ in
             .json(200, ["access_token": "access", "refresh_token": "refresh", "expires_in": 600])
@@ -58,8 +60,9 @@ final class ResourceWorld: Sendable {
             return .json(200, .object(metadata))
         case "\(issuer)/authorize":
             let state = URLText.query(of: url)?[all: "state"].first ?? ""
+            let answer = now.hasSession ? "code=c" : "error=login_required"
             return HTTPReply(
-                HTTPResponse(status: .found, headerFields: [.location: "app:/cb?code=c&state=\(state)"]))
+                HTTPResponse(status: .found, headerFields: [.location: "app:/cb?\(answer)&state=\(state)"]))
         case "\(issuer)/access_token": return try await now.token(exchange)
         default: return try await now.resource(exchange)
         }

@@ -5,6 +5,8 @@ import HTTPTypes
 struct BinaryHTTPHead {
     private(set) var rest: ArraySlice<UInt8>
     private(set) var isStreamed = false
+    /// Whether the bytes end where the field section would begin.
+    private(set) var endsBeforeFields = false
     private let kind: FrameHead.Kind
 
     init(_ bytes: ArraySlice<UInt8>, expecting kind: FrameHead.Kind) {
@@ -47,6 +49,7 @@ struct BinaryHTTPHead {
     /// A field section, with its length or up to an empty name.
     private mutating func fields() throws(PayloadError) -> HTTPFields? {
         var fields = HTTPFields()
+        endsBeforeFields = rest.isEmpty
         guard isStreamed else {
             guard let length = VariableInteger.read(&rest) else { return nil }
             guard length <= UInt64(BinaryHTTPReader.headLimit) else { throw .malformedContent("its head is too large") }

@@ -65,10 +65,10 @@ package struct BinaryHTTPReader {
             }
         if isComplete { return [] }
         guard case .head = phase else { throw .malformedContent("it ends inside a part") }
+        var head = BinaryHTTPHead(buffer[...], expecting: kind)
+        guard try head.read() == nil, head.endsBeforeFields else { throw .malformedContent("it ends inside its head") }
         // An empty field section, in either form.
-        let parts = try read([0])
-        guard !parts.isEmpty, buffer.isEmpty else { throw .malformedContent("it ends inside its head") }
-        return parts
+        return try read([0])
     }
 
     /// One step; `nil` when bytes are missing.

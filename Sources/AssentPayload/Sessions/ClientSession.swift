@@ -199,6 +199,7 @@ package struct ClientSession: Sendable {
         var live = Live(
             key: attempt.key, secrets: secrets, begun: attempt.begun,
             expires: attempt.begun.addingTimeInterval(lifetime), lastUse: now)
+        guard !Self.isOver(live, at: now) else { return end(.noHandshake) }
         let calls = waiting
         waiting = []
         let actions = calls.map { send($0, &live, at: now) }

@@ -38,10 +38,11 @@ struct ReplyIntake: Sendable {
     ///   - length: the bytes of its content, if they are known.
     ///   - isRest: whether it was asked for what follows after ``count`` bytes.
     ///   - asksForPart: whether the app itself has asked for a part.
-    /// - Throws: ``ResourceError``: `badServerResponse` for a part that does not belong to what is there.
+    /// - Throws: ``ResourceError``: `badServerResponse` for a part that does not belong to what is there;
+    ///   `HTTPTransportError` for more bytes than are accepted.
     mutating func begin(
         _ response: HTTPResponse, length: Int?, isRest: Bool, asksForPart: Bool
-    ) throws(ResourceError) {
+    ) throws {
         if response.status == .partialContent, isRest {
             let isSame = response.headerFields[.eTag].map { $0 == head?.strongETag } ?? true
             guard isSame, let part = ContentPart(response.headerFields[.contentRange]), part.first == count,
@@ -54,6 +55,7 @@ struct ReplyIntake: Sendable {
         head = response
         (count, total, bytes) = (0, length, [])
         isStored = file != nil && response.status.kind == .successful
+        guard length ?? 0 <= limit else { throw Self.tooLong }
         try file?.startOver()
     }
 
@@ -62,13 +64,13 @@ struct ReplyIntake: Sendable {
     /// - Returns: whether there may be more.
     mutating func add(_ chunk: [UInt8]?) throws -> Bool {
         guard let chunk else { return false }
-        guard chunk.count <= (isStored ? maximumStored : maximumInMemory) - count else {
-            throw HTTPTransportError(.bodyTooLarge, "The reply has more bytes than are accepted.").afterSending()
-        }
+        guard chunk.count <= limit - count else { throw Self.tooLong }
         if isStored { try file?.write(chunk) } else { bytes += chunk }
         count += chunk.count
         return true
     }
+
+    private var limit: Int { isStored ? maximumStored : maximumInMemory }
 
     /// How much has come.
     var progress: NetworkProgress {
@@ -91,6 +93,10 @@ struct ReplyIntake: Sendable {
 
     /// What is known of a reply that did not come to its end; `nil` when nothing is.
     var known: ResourceResponse? { head.map { ResourceResponse($0, data: bytes, file: nil) } }
+
+    private static var tooLong: HTTPTransportError {
+        HTTPTransportError(.bodyTooLarge, "The reply has more bytes than are accepted.").afterSending()
+    }
 
     static var noReply: ResourceError { ResourceError(.url, .badServerResponse, "There is no reply.") }
 

@@ -36,7 +36,7 @@ import Testing
         #expect(
             names == [
                 "software_id", "jwks", "token_endpoint_auth_method", "redirect_uris", "scope", "client_name",
-                "software_version", "software_statement",
+                "software_version", "software_statement", "assent_platform",
             ])
         #expect(sent.json["software_id"] == "bank-app" && sent.json["software_statement"] == "a.b.c")
         #expect(sent.json["redirect_uris"]?.strings == [redirectURI] && sent.json["scope"] == "openid accounts")
