@@ -121,7 +121,8 @@ public final class Assent: Sendable {
         let device = Device(
             configuration.deviceKeys.map { keys in
                 SigningDevice(
-                    store: configuration.deviceVault?.store(clock: clock, random: random) ?? store, keys: keys, transport: transport, configuration: configuration.device, clock: clock,
+                    store: configuration.deviceVault?.store(clock: clock, random: random) ?? store, keys: keys,
+                    transport: transport, configuration: configuration.device, clock: clock,
                     random: random, logger: logger)
             }, user: try Device.UserSession(settings, tokens, over: pipeline))
         self.device = device

@@ -63,7 +63,8 @@ struct RememberedSignIn: Sendable {
         guard containers.allSatisfy({ $0.userID == only.userID }) else {
             let names = Set(containers.map(\.userName)).sorted().joined(separator: ", ")
             throw CommandFailure(
-                DisplayText.escapedForTerminal("Several users are remembered here: \(names). Name one with --username."))
+                DisplayText.escapedForTerminal("Several users are remembered here: \(names). Name one with --username.")
+            )
         }
         return (only.userID, only.userName)
     }

@@ -51,7 +51,7 @@ struct LoginCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Bind the tokens to a key, until 'assent logout'. The server must support DPoP.")
     var dpop = false
 
-    @Flag(name: .long, help: "Sign in with the PIN of a user whom this installation remembers. It ends with the command.")
+    @Flag(name: .long, help: "Sign in with the PIN of a user whom this installation remembers, for this command alone.")
     var pin = false
 
     @Flag(name: .long, help: "Print the result as JSON; questions then go to standard error.")
@@ -137,7 +137,8 @@ struct LoginCommand: AsyncParsableCommand {
             throw ValidationError("Name a file or a descriptor for the password, not both.")
         }
         if pin, browser || dpop || journey != nil || passwordFile != nil || passwordDescriptor != nil {
-            throw ValidationError("--pin asks for the PIN alone: leave out --browser, --dpop, --journey and the password.")
+            throw ValidationError(
+                "--pin asks for the PIN alone: leave out --browser, --dpop, --journey and the password.")
         }
         if browser, journey != nil || passwordFile != nil || passwordDescriptor != nil {
             throw ValidationError("--browser asks everything in the browser: leave out --journey and the password.")
