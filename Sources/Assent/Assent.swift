@@ -121,7 +121,8 @@ public final class Assent: Sendable {
         let device = Device(
             configuration.deviceKeys.map { keys in
                 SigningDevice(
-                    store: store, keys: keys, transport: transport, configuration: configuration.device, clock: clock,
+                    store: configuration.deviceVault?.store(clock: clock, random: random) ?? store, keys: keys,
+                    transport: transport, configuration: configuration.device, clock: clock,
                     random: random, logger: logger)
             }, user: try Device.UserSession(settings, tokens, over: pipeline))
         self.device = device
@@ -261,7 +262,7 @@ public final class Assent: Sendable {
     }
 
     /// Ends a login with a PIN. What the server cannot be told ends by itself with its session.
-    private func endLogin() async {
+    package func endLogin() async {
         if let login = current.take(nil) { _ = await login.tokens.signOut() }
     }
 

@@ -50,6 +50,9 @@ extension Assent {
         /// that signs none.
         public var deviceKeys: (any KeyProvider)?
 
+        /// Where ``Assent/Device`` keeps its containers, when that is not ``vault``.
+        public var deviceVault: Vault?
+
         /// What this app allows as a device that signs transactions: the issuers that it knows, how keys may be
         /// protected, how often a call is sent again. Without `issuers` any issuer's invite is taken, and the app must
         /// show its host first.

@@ -35,6 +35,7 @@ struct ClientFileTests {
         for registration in [
             ClientFile.Registration(), .init(clientName: "Ana's \"laptop\": 1"),
             .init(softwareVersion: "3.2.0", deviceName: "desk #1"),
+            .init(remembersUsers: true), .init(remembersUsers: true, implicitScopes: ["greeting", "a \"b\""]),
             .init(initialAccessTokenFile: "/t/token", softwareStatementFile: "/t/a b.jwt"),
         ] {
             file.registration = registration
@@ -54,6 +55,9 @@ struct ClientFileTests {
         let unknown = file.yaml.replacing("registration: {", with: "registration: {secret: s, ")
         let other = #expect(throws: ConfigurationError.self) { try ClientFile.parse(unknown, file: "client.yaml") }
         #expect(other?.message.contains("secret") == true)
+        file.registration = .init(implicitScopes: ["greeting"])
+        let alone = #expect(throws: ConfigurationError.self) { try ClientFile.parse(file.yaml, file: "client.yaml") }
+        #expect(alone?.message.contains("remembersUsers: true") == true)
     }
 
     @Test("Origins with their kinds, and the address of the resources, are read as they were written and reach the SDK")
@@ -61,6 +65,7 @@ struct ClientFileTests {
         var file = file
         file.resources = [
             .init(origin: "https://localhost:8444", credential: "accessToken", kinds: [.user, .device]),
+            .init(origin: "https://greeting.example", credential: "accessToken", kinds: [.implicit, .user]),
             .init(origin: "https://app.example", credential: "accessToken", kinds: [.device]),
             .init(origin: "https://status.example", credential: "nothing"),
             .init(origin: "https://am.example", credential: "session"),
@@ -70,6 +75,7 @@ struct ClientFileTests {
         let configuration = file.configuration(vault: .memory)
         #expect(configuration.resourceBase == "https://localhost:8444/v1")
         #expect(configuration.resources["https://localhost:8444"] == .accessToken(of: [.user, .device]))
+        #expect(configuration.resources["https://greeting.example"] == .accessToken(of: [.user, .implicit]))
         #expect(configuration.resources["https://app.example"] == .accessToken(of: [.device]))
         #expect(configuration.resources["https://status.example"] == .nothing)
         file.registration = .init(deviceScopes: ["app-data", "a \"b\""])

@@ -70,7 +70,9 @@ struct CommandOptionTests {
                 "Content-Type: c/d",
             ],
             ["request", "GET", "https://a.example/", "--json", "{}"],
-            ["login", "--timeout", "5"], ["login", "--password-file", "a", "--password-fd", "0"],
+            ["login", "--pin", "--browser"], ["login", "--pin", "--dpop"], ["login", "--pin", "--password-file", "a"],
+            ["login", "--pin", "--journey", "Login"], ["login", "--timeout", "5"],
+            ["login", "--password-file", "a", "--password-fd", "0"],
             ["demo", "--minutes", "5"], ["vault", "list", "--profile", "a", "--directory", "b"],
             ["vault", "list", "--passphrase-file", "a", "--passphrase-fd", "0"], ["admin", "audit", "--limit", "0"],
             ["doctor", "--profile", "a", "--config", "/nowhere/assent.yaml"],
@@ -83,6 +85,9 @@ struct CommandOptionTests {
     @Test(
         "A command about a device that lacks something, or names what there is not, is refused before anybody is asked",
         arguments: [
+            ["device", "enroll"], ["device", "enroll", "--here", "CODE"],
+            ["device", "enroll", "--here", "--qr-file", "qr.txt"],
+            ["device", "enroll", "--here", "--issuer", "https://a.example/am/signing/realms/root"],
             ["device", "pin", "unlock"], ["device", "pin", "unlock", "--container"], ["device", "pin", "show", "a"],
             ["device", "pin", "unlock", "--container", "a", "--slot", "pin"],
             ["device", "pin", "change", "--slot", "SIGNING"], ["device", "pin", "change", "--slot", ""],

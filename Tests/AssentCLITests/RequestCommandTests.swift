@@ -68,6 +68,10 @@ struct RequestCommandTests {
             ["HEAD", "/a", "--download", "x"], ["GET", "/a", "--download", "-"], ["GET", "/a", "--download", ""],
             ["GET", "/a", "--download", "x", "--ask", "t"], ["--as", "nobody", "GET", "/a", "--ask", "t"],
             ["GET", "/a", "--scope", "app-data"], ["--as", "nobody", "GET", "/a", "--scope", "app-data"],
+            ["--as", "implicit", "GET", "/a", "--pin"], ["--as", "device", "GET", "/a", "--pin"],
+            ["--as", "nobody", "GET", "/a", "--pin"], ["GET", "/a", "--username", "ana"],
+            ["--as", "device", "GET", "/a", "--username", "ana"], ["--as", "implicit", "GET", "/a", "--ask", "t"],
+            ["GET", "/a", "--pin", "--scope", "accounts"], ["GET", "/a", "--pin", "0042"],
         ])
     func refused(arguments: [String]) throws {
         let told = try VaultCommandTests.Home().run(["request"] + arguments)
@@ -97,7 +101,10 @@ struct RequestCommandTests {
     func help() throws {
         let told = try VaultCommandTests.Home().run("request", "--help")
         #expect(told.status == 0)
-        for text in ["--as device", "--as nobody", "--multipart", "--param", "--download", "resources.base"] {
+        for text in [
+            "--as device", "--as nobody", "--as implicit", "request --pin", "--multipart", "--param", "--download",
+            "resources.base",
+        ] {
             #expect(told.out.contains(text), "\(text)")
         }
     }

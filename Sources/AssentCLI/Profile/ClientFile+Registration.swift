@@ -26,6 +26,13 @@ extension ClientFile {
         /// What access the installation asks for in its own name, beside the scopes of its users.
         var deviceScopes: [String] = []
 
+        /// Whether sessions belong to the installation's key, and users whose containers such sessions have enrolled
+        /// sign in here with a PIN or implicitly.
+        var remembersUsers = false
+
+        /// What access an implicit login asks for.
+        var implicitScopes: [String] = []
+
         /// The most bytes of a software statement.
         private static let statementLimit = 8 << 10
 
@@ -78,9 +85,11 @@ extension ClientFile {
                 ("initialAccessTokenFile", initialAccessTokenFile),
                 ("softwareStatementFile", softwareStatementFile),
             ].compactMap { name, value in value.map { "\(name): \(ClientFile.quoted($0))" } }
-            if !deviceScopes.isEmpty {
-                members.append("deviceScopes: [\(deviceScopes.map(ClientFile.quoted).joined(separator: ", "))]")
+            for (name, scopes) in [("deviceScopes", deviceScopes), ("implicitScopes", implicitScopes)]
+            where !scopes.isEmpty {
+                members.append("\(name): [\(scopes.map(ClientFile.quoted).joined(separator: ", "))]")
             }
+            if remembersUsers { members.append("remembersUsers: true") }
             return [
                 "# This installation registers as a client of its own; client.id is the app's.",
                 "registration: {\(members.joined(separator: ", "))}",
@@ -99,7 +108,11 @@ extension ClientFile {
             deviceName: own.optionalString("deviceName"),
             initialAccessTokenFile: own.optionalString("initialAccessTokenFile"),
             softwareStatementFile: own.optionalString("softwareStatementFile"),
-            deviceScopes: own.strings("deviceScopes"))
+            deviceScopes: own.strings("deviceScopes"), remembersUsers: own.bool("remembersUsers", default: false),
+            implicitScopes: own.strings("implicitScopes"))
+        guard registration.remembersUsers || registration.implicitScopes.isEmpty else {
+            throw own.issue("implicitScopes", "belongs to 'remembersUsers: true'")
+        }
         own.finish()
         return registration
     }

@@ -52,7 +52,8 @@ extension ClientFile {
             let credential = reader.string(origin)
             guard ["accessToken", "session", "both", "nothing"].contains(credential) else {
                 throw reader.issue(
-                    origin, "must be accessToken, session, both, nothing or {accessToken: [user, device]}")
+                    origin,
+                    "must be accessToken, session, both, nothing or {accessToken: [user, implicit, device]}")
             }
             return Resource(origin: origin, credential: credential)
         }
@@ -60,9 +61,10 @@ extension ClientFile {
         let names = access.strings("accessToken")
         access.finish()
         let kinds = Set(
-            names.compactMap { [CallKind.user, .device].map(\.rawValue).contains($0) ? CallKind(rawValue: $0) : nil })
+            names.compactMap { CallKind(rawValue: $0) }.filter { $0 != .nobody })
         guard !kinds.isEmpty, kinds.count == names.count else {
-            throw reader.issue(origin, "names the kinds of call whose token it gets, each once: [user, device]")
+            throw reader.issue(
+                origin, "names the kinds of call whose token it gets, each once: [user, implicit, device]")
         }
         return Resource(origin: origin, credential: "accessToken", kinds: kinds)
     }

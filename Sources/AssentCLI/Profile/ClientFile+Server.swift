@@ -4,8 +4,8 @@ import AssentTokens
 import Foundation
 
 extension ClientFile {
-    /// The file for a running server's first app, whose installations register and may call in their own name where a
-    /// route of the gateway accepts that.
+    /// The file for a running server's first app, whose installations register, may call in their own name where a
+    /// route of the gateway accepts that, and remember their users where the app may.
     static func ofApp(endpoints: Endpoints, configuration: ServerConfiguration) -> ClientFile? {
         for realm in configuration.realms {
             guard let app = realm.apps.first, let redirectURI = app.client.redirectURIs.first,
@@ -17,9 +17,14 @@ extension ClientFile {
             (file.realm, file.clientID, file.redirectURI) = (realm.name, app.id, redirectURI)
             file.journey = realm.defaultJourney ?? file.journey
             file.scopes = app.client.scopes.filter { !wanted.contains($0) }
-            file.registration = Registration(deviceScopes: own)
-            if !own.isEmpty {
-                for index in file.resources.indices { file.resources[index].kinds = [.user, .device] }
+            let implicit = configuration.gateway?.routes.filter { $0.accepts.contains(.implicit) } ?? []
+            let remembered = (app.implicitScopes ?? []).filter(Set(implicit.flatMap(\.scopes)).contains)
+            file.registration = Registration(
+                deviceScopes: own, remembersUsers: app.client.grantTypes.contains(.jwtBearer),
+                implicitScopes: remembered)
+            for index in file.resources.indices {
+                if !own.isEmpty { file.resources[index].kinds.insert(.device) }
+                if !remembered.isEmpty { file.resources[index].kinds.insert(.implicit) }
             }
             return file
         }

@@ -50,25 +50,39 @@ struct ClientProfile: Sendable {
     ///
     /// - Parameters:
     ///   - bindsTokens: whether new tokens are bound to a key also where none were before.
+    ///   - device: the containers of the users whom this installation remembers, where they are needed.
     ///   - transport: carries the calls instead of the pinned one.
     ///   - clock: where the time comes from.
     /// - Returns: the SDK.
     /// - Throws: what the vault's place, its key provider and the configuration throw.
     func assent(
-        bindsTokens: Bool = false, transport: (any HTTPTransport)? = nil, clock: any WallClock = SystemClock()
+        bindsTokens: Bool = false, device: DeviceStore? = nil, transport: (any HTTPTransport)? = nil,
+        clock: any WallClock = SystemClock()
     ) throws -> Assent {
         let place = try VaultPlace(profile: name, places: places)
         try FileManager.default.createDirectory(
             atPath: places.vault(profile: name), withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o700])
+        var presence = presence
+        if device?.asksForSecret == true, !place.keyProvider.asksForSecret {
+            // The secret that was given is the device's alone.
+            presence = TerminalPresence(known: nil, prompt: presence.prompt)
+        }
         let (keys, provider) = try place.keysAndProvider(presence)
         var configuration = file.configuration(
             vault: .file(at: place.directory, keys: keys, store: place.store))
-        configuration.dpop = bindsTokens ? .on(keys: provider) : .kept(keys: provider)
+        configuration.dpop =
+            file.registration?.remembersUsers == true
+            ? .installation : bindsTokens ? .on(keys: provider) : .kept(keys: provider)
         if let name = file.clientKey {
             configuration.clientAuthentication = .privateKeyJWT(keys: provider, named: name)
         }
         configuration.registration = try file.registration?.configuration(keys: provider, token: initialAccessToken)
+        if let device {
+            configuration.deviceKeys = device.keys
+            configuration.deviceVault = .store(device.vault)
+            configuration.device = DeviceStore.configuration
+        }
         configuration.transport = transport
         configuration.clock = clock
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })

@@ -21,44 +21,18 @@ struct SigningProfile: Sendable {
     /// - Throws: what the profile, the vault and the key provider throw.
     static func open(_ client: ClientOptions, keys options: DeviceKeyOptions? = nil) async throws -> SigningProfile {
         let profile = try client.load()
-        try FileManager.default.createDirectory(
-            atPath: profile.places.vault(profile: profile.name), withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o700])
-        let place = DevicePlace(profile: profile.name, places: profile.places)
-        let (vault, keys) = try await open(place, choosing: options, presence: profile.presence, store: profile.name)
+        let store = try await DeviceStore.open(profile, choosing: options)
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .warning
         let configuration = profile.file.configuration(vault: .memory)
         let transport = try NIOTransport(
             configuration: NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins),
             logger: logger)
-        let realm = try JourneyRealm(profile.file.realm)
-        var device = SigningDeviceConfiguration()
-        device.sessionPassword = { _ in try Prompt().secret("Your PIN or password for reading transactions") }
         return SigningProfile(
             device: SigningDevice(
-                store: vault, keys: keys, transport: transport, configuration: device, logger: logger),
-            issuer: "\(profile.file.server)/signing/\(realm.path)", transport: transport)
-    }
-
-    private static func open(
-        _ place: DevicePlace, choosing options: DeviceKeyOptions?, presence: TerminalPresence, store: String
-    ) async throws -> (FileVault, any KeyProvider) {
-        if let chosen = try options?.choice(standardFile: place.standardFile) { try place.choose(chosen) }
-        let kind = try place.current()
-        guard presence.known == nil || kind.asksForSecret else {
-            throw CommandFailure(
-                "A passphrase or PIN was given, and the device's keys are held without one: \(kind.name).")
-        }
-        do {
-            let keys = try kind.keyProvider(place.directory, presence: presence)
-            let guards: VaultKeys = keys.protection == .hardware ? .requireHardware(keys) : .software(keys)
-            return (try await FileVault.open(place.directory, store: store, keys: guards), keys)
-        } catch let error as SecretStoreError {
-            // A provider that cannot be used must not be what the next try begins with.
-            place.forget()
-            throw kind.explained(error)
-        }
+                store: store.vault, keys: store.keys, transport: transport, configuration: DeviceStore.configuration,
+                logger: logger),
+            issuer: try profile.file.signingIssuer, transport: transport)
     }
 
     /// The container with this id; without one, the only one that there is.

@@ -109,7 +109,7 @@ struct Outcome: Equatable {
         case .userNotAuthenticated: self.init(.failed, "Sign in first: assent login. \(words)")
         case .deviceNotAuthenticated, .deviceDeregistered:
             self.init(.failed, "Register this installation first: assent register. \(words)")
-        case .deviceRegistrationFailure, .scopeRefused: self.init(.refused, "The server says no: \(words)")
+        case .deviceRegistrationFailure, .scopeRefused, .invalidPin: self.init(.refused, "The server says no: \(words)")
         case .actionCancelled, .approvalNeeded: self.init(.refused, words)
         default: self.init(error.transportError?.mayHaveHadEffect == true ? .unknown : .failed, words)
         }

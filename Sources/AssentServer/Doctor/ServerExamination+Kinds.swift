@@ -9,7 +9,7 @@ extension ServerExamination {
             let routes = (configuration.gateway?.routes ?? []).filter { route in
                 if case .policies(realm.name, _) = route.access { true } else { false }
             }
-            return openScopes(realm) + routes.flatMap { unknownKinds($0, realm) }
+            return openScopes(realm) + unreachableScopes(routes, realm) + routes.flatMap { unknownKinds($0, realm) }
                 + realm.policySets.flatMap { unsatisfied($0, routes, realm) }
         }
     }
@@ -32,6 +32,21 @@ extension ServerExamination {
     /// The scopes of OpenID Connect, which say nothing about a service.
     private static let standardScopes: Set = ["openid", "profile", "email", "address", "phone", "offline_access"]
 
+    /// Scopes that a remembered user may have although no route for remembered users asks for them. Without a route of
+    /// the realm, other servers may.
+    private static func unreachableScopes(_ routes: [GatewayRoute], _ realm: RealmConfiguration) -> [Diagnosis] {
+        guard !routes.isEmpty else { return [] }
+        let asked = Set(routes.filter { $0.accepts.contains(.implicit) }.flatMap(\.scopes))
+        return realm.apps.compactMap { app in
+            let useless = (app.implicitScopes ?? []).filter { !asked.contains($0) }
+            guard !useless.isEmpty else { return nil }
+            return Diagnosis(
+                .note,
+                "the app \(app.id) of \(realm.name) has the implicit scopes [\(useless.joined(separator: ", "))], and no route "
+                    + "that accepts implicit asks for them: take them from implicit, or let a route accept it")
+        }
+    }
+
     /// The kinds that a route names and that nobody of its realm can be.
     private static func unknownKinds(_ route: GatewayRoute, _ realm: RealmConfiguration) -> [Diagnosis] {
         route.accepts.subtracting(possibleKinds(realm)).map(\.rawValue).sorted().map { kind in
@@ -42,11 +57,11 @@ extension ServerExamination {
         }
     }
 
-    /// The kinds that callers of a realm can be of. No session is made yet for users who are only remembered, or who
-    /// leave nothing behind.
+    /// The kinds that callers of a realm can be of. No session is made yet for users who leave nothing behind.
     private static func possibleKinds(_ realm: RealmConfiguration) -> Set<CallerKind> {
         var kinds: Set<CallerKind> = [.user]
         if realm.apps.contains(where: \.client.callsForItself) { kinds.insert(.device) }
+        if realm.apps.contains(where: { $0.implicitScopes != nil }) { kinds.insert(.implicit) }
         if realm.clients.contains(where: \.callsForItself) { kinds.insert(.client) }
         return kinds
     }

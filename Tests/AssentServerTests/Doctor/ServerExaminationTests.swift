@@ -132,6 +132,23 @@ struct ServerExaminationTests {
                 file($0).replacing(grants, with: "grantTypes: [authorization_code]")
             })
 
+        // Remembered users.
+        let remembering: (String) -> String = {
+            ResourceInstanceTests.file($0, app: "\n            implicit: {scopes: [accounts]}")
+                .replacing(
+                    "grantTypes: [authorization_code, refresh_token, client_credentials",
+                    with: "grantTypes: [authorization_code, refresh_token, client_credentials, "
+                        + "\"urn:ietf:params:oauth:grant-type:jwt-bearer\"")
+        }
+        let useless = "the app pay of /alpha has the implicit scopes [accounts], and no route"
+        #expect(try await hasNote(useless, remembering))
+        let greeting: (String) -> String = {
+            remembering($0)
+                .replacing("accepts: [device]", with: "accepts: [device, implicit]\n      scopes: [accounts]")
+        }
+        #expect(try await !hasNote("the route app-info accepts", greeting))
+        #expect(try await !hasNote("the app pay of /alpha has the implicit scopes", greeting))
+
         for (registration, isNoted) in [("open", true), ("token", false)] {
             let found = try await hasNote("anybody can register as the app pay of /alpha") {
                 RegistrationDoor.file($0, registration: registration)

@@ -42,8 +42,10 @@ struct RequestKindsTests {
     }
 
     /// A newcomer, and the token with which as many installations may register.
-    private static func run(count: Int = 1, _ body: (Newcomer) async throws -> Void) async throws {
-        try await Typist.run { typist in
+    private static func run(
+        count: Int = 1, editing edit: (String) -> String = { $0 }, _ body: (Newcomer) async throws -> Void
+    ) async throws {
+        try await Typist.run(editing: edit) { typist in
             #expect(try await typist.login().status == 0)
             let bootstrap = try #require(typist.world.endpoints.bootstrapFile)
             #expect(try await typist.program.run("admin", "bootstrap", "--token-file", bootstrap).status == 0)
@@ -61,10 +63,10 @@ struct RequestKindsTests {
         }
     }
 
-    /// The commands of the page's section, without their remarks.
-    private static func commands() throws -> [String] {
+    /// The commands of a section of the page, without their remarks.
+    private static func commands(of section: String = "At the command line") throws -> [String] {
         let page = try String(contentsOf: World.package.appending(path: "docs/resources.md"), encoding: .utf8)
-        let section = try #require(page.components(separatedBy: "\n## At the command line\n").last)
+        let section = try #require(page.components(separatedBy: "\n## \(section)\n").last)
         let block = try #require(section.components(separatedBy: "\n```console\n").dropFirst().first)
         let lines = try #require(block.components(separatedBy: "\n```").first).split(separator: "\n")
         return lines.map { line in
@@ -112,6 +114,81 @@ struct RequestKindsTests {
             }
             let late = try await newcomer.type("assent status")
             #expect(late.status == 1 && late.output.contains("Registration:  none yet"), "\(late.output)")
+        }
+    }
+
+    private static let pin = "0042"
+
+    /// The bank's app remembers users, as the page says.
+    private static func remembering(_ file: String) -> String {
+        let grants = "grantTypes: [authorization_code, refresh_token, client_credentials"
+        return OwnDeviceTests.withLogin(file).replacing(
+            grants + "]\n",
+            with: grants + ", \"urn:ietf:params:oauth:grant-type:jwt-bearer\"]\n"
+                + "        implicit: {scopes: [profile]}\n")
+    }
+
+    @Test("A user enrols here, signs out, and is known by a PIN or without one, as docs/resources.md shows")
+    func remembered() async throws {
+        let commands = try Self.commands(of: "Users whom an installation remembers")
+        #expect(commands.count == 6 && commands.allSatisfy { $0.hasPrefix("assent ") }, "\(commands)")
+        try await Self.run(editing: Self.remembering) { newcomer in
+            let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
+            #expect(registered.status == 0, "\(registered.errors)")
+            for command in commands {
+                var answers: [String] = []
+                if command == "assent login" { answers = try newcomer.signIn }
+                if command.contains("--here") { answers = [Self.pin, Self.pin] }
+                if command.contains("--pin") { answers = [Self.pin] }
+                let result = try await newcomer.type(command, answers)
+                #expect(result.status == 0, "\(command): \(result.output)\(result.errors)")
+                switch command {
+                case _ where command.contains("--here"):
+                    #expect(result.output.contains("This installation remembers ana"), "\(result.output)")
+                case _ where command.contains("/accounts"):
+                    #expect(try JSONValue.parse(result.output)["balance"] == "1000.00")
+                case _ where command.contains("/greeting"):
+                    #expect(try JSONValue.parse(result.output)["greeting"] == "Hello ana")
+                case _ where command.contains("login --pin"):
+                    #expect(result.output.contains("The PIN of ana is right"), "\(result.output)")
+                default: break
+                }
+            }
+            // Nothing of these logins is kept.
+            let status = try await newcomer.type("assent status")
+            #expect(status.status == 1, "\(status.output)")
+        }
+    }
+
+    @Test("A wrong PIN costs a try and is told; who is not remembered, and scopes that are not for this, are refused")
+    func wrongPIN() async throws {
+        try await Self.run(editing: Self.remembering) { newcomer in
+            func told(_ line: String, _ status: Int32, _ words: String, typing answers: [String] = []) async throws {
+                let result = try await newcomer.type(line, answers)
+                #expect(result.status == status, "\(line): \(result.output)\(result.errors)")
+                #expect(result.errors.contains(words), "\(line): \(result.errors)")
+            }
+            let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
+            #expect(registered.status == 0, "\(registered.errors)")
+            try await told("assent request --as implicit GET /greeting", 1, "Nobody is remembered here")
+            try await told("assent login --pin", 1, "assent device enroll --here", typing: [Self.pin])
+            try await told("assent device enroll --here", 1, "Sign in first: assent login", typing: [Self.pin])
+            #expect(try await newcomer.type("assent login", newcomer.signIn).status == 0)
+            #expect(try await newcomer.type("assent device enroll --here", [Self.pin, Self.pin]).status == 0)
+            #expect(try await newcomer.type("assent logout").status == 0)
+
+            let second = try await newcomer.type("assent request --pin GET /accounts", ["9999", Self.pin])
+            #expect(second.status == 0 && second.errors.contains("Tries left: "), "\(second.errors)")
+            try await told("assent request --pin GET /accounts", 1, "Tries left: ", typing: ["9999"])
+            try await told("assent login --pin --username bob", 1, "No user with this name", typing: [Self.pin])
+            try await told("assent request --as implicit GET /accounts", 2, "The server answered 403")
+            try await told("assent request --as implicit GET /greeting --scope accounts", 2, "10001")
+
+            // It is one of the device's containers.
+            let listed = try await newcomer.type("assent device list")
+            let id = try #require(try JSONValue.parse(listed.output)["container"]?.string, "\(listed.errors)")
+            #expect(try await newcomer.type("assent device remove -- \(id)").status == 0)
+            try await told("assent request --as implicit GET /greeting", 1, "Nobody is remembered here")
         }
     }
 

@@ -43,15 +43,25 @@ struct Typist: Sendable {
         #"{"to":"\#(payee)","amount":"\#(amount)","currency":"EUR"}"#
     }
 
-    static func run(_ body: (Typist) async throws -> Void) async throws {
+    /// - Parameters:
+    ///   - edit: makes another file of the server's file.
+    ///   - body: what is typed.
+    /// - Throws: when the world cannot be made, and what `body` throws.
+    static func run(
+        editing edit: (String) -> String = { $0 }, _ body: (Typist) async throws -> Void
+    ) async throws {
         let directory = NSTemporaryDirectory() + "/assent-commands-" + SystemRandom().token(byteCount: 9)
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(atPath: directory) }
         // The program goes by the machine's clock: the server's stays behind it, however often it is moved.
         let clock = ManualClock(Date(timeIntervalSinceNow: -150))
+        var sources = try await World.sources()
+        let example = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
+        sources.configurationFile = directory + "/assent.yaml"
+        try edit(example).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
         let world = try await DemoWorld.start(
-            sources: World.sources(), clock: clock, logger: CollectingLog().logger)
+            sources: sources, clock: clock, logger: CollectingLog().logger)
         do {
             let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration))
             let program = try Program(below: directory, client: file.yaml)

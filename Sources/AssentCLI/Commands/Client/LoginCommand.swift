@@ -20,6 +20,10 @@ struct LoginCommand: AsyncParsableCommand {
             With --dpop the tokens are bound to a key that what guards the vault holds (RFC 9449): who steals them cannot use \
             them. That stays so until 'assent logout', which removes the key.
 
+            With --pin, a user whom this installation remembers ('assent device enroll --here') types a PIN. Session and tokens \
+            of such a login are in memory alone, so it ends with the command, and a stored sign-in stays: it shows that the PIN \
+            is right. 'assent request --pin' signs in so and calls a resource.
+
             Where the file says registration, this installation registers first, unless it has: as a client of its own, with a \
             key that what guards the vault holds.
             """)
@@ -47,6 +51,9 @@ struct LoginCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Bind the tokens to a key, until 'assent logout'. The server must support DPoP.")
     var dpop = false
 
+    @Flag(name: .long, help: "Sign in with the PIN of a user whom this installation remembers, for this command alone.")
+    var pin = false
+
     @Flag(name: .long, help: "Print the result as JSON; questions then go to standard error.")
     var json = false
 
@@ -54,6 +61,7 @@ struct LoginCommand: AsyncParsableCommand {
         let console = Console(json: json)
         try await Outcome.run(console) {
             let profile = try client.load()
+            guard !pin else { return try await signInWithPIN(profile, console) }
             guard browser || !profile.file.isProviderOnly else {
                 throw CommandFailure(
                     "The configuration names an issuer and no server, so there are no journeys to walk here: "
@@ -83,6 +91,26 @@ struct LoginCommand: AsyncParsableCommand {
         }
     }
 
+    private func signInWithPIN(_ profile: ClientProfile, _ console: Console) async throws {
+        let remembered = RememberedSignIn(profile: profile, console: console, username: username)
+        let assent = try await remembered.assent()
+        let user: String
+        do {
+            user = try await remembered.signIn(assent)
+        } catch {
+            await assent.shutdown()
+            throw error
+        }
+        await assent.endLogin()
+        await assent.shutdown()
+        try profile.keep()
+        guard !json else { return console.emit(["signedIn": false, "pin": true, "user": .string(user)]) }
+        let name = DisplayText.escapedForTerminal(user)
+        console.say(console.styled("The PIN of \(name) is right.", .green))
+        console.say("A login with a PIN is kept nowhere, so this one has ended.")
+        console.say("Next:  assent request --pin GET …   (signs in, and calls)")
+    }
+
     private func report(_ tokens: TokenSet?, _ profile: ClientProfile, _ console: Console) {
         if json {
             var result = JSONObject([
@@ -107,6 +135,10 @@ struct LoginCommand: AsyncParsableCommand {
         guard timeout == nil || browser else { throw ValidationError("--timeout belongs to --browser.") }
         guard passwordFile == nil || passwordDescriptor == nil else {
             throw ValidationError("Name a file or a descriptor for the password, not both.")
+        }
+        if pin, browser || dpop || journey != nil || passwordFile != nil || passwordDescriptor != nil {
+            throw ValidationError(
+                "--pin asks for the PIN alone: leave out --browser, --dpop, --journey and the password.")
         }
         if browser, journey != nil || passwordFile != nil || passwordDescriptor != nil {
             throw ValidationError("--browser asks everything in the browser: leave out --journey and the password.")

@@ -92,8 +92,12 @@ struct DeviceCommand: AsyncParsableCommand {
             discussion: """
                 It shows digits: type them where the code was shown. Where the server wants a PIN, you choose it here.
 
+                --here needs no code and no digits: you must have signed in here within the last minutes ('assent login'). This \
+                installation then remembers you, and your PIN signs you in ('assent request --pin').
+
                 Example:  assent device enroll ZFECE-ULFQP-… --name "My laptop"
                           assent device enroll --qr-file qr.txt
+                          assent device enroll --here
                 """)
 
         @Argument(help: "The code, as 'assent device invite' or the issuer's page shows it.")
@@ -101,6 +105,9 @@ struct DeviceCommand: AsyncParsableCommand {
 
         @Option(name: .long, help: "A file with the text of the QR code.", completion: .file())
         var qrFile: String?
+
+        @Flag(name: .long, help: "Enrol for the user who is signed in here, whom this installation then remembers.")
+        var here = false
 
         @Option(
             name: .long,
@@ -117,11 +124,15 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var client: ClientOptions
 
         func validate() throws {
-            guard (code == nil) != (qrFile == nil) else { throw ValidationError("Give a code or --qr-file.") }
+            guard [code != nil, qrFile != nil, here].count(where: \.self) == 1 else {
+                throw ValidationError("Give a code, --qr-file or --here.")
+            }
+            guard !here || issuer == nil else { throw ValidationError("--issuer belongs to a code.") }
         }
 
         func run() async throws {
             let console = result.console
+            guard !here else { return try await enrollHere(console) }
             try await SigningProfile.run(client, console, keys: keys) { profile in
                 let password = TerminalPassword(console: console)
                 let enrolment = try await profile.device.enrol(try invite(profile), name: name) {

@@ -23,6 +23,10 @@ struct RequestCommand: AsyncParsableCommand {
 
             assent request --as nobody GET /status
 
+            assent request --as implicit GET /greeting
+
+            assent request --pin GET /accounts
+
             assent request POST /documents --multipart 'scan=@page 1.png' --param title=Contract
 
             assent request GET /statements/7 --download statement.pdf
@@ -40,15 +44,28 @@ struct RequestCommand: AsyncParsableCommand {
 
     @Option(
         name: .customLong("as"),
-        help: "Whose call it is: user (who is signed in), device (this installation, which has registered) or nobody.")
+        help:
+            "Whose call it is: user (who is signed in), implicit (a user whom this installation remembers, who types nothing), device (this installation, which has registered) or nobody."
+    )
     var kind = RequestKind.user
 
     @Option(
         name: .long,
         help:
-            "With --as device: what access to ask for; may be repeated. Default: registration.deviceScopes of the client's file."
+            "With --as device or implicit: what access to ask for; may be repeated. Default: registration.deviceScopes or implicitScopes of the client's file."
     )
     var scope: [String] = []
+
+    @Flag(
+        name: .long,
+        help:
+            "Sign in first, with the PIN of a user whom this installation remembers. The login ends with the command.")
+    var pin = false
+
+    @Option(
+        name: .shortAndLong,
+        help: "With --pin or --as implicit: the user, where the installation remembers several.")
+    var username: String?
 
     @OptionGroup var content: RequestContentOptions
 
@@ -74,7 +91,13 @@ struct RequestCommand: AsyncParsableCommand {
         guard let name = Self.method(method) else {
             throw ValidationError("\(method) is not GET, POST, PUT, PATCH, HEAD or DELETE.")
         }
-        guard kind == .device || scope.isEmpty else { throw ValidationError("--scope belongs to --as device.") }
+        guard [.device, .implicit].contains(kind) || scope.isEmpty else {
+            throw ValidationError("--scope belongs to --as device and --as implicit.")
+        }
+        guard kind == .user || !pin else { throw ValidationError("--pin signs a user in: leave --as out.") }
+        guard username == nil || isRemembered else {
+            throw ValidationError("--username belongs to --pin and --as implicit.")
+        }
         guard kind == .user || ask == nil else { throw ValidationError("--ask is about a user's request.") }
         if let download {
             guard name == .get else { throw ValidationError("--download is for GET, and not for \(name).") }
@@ -103,17 +126,27 @@ struct RequestCommand: AsyncParsableCommand {
         let place = download.map { DownloadPlace($0) }
         try place?.check()
         let request = try request(base: profile.file.resourceBase)
-        let assent = try profile.assent(transport: transport)
+        let remembered = RememberedSignIn(profile: profile, console: console, prompt: prompt, username: username)
+        let assent =
+            isRemembered
+            ? try await remembered.assent(transport: transport) : try profile.assent(transport: transport)
         let answer: RequestAnswer
         do {
+            if pin { _ = try await remembered.signIn(assent) }
+            if kind == .implicit { try await remembered.authenticate(assent, scopes: scope) }
             answer = try await send(request, to: place, by: assent, profile, prompt, console)
         } catch {
             await assent.shutdown()
             throw error
         }
+        // An error may mean that the outcome is asked for later: then the session stays until it expires.
+        if pin { await assent.endLogin() }
         await assent.shutdown()
         try report(answer, console)
     }
+
+    /// Whether a user is signed in whom this installation remembers.
+    private var isRemembered: Bool { pin || kind == .implicit }
 
     /// What is sent.
     func request(base: String?) throws -> ResourceRequest {
@@ -138,6 +171,7 @@ struct RequestCommand: AsyncParsableCommand {
             let response =
                 switch kind {
                 case .user: try await user.sendAuthenticatedRequest(request) { try approver.answer(&$0) }
+                case .implicit: try await user.sendImplicitRequest(request)
                 case .device: try await device.sendRequest(request)
                 case .nobody: try await device.sendUnauthenticatedRequest(request)
                 }
@@ -150,6 +184,7 @@ struct RequestCommand: AsyncParsableCommand {
             switch kind {
             case .user:
                 try await user.sendAuthenticatedRequest(file, progress: bar.draw) { try approver.answer(&$0) }
+            case .implicit: try await user.sendImplicitRequest(file, progress: bar.draw)
             case .device: try await device.sendRequest(file, progress: bar.draw)
             case .nobody: try await device.sendUnauthenticatedRequest(file, progress: bar.draw)
             }
@@ -204,6 +239,7 @@ struct RequestCommand: AsyncParsableCommand {
 /// Whose call it is, as `--as` has it.
 enum RequestKind: String, ExpressibleByArgument, CaseIterable, Sendable {
     case user
+    case implicit
     case device
     case nobody
 }

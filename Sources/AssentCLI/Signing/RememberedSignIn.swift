@@ -1,0 +1,82 @@
+import Assent
+import AssentSigning
+
+/// Signs in a user whom this installation remembers.
+struct RememberedSignIn: Sendable {
+    let profile: ClientProfile
+    let console: Console
+    var prompt = Prompt()
+
+    /// The user's name or id, where the command line says it.
+    var username: String?
+
+    /// How often the PIN is asked for.
+    private static let tries = 5
+
+    /// The SDK with the containers of the users whom the installation remembers.
+    ///
+    /// - Throws: ``CommandFailure`` when there can be none.
+    func assent(transport: (any HTTPTransport)? = nil) async throws -> Assent {
+        try profile.checkRemembering()
+        guard DevicePlace(profile: profile.name, places: profile.places).isMade else { throw Self.nobody }
+        return try profile.assent(
+            device: try await DeviceStore.open(profile, besideVault: true), transport: transport)
+    }
+
+    /// Asks for the PIN, and again after a wrong one.
+    ///
+    /// - Returns: the user's name.
+    func signIn(_ assent: Assent) async throws -> String {
+        let user = try await user(assent)
+        let question = "PIN of \(DisplayText.escapedForTerminal(user.name))"
+        for _ in 1..<Self.tries {
+            do {
+                try await assent.logIn(user.id, pin: try prompt.secret(question))
+                return user.name
+            } catch let error as ResourceError where error.code == .invalidPin && (error.triesLeft ?? 0) > 0 {
+                console.warn(
+                    "\(DisplayText.escapedForTerminal(error.detail)) Tries left: \(error.triesLeft ?? 0).")
+            }
+        }
+        try await assent.logIn(user.id, pin: try prompt.secret(question))
+        return user.name
+    }
+
+    /// Signs the user in by the key of the container alone.
+    func authenticate(_ assent: Assent, scopes: [String]) async throws {
+        let known = profile.file.registration?.implicitScopes ?? []
+        // Opens the vault, whose own errors say more than those of a call.
+        _ = try await assent.registration?.current()
+        try await assent.userClient.implicitlyAuthenticate(
+            try await user(assent).id, scopes: scopes.isEmpty ? known : scopes)
+    }
+
+    private static let nobody = CommandFailure(
+        "Nobody is remembered here. Sign in with 'assent login', then run 'assent device enroll --here'.")
+
+    /// The user who is named, or the only one.
+    private func user(_ assent: Assent) async throws -> (id: String, name: String) {
+        if let username { return (username, username) }
+        let containers = try await assent.device.containers(
+            matching: ContainerFilter(issuer: try profile.file.signingIssuer))
+        guard let only = containers.first else { throw Self.nobody }
+        guard containers.allSatisfy({ $0.userID == only.userID }) else {
+            let names = Set(containers.map(\.userName)).sorted().joined(separator: ", ")
+            throw CommandFailure(
+                DisplayText.escapedForTerminal("Several users are remembered here: \(names). Name one with --username.")
+            )
+        }
+        return (only.userID, only.userName)
+    }
+}
+
+extension ClientProfile {
+    /// - Throws: ``CommandFailure`` unless installations of this client remember users.
+    func checkRemembering() throws {
+        guard file.registration?.remembersUsers == true else {
+            throw CommandFailure(
+                "The client's file does not say that installations remember users. Nothing was sent. Where the server lets them, "
+                    + "write 'registration: {remembersUsers: true}' into it, run 'assent logout', and sign in again.")
+        }
+    }
+}
