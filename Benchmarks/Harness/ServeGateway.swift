@@ -146,7 +146,7 @@ struct ServeGateway: AsyncParsableCommand {
             ]))
         let reply = try await grants.tokens(
             exchange, of: try await grants.clients.client(of: exchange, authorization: nil, at: .token),
-            keyThumbprint: nil, claimingProof: {})
+            proof: nil, claimingProof: {})
         try await database.close()
         return (reply.accessToken, begun.token)
     }

@@ -143,7 +143,7 @@ private struct KeyedTokenWorld: Sendable {
 
     private func answer(_ form: OAuthParameters) async throws -> IssuedTokens {
         try await provider.tokens(
-            form, of: try await provider.clients.client(of: form, authorization: nil, at: .token), keyThumbprint: nil,
+            form, of: try await provider.clients.client(of: form, authorization: nil, at: .token), proof: nil,
             claimingProof: {})
     }
 
