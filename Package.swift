@@ -163,9 +163,9 @@ let package = Package(
         .executableTarget(
             name: "AssentBench",
             dependencies: [
-                "Assent", "AssentCore", "AssentEngine", "AssentJOSE", "AssentPeers", "AssentServer",
-                "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentTokens", "AssentTransportNIO",
-                "AssentVault", "SigningTesting", "StoreTesting",
+                "Assent", "AssentCore", "AssentEngine", "AssentJOSE", "AssentPayload", "AssentPeers",
+                "AssentServer", "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentTokens",
+                "AssentTransportNIO", "AssentVault", "SigningTesting", "StoreTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .target(name: "CPQ", condition: .when(platforms: [.linux], traits: ["PostgreSQL"])),

@@ -1,6 +1,5 @@
 import Assent
 import AssentCore
-import AssentPeers
 import AssentServer
 import AssentTransportNIO
 import Foundation
@@ -22,7 +21,7 @@ struct CallBenchmark: Benchmark {
 
     private static let path = "/accounts"
     private static let accept = "application/json"
-    private static let cookie = (name: "session", value: "u1Jf3s0m3l0ngv4lu3th4ts33msl1k3as3ss10n")
+    private static let cookie = (name: PinnedServer.cookieName, value: PinnedServer.session)
     private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
     private static let block = 25
 
@@ -32,53 +31,35 @@ struct CallBenchmark: Benchmark {
     @concurrent
     func run() async throws -> [Comparison] {
         let directory = try setting.workspace.directory("call")
-        let certificates = try GeneratedCertificates.make(now: Date())
-        try Data(certificates.chainPEM.utf8).write(to: URL(fileURLWithPath: directory + "/chain.pem"))
-        try Data(certificates.privateKeyPEM.revealBytes()).write(to: URL(fileURLWithPath: directory + "/key.pem"))
-        let ports = try await Nginx.freePorts(1)
-        guard let port = ports.first else { throw BenchFailure("no free port") }
-        let server = try await Nginx.start(
-            """
-            server {
-                listen 127.0.0.1:\(port) ssl; \(Nginx.tls(chain: directory + "/chain.pem", key: directory + "/key.pem"))
-                location / { return 200 '\(Self.body)'; }
-            }
-            """, in: directory, ports: ports)
+        let server = try await PinnedServer("location / { return 200 '\(Self.body)'; }", in: directory)
         defer { server.stop() }
-        return try await measure(port: port, certificates: certificates)
+        return try await measure(server)
     }
 
-    private func measure(port: Int, certificates: GeneratedCertificates) async throws -> [Comparison] {
+    private func measure(_ server: PinnedServer) async throws -> [Comparison] {
         // One loop for all, so that none has a thread more.
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let transport = try NIOTransport(
-            configuration: NIOTransportConfiguration(
-                trustRoots: .certificates([Array(certificates.authorityPEM.utf8)]),
-                pins: ["localhost": .pins(certificates.pins)]), eventLoopGroup: group)
+        let transport = try server.transport(on: group)
         let hand = try await HandMadeClient.connect(
-            port: port, certificatePEM: certificates.chainPEM, group: group)
-        let whole = try await measureWhole(port: port, transport: transport, hand: hand)
-        let layer = try await measureLayer(port: port, transport: transport, hand: hand)
+            port: server.port, certificatePEM: server.certificates.chainPEM, group: group)
+        let whole = try await measureWhole(server, transport: transport, hand: hand)
+        let layer = try await measureLayer(port: server.port, transport: transport, hand: hand)
         await hand.close()
         await transport.shutdown()
         try await group.shutdownGracefully()
         return [whole, layer]
     }
 
-    private func measureWhole(port: Int, transport: NIOTransport, hand: HandMadeClient) async throws -> Comparison {
-        let origin = "https://localhost:\(port)"
-        var configuration = Assent.Configuration(
-            server: origin + "/am", realm: "alpha", client: .init(id: "bank-app", redirectURI: "com.bank:/cb"),
-            resources: [origin: .session], pins: [:], vault: .memory)
-        configuration.transport = transport
-        configuration.sessionCookieName = Self.cookie.name
-        let assent = try Assent(configuration)
-        try await assent.tokens.install(Session(token: Secret(Self.cookie.value)))
+    private func measureWhole(
+        _ server: PinnedServer, transport: NIOTransport, hand: HandMadeClient
+    ) async throws -> Comparison {
+        let assent = try await server.assent(over: transport)
+        let url = server.origin + Self.path
         let call = try await compare(
-            "Assent.send / by hand on NIO, latency", port: port, hand: hand,
+            "Assent.send / by hand on NIO, latency", port: server.port, hand: hand,
             fields: [Self.cookie.name: Self.cookie.value, "X-Authenticate-Response": "header"]
         ) {
-            let reply = try await assent.send(.get(origin + Self.path, headers: [.accept: Self.accept]))
+            let reply = try await assent.send(.get(url, headers: [.accept: Self.accept]))
             guard reply.status == 200 else { throw BenchFailure("status \(reply.status)") }
             return try await reply.body.collect(upTo: 1 << 20)
         }

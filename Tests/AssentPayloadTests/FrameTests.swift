@@ -31,6 +31,33 @@ struct FrameTests {
         #expect(plaintext == (0..<count).map { UInt8(truncatingIfNeeded: $0) })
     }
 
+    @Test("The pieces that are sealed make no difference to the message", arguments: [1, 65_535, 65_536, 65_537])
+    func sealedInPieces(size: Int) throws {
+        let count = 2 * 65_536
+        let whole = try frame(count)
+        let plaintext = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+        var sealer = FrameSealer(head, key: secrets.request, bound: [])
+        var sealed: [UInt8] = []
+        for start in stride(from: 0, to: count, by: size) {
+            sealed += try sealer.seal(plaintext[start..<min(start + size, count)])
+        }
+        sealed += try sealer.finish()
+        #expect(sealed == whole)
+    }
+
+    @Test("What is flushed is not sealed twice, and a message may end without bytes behind it")
+    func flushed() throws {
+        var sealer = FrameSealer(head, key: secrets.request, bound: [])
+        var sealed = try sealer.seal([1, 2, 3])
+        #expect(sealed.isEmpty)
+        sealed += try sealer.flush()
+        #expect(try sealer.flush().isEmpty)
+        sealed += try sealer.seal([UInt8](repeating: 4, count: 65_537))
+        sealed += try sealer.flush()
+        sealed += try sealer.finish()
+        #expect(try secrets.opened(sealed, as: .request) == [1, 2, 3] + [UInt8](repeating: 4, count: 65_537))
+    }
+
     @Test("Each byte of a message counts: with any of them changed it does not open")
     func flipped() throws {
         let frame = try frame(40)

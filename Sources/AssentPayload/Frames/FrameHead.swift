@@ -1,5 +1,6 @@
 package import AssentCore
 import Crypto
+import Foundation
 
 /// The first 41 bytes of a sealed message (docs/payload-encryption.md, "Frames").
 package struct FrameHead: Hashable, Sendable {
@@ -63,24 +64,32 @@ struct FrameCipher {
         associated = Frame("assent pe1 frame", .bytes(head.bytes), .bytes(bound)).bytes
     }
 
-    mutating func seal(_ plaintext: some Collection<UInt8>, isLast: Bool) throws(PayloadError) -> [UInt8] {
+    /// Appends a chunk to `sealed`.
+    mutating func seal(
+        _ plaintext: ArraySlice<UInt8>, isLast: Bool, into sealed: inout [UInt8]
+    ) throws(PayloadError) {
         let nonce = try nextNonce(isLast: isLast)
         do {
-            let box = try AES.GCM.seal(Array(plaintext), using: key, nonce: nonce, authenticating: associated)
-            let length = UInt32(truncatingIfNeeded: box.ciphertext.count + box.tag.count)
-            return [isLast ? 1 : 0] + Frame.bigEndian(length) + box.ciphertext + box.tag
+            let box = try AES.GCM.seal(plaintext, using: key, nonce: nonce, authenticating: associated)
+            sealed.append(isLast ? 1 : 0)
+            sealed += Frame.bigEndian(UInt32(truncatingIfNeeded: plaintext.count + Self.tagLength))
+            box.ciphertext.withUnsafeBytes { sealed.append(contentsOf: $0) }
+            box.tag.withUnsafeBytes { sealed.append(contentsOf: $0) }
         } catch {
             throw .malformedFrame
         }
     }
 
-    /// `sealed` is ciphertext and tag.
-    mutating func open(_ sealed: ArraySlice<UInt8>, isLast: Bool) throws(PayloadError) -> [UInt8] {
+    /// Appends to `plaintext` what a chunk holds; `sealed` is ciphertext and tag.
+    mutating func open(
+        _ sealed: ArraySlice<UInt8>, isLast: Bool, into plaintext: inout [UInt8]
+    ) throws(PayloadError) {
         let nonce = try nextNonce(isLast: isLast)
         do {
             let box = try AES.GCM.SealedBox(
                 nonce: nonce, ciphertext: sealed.dropLast(Self.tagLength), tag: sealed.suffix(Self.tagLength))
-            return Array(try AES.GCM.open(box, using: key, authenticating: associated))
+            let opened = try AES.GCM.open(box, using: key, authenticating: associated)
+            opened.withUnsafeBytes { plaintext.append(contentsOf: $0) }
         } catch {
             throw .damagedFrame
         }

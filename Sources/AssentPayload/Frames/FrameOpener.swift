@@ -24,25 +24,48 @@ package struct FrameOpener {
     ///
     /// - Throws: ``PayloadError``; nothing of the message may be used any further then.
     package mutating func open(_ piece: some Collection<UInt8>) throws(PayloadError) -> [UInt8] {
-        buffer += piece
+        // Nothing is copied if it is an array.
+        let bytes = Array(piece)
+        var rest = bytes[...]
         var plaintext: [UInt8] = []
-        var rest = buffer[...]
-        while let first = rest.first {
-            guard !hasEnded, first <= 1 else { throw .malformedFrame }
-            let head = rest.prefix(FrameCipher.chunkHeadLength)
-            guard head.count == FrameCipher.chunkHeadLength else { break }
-            let length = head.dropFirst().reduce(0) { $0 << 8 | Int($1) }
-            guard FrameCipher.tagLength...FrameCipher.chunkLength + FrameCipher.tagLength ~= length else {
-                throw .malformedFrame
-            }
-            let sealed = rest.dropFirst(FrameCipher.chunkHeadLength).prefix(length)
-            guard sealed.count == length else { break }
-            plaintext += try cipher.open(sealed, isLast: first == 1)
-            hasBegun = true
-            rest = rest.dropFirst(FrameCipher.chunkHeadLength + length)
+        // First the chunk that an earlier piece began: no more is added to it than it lacks.
+        while !buffer.isEmpty, !rest.isEmpty {
+            let wanted = try chunkLength(at: buffer[...]) ?? FrameCipher.chunkHeadLength
+            let more = rest.prefix(wanted - buffer.count)
+            buffer += more
+            rest = rest.dropFirst(more.count)
+            guard let length = try chunkLength(at: buffer[...]), buffer.count == length else { continue }
+            plaintext.reserveCapacity(length + rest.count)
+            try open(chunk: buffer[...], into: &plaintext)
+            buffer.removeAll(keepingCapacity: true)
         }
-        buffer = Array(rest)
+        while let length = try chunkLength(at: rest), rest.count >= length {
+            if plaintext.isEmpty { plaintext.reserveCapacity(rest.count) }
+            try open(chunk: rest.prefix(length), into: &plaintext)
+            rest = rest.dropFirst(length)
+        }
+        buffer += rest
         return plaintext
+    }
+
+    /// How long the chunk is that begins here, with its head; `nil` while its head is not complete.
+    private func chunkLength(at bytes: ArraySlice<UInt8>) throws(PayloadError) -> Int? {
+        guard let first = bytes.first else { return nil }
+        guard !hasEnded, first <= 1 else { throw .malformedFrame }
+        let head = bytes.prefix(FrameCipher.chunkHeadLength)
+        guard head.count == FrameCipher.chunkHeadLength else { return nil }
+        let length = head.dropFirst().reduce(0) { $0 << 8 | Int($1) }
+        guard FrameCipher.tagLength...FrameCipher.chunkLength + FrameCipher.tagLength ~= length else {
+            throw .malformedFrame
+        }
+        return FrameCipher.chunkHeadLength + length
+    }
+
+    private mutating func open(
+        chunk: ArraySlice<UInt8>, into plaintext: inout [UInt8]
+    ) throws(PayloadError) {
+        try cipher.open(chunk.dropFirst(FrameCipher.chunkHeadLength), isLast: chunk.first == 1, into: &plaintext)
+        hasBegun = true
     }
 
     /// The peer says that this was all.

@@ -20,33 +20,60 @@ package struct FrameSealer {
     /// The sealed bytes that can be sent once `piece` is there. Short pieces are kept until a chunk is full, or
     /// ``flush()``.
     package mutating func seal(_ piece: some Collection<UInt8>) throws(PayloadError) -> [UInt8] {
-        rest += piece
-        var sealed: [UInt8] = []
-        // One that is exactly full may be the last.
-        while rest.count > FrameCipher.chunkLength {
-            sealed += try chunk(rest.prefix(FrameCipher.chunkLength), isLast: false)
-            rest.removeFirst(FrameCipher.chunkLength)
+        // Nothing is copied if it is an array.
+        let bytes = Array(piece)
+        guard rest.count + bytes.count > FrameCipher.chunkLength else {
+            // One that is exactly full may be the last.
+            if rest.isEmpty { rest = bytes } else { rest += bytes }
+            return []
         }
+        var sealed: [UInt8] = []
+        sealed.reserveCapacity(Self.sealedLength(rest.count + bytes.count))
+        var left = bytes[...]
+        if !rest.isEmpty {
+            let more = left.prefix(FrameCipher.chunkLength - rest.count)
+            rest += more
+            left = left.dropFirst(more.count)
+            try seal(chunk: rest[...], isLast: false, into: &sealed)
+        }
+        while left.count > FrameCipher.chunkLength {
+            try seal(chunk: left.prefix(FrameCipher.chunkLength), isLast: false, into: &sealed)
+            left = left.dropFirst(FrameCipher.chunkLength)
+        }
+        rest = left.count == bytes.count ? bytes : Array(left)
         return sealed
     }
 
     /// What was kept back, as a shorter chunk: a stream's reader waits for it.
     package mutating func flush() throws(PayloadError) -> [UInt8] {
         guard !rest.isEmpty else { return [] }
-        defer { rest = [] }
-        return try chunk(rest[...], isLast: false)
+        return try sealRest(isLast: false)
     }
 
     /// The end of the message.
     package mutating func finish() throws(PayloadError) -> [UInt8] {
-        defer { rest = [] }
-        return try chunk(rest[...], isLast: true)
+        try sealRest(isLast: true)
     }
 
-    private mutating func chunk(_ plaintext: ArraySlice<UInt8>, isLast: Bool) throws(PayloadError) -> [UInt8] {
-        let sealed = try cipher.seal(plaintext, isLast: isLast)
-        guard !isOpened else { return sealed }
+    private mutating func sealRest(isLast: Bool) throws(PayloadError) -> [UInt8] {
+        defer { rest = [] }
+        var sealed: [UInt8] = []
+        sealed.reserveCapacity(Self.sealedLength(rest.count))
+        try seal(chunk: rest[...], isLast: isLast, into: &sealed)
+        return sealed
+    }
+
+    private mutating func seal(
+        chunk plaintext: ArraySlice<UInt8>, isLast: Bool, into sealed: inout [UInt8]
+    ) throws(PayloadError) {
+        if !isOpened { sealed += head.bytes }
         isOpened = true
-        return head.bytes + sealed
+        try cipher.seal(plaintext, isLast: isLast, into: &sealed)
+    }
+
+    /// At most so many bytes do `count` become, so that their array need not grow.
+    private static func sealedLength(_ count: Int) -> Int {
+        let chunks = count / FrameCipher.chunkLength + 1
+        return FrameHead.length + count + chunks * (FrameCipher.chunkHeadLength + FrameCipher.tagLength)
     }
 }

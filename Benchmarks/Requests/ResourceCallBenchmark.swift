@@ -1,0 +1,121 @@
+import Assent
+import AssentCore
+import AssentTransportNIO
+import HTTPTypes
+import NIOCore
+import NIOPosix
+
+/// A user's call by `UserClient`, against the same by `Assent.send`, in processor time, and against the same bytes on
+/// the pinned transport alone, in latency: on kept connections to one server in another process, one at a time, in
+/// blocks that take turns.
+struct ResourceCallBenchmark: Benchmark {
+    static let name = "resource-call"
+    static let summary = "a user's call by UserClient against Assent.send and against the pinned transport alone"
+
+    private let setting: BenchSetting
+
+    init(_ setting: BenchSetting) { self.setting = setting }
+
+    private static let path = "/accounts"
+    private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
+    private static let block = 25
+
+    private var rounds: Int { setting.rounds(15, quick: 3) }
+    private var blocks: Int { setting.rounds(40, quick: 8) }
+
+    @concurrent
+    func run() async throws -> [Comparison] {
+        let server = try await PinnedServer(
+            "location / { return 200 '\(Self.body)'; }", in: try setting.workspace.directory("resource-call"))
+        defer { server.stop() }
+        // One loop for all, so that none has a thread more.
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let transport = try server.transport(on: group)
+        let comparisons = try await measure(
+            server, try await server.assent(over: transport), transport)
+        await transport.shutdown()
+        try await group.shutdownGracefully()
+        return comparisons
+    }
+
+    private func measure(
+        _ server: PinnedServer, _ assent: Assent, _ transport: NIOTransport
+    ) async throws -> [Comparison] {
+        let request = ResourceRequest.get(server.origin + Self.path, headers: [.accept: "application/json"])
+        let bare = try Self.bare(server)
+        var processor = Comparison(
+            benchmark: Self.name, title: "sendAuthenticatedRequest / Assent.send, processor time", unit: "s per call",
+            aim: .atMost(1.02))
+        var latency = Comparison(
+            benchmark: Self.name, title: "sendAuthenticatedRequest / the pinned transport alone, latency", unit: "s",
+            aim: .atMost(1.15))
+        for round in 0...rounds {
+            var callers = [
+                Caller {
+                    let reply = try await assent.userClient.sendAuthenticatedRequest(request)
+                    return (reply.status, reply.data)
+                },
+                Caller {
+                    let reply = try await assent.send(request)
+                    return (reply.status, try await reply.body.collect(upTo: 1 << 20))
+                },
+                Caller {
+                    let reply = try await transport.send(bare)
+                    return (reply.status, try await reply.body.collect(upTo: 1 << 20))
+                },
+            ]
+            for index in 0..<blocks {
+                // Each is as often before one of the others as behind it.
+                let order = index.isMultiple(of: 2) ? Array(callers.indices) : callers.indices.reversed()
+                for caller in order { try await callers[caller].call(Self.block, expecting: Self.body) }
+            }
+            // The first round warms all up.
+            guard round > 0 else { continue }
+            processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
+            latency.add(subject: callers[0].latency, baseline: callers[2].latency, of: rounds)
+        }
+        return [processor, latency]
+    }
+
+    /// The bytes that the SDK sends, but for what the transport adds by itself.
+    private static func bare(_ server: PinnedServer) throws -> HTTPCall {
+        var fields: HTTPFields = [
+            .accept: "application/json", .cookie: "\(PinnedServer.cookieName)=\(PinnedServer.session)",
+        ]
+        for (name, value) in [
+            (PinnedServer.cookieName, PinnedServer.session), ("X-Authenticate-Response", "header"),
+        ] {
+            guard let name = HTTPField.Name(name) else { throw BenchFailure("\(name) is no name of a field") }
+            fields[name] = value
+        }
+        return try HTTPCall(.get, url: server.origin + path, headerFields: fields)
+    }
+}
+
+/// One way of calling, with what its calls have taken.
+private struct Caller {
+    private let send: @Sendable () async throws -> (status: Int, body: [UInt8])
+    private var durations: [Double] = []
+    private var processor = 0.0
+
+    init(_ send: @escaping @Sendable () async throws -> (status: Int, body: [UInt8])) { self.send = send }
+
+    /// The median of the calls, in seconds.
+    var latency: Double { Figure.median(durations) }
+
+    /// Seconds of the processor for one call, with the event loop's.
+    var processorTime: Double { processor / Double(durations.count) }
+
+    mutating func call(_ count: Int, expecting body: String) async throws {
+        let clock = ContinuousClock()
+        let expected = Array(body.utf8)
+        let before = ProcessTime.now
+        for _ in 0..<count {
+            let start = clock.now
+            let reply = try await send()
+            durations.append((clock.now - start).inSeconds)
+            guard reply.status == 200, reply.body == expected else { throw BenchFailure("an unexpected reply") }
+        }
+        processor += ProcessTime.now - before
+    }
+}
