@@ -41,7 +41,8 @@ package struct FrameOpener {
             hasBegun = true
             rest = rest.dropFirst(FrameCipher.chunkHeadLength + length)
         }
-        buffer = Array(rest)
+        // A chunk that comes byte by byte is not copied for each.
+        if rest.count < buffer.count { buffer = Array(rest) }
         return plaintext
     }
 
