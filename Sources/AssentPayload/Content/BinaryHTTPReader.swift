@@ -34,8 +34,8 @@ package struct BinaryHTTPReader {
     private var phase = Phase.head
     private var isStreamed = false
     private var buffer: [UInt8] = []
-    /// How many bytes of ``buffer`` were read. They are dropped once for each call, so that content in tiny pieces costs
-    /// no copy of all that follows it.
+    /// How many bytes of ``buffer`` were read. They are dropped once for each call, so that content in tiny pieces
+    /// costs no copy of all that follows it.
     private var position = 0
     /// The bytes that were read before the padding.
     private var length = 0
