@@ -72,6 +72,17 @@ struct BinaryHTTPTests {
                 == [.response(reply), .content([1, 2])])
     }
 
+    @Test("Content in very many tiny pieces that come at once is read in one pass")
+    func tiny() throws {
+        let count = 262_144
+        var reader = BinaryHTTPReader(.request)
+        var bytes = try BinaryHTTPWriter.head(post)
+        for _ in 0..<count { bytes += [1, 0x61] }
+        let read = try reader.read(bytes + BinaryHTTPWriter.end)
+        #expect(read.count == count + 1 && read.first == .request(post) && read.last == .content([0x61]))
+        #expect(try reader.finish() == [])
+    }
+
     @Test("A message that ends inside a part is refused")
     func cut() throws {
         let streamed = try BinaryHTTPWriter.head(post) + BinaryHTTPWriter.piece([1, 2, 3]) + BinaryHTTPWriter.end

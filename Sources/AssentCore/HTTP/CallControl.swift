@@ -99,7 +99,8 @@ package final class CallControl: Sendable {
     }
 
     fileprivate func forget(_ id: UInt64) {
-        state.withLock { state in state.watchers[id] = nil }
+        // What the watcher holds is let go outside of the lock: it may hold the last of somebody who comes here again.
+        _ = state.withLock { $0.watchers.removeValue(forKey: id) }
     }
 
     /// Somebody who wants to know of changes, until it is let go.

@@ -47,7 +47,12 @@ struct JourneyEnd: Sendable {
             userID: userID, epoch: subject.epoch, realm: state.realm,
             authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
             limits: state.progress.sessionLimits, properties: properties(old), sender: sender)
-        var statements = state.sessionID.map { [engine.sessions.ending(id: $0, mustExist: !subject.isProved)] } ?? []
+        var statements =
+            old.flatMap { $0.user.id == userID ? engine.sessions.inheriting(from: $0, to: new) : nil }
+            ?? [new.statement]
+        // One that no journey has made ends with something else, which may have ended meanwhile.
+        let mustExist = !subject.isProved || old?.isOfJourney == false
+        if let id = state.sessionID { statements.append(engine.sessions.ending(id: id, mustExist: mustExist)) }
         if let old {
             statements.append(ended(old, reason: "upgrade"))
             if old.user.id == userID { statements.append(engine.sessions.movingGrants(from: old, to: new)) }
@@ -55,7 +60,7 @@ struct JourneyEnd: Sendable {
         if let id = state.replacedSessionID, let replaced = try await engine.sessions.live(id: id) {
             statements += [engine.sessions.ending(id: id, mustExist: false), ended(replaced, reason: "replaced")]
         }
-        statements += [new.statement, noted(.success, userID: userID, sessionAuditID: new.auditID)]
+        statements.append(noted(.success, userID: userID, sessionAuditID: new.auditID))
         return JourneyOutcome(
             result: .success(reply(token: new.token, key: sender?.keyThumbprint, isNew: true)), statements: statements)
     }

@@ -34,6 +34,9 @@ package struct BinaryHTTPReader {
     private var phase = Phase.head
     private var isStreamed = false
     private var buffer: [UInt8] = []
+    /// How many bytes of ``buffer`` were read. They are dropped once for each call, so that content in tiny pieces
+    /// costs no copy of all that follows it.
+    private var position = 0
     /// The bytes that were read before the padding.
     private var length = 0
     private var padding = 0
@@ -48,9 +51,13 @@ package struct BinaryHTTPReader {
     package mutating func read(_ bytes: [UInt8]) throws(PayloadError) -> [Part] {
         buffer += bytes
         var parts: [Part] = []
-        while !buffer.isEmpty, let part = try next() { parts += part }
+        while !unread.isEmpty, let part = try next() { parts += part }
+        if position > 0 { buffer.removeFirst(position) }
+        position = 0
         return parts
     }
+
+    private var unread: ArraySlice<UInt8> { buffer[position...] }
 
     /// The message's end. Empty sections at the end may be left out (RFC 9292 §3.8).
     ///
@@ -90,44 +97,44 @@ package struct BinaryHTTPReader {
     }
 
     private mutating func integer() throws(PayloadError) -> UInt64? {
-        var rest = buffer[...]
+        var rest = unread
         guard let value = VariableInteger.read(&rest) else { return nil }
         consume(to: rest)
         return value
     }
 
     private mutating func content(_ left: UInt64, then next: (UInt64) -> Phase) -> [Part] {
-        let piece = Array(buffer.prefix(Int(clamping: left)))
-        consume(to: buffer.dropFirst(piece.count))
+        let piece = Array(unread.prefix(Int(clamping: left)))
+        consume(to: unread.dropFirst(piece.count))
         phase = next(left - UInt64(piece.count))
         return piece.isEmpty ? [] : [.content(piece)]
     }
 
     private mutating func trailers() throws(PayloadError) -> [Part] {
-        guard buffer.first == 0 else { throw .malformedContent("it has trailers") }
-        consume(to: buffer.dropFirst())
+        guard unread.first == 0 else { throw .malformedContent("it has trailers") }
+        consume(to: unread.dropFirst())
         return advance(.padding)
     }
 
     private mutating func pad() throws(PayloadError) -> [Part]? {
-        guard !buffer.contains(where: { $0 != 0 }) else { throw .malformedContent("its padding is not zero") }
-        padding += buffer.count
-        buffer = []
+        guard !unread.contains(where: { $0 != 0 }) else { throw .malformedContent("its padding is not zero") }
+        padding += unread.count
+        position = buffer.count
         guard padding <= Padding.limit(behind: length) else { throw .malformedContent("it has too much padding") }
         return nil
     }
 
     private mutating func consume(to rest: ArraySlice<UInt8>) {
-        length += buffer.count - rest.count
-        buffer = Array(rest)
+        length += unread.count - rest.count
+        position = buffer.count - rest.count
     }
 
     private mutating func head() throws(PayloadError) -> [Part]? {
         headPieces += 1
         guard headPieces <= Self.headPieceLimit else { throw .malformedContent("its head comes in too many pieces") }
-        var reader = BinaryHTTPHead(buffer[...], expecting: kind)
+        var reader = BinaryHTTPHead(unread, expecting: kind)
         let part = try reader.read()
-        let size = part == nil ? buffer.count : buffer.count - reader.rest.count
+        let size = part == nil ? unread.count : unread.count - reader.rest.count
         guard size <= Self.headLimit else { throw .malformedContent("its head is too large") }
         guard let part else { return nil }
         consume(to: reader.rest)

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
 import AssentTesting
 import Testing
@@ -50,6 +51,50 @@ struct UpgradeTests {
         let session = try #require(try await fixture.sessions.live(token: token))
         #expect(session.properties["Service"]?.string == "Password|Login")
         #expect(session.authLevel == 5)
+    }
+
+    @Test("What a session ends with that no journey has made also ends the one that an upgrade makes of it")
+    func inherited() async throws {
+        let fixture = try await JourneyFixture()
+        let (app, old) = (try await fixture.signIn(), try await fixture.signIn())
+        let container = SigningID(random: SystemRandom())
+        let (appID, now) = (try #require(try await fixture.sessions.live(token: app)).id, fixture.clock.epochSeconds)
+        let id = try #require(try await fixture.sessions.live(token: old)).id
+        _ = try await fixture.database.run([
+            SQLStatement(
+                """
+                INSERT INTO grants (id, realm, client_id, user_id, session_id, scope, is_offline, created_at, expires_at,
+                    epoch)
+                VALUES ('grant', '/alpha', 'app', \(fixture.ana.id), \(appID), '', 0, \(now), \(now + 3600),
+                    \(fixture.ana.epoch))
+                """),
+            SQLStatement(
+                """
+                UPDATE sessions SET did = \(container.text), grant_id = 'grant', is_of_journey = 0 WHERE id = \(id)
+                """),
+        ])
+        let page = try await fixture.start("Password", forceAuth: true, session: old)
+        let new = try await fixture.answer(page, Self.credentials, session: old).token()
+        #expect(try await fixture.sessions.live(token: old) == nil)
+        #expect(try #require(try await fixture.sessions.live(token: new)).isOfJourney)
+        _ = try await fixture.database.run(SQLStatement("UPDATE grants SET revoked_at = 1"))
+        #expect(try await fixture.sessions.live(token: new) == nil)
+        _ = try await fixture.database.run(SQLStatement("UPDATE grants SET revoked_at = NULL"))
+        #expect(try await fixture.sessions.live(token: new) != nil)
+        _ = try await fixture.database.run(SQLStatement(LoginSQL.endSessions(of: container)))
+        #expect(try await fixture.sessions.live(token: new) == nil)
+        #expect(try await fixture.sessions.live(token: app) != nil)
+    }
+
+    @Test("A journey that proves nothing makes no session of one that no journey has made")
+    func unproved() async throws {
+        let fixture = try await JourneyFixture()
+        let old = try await fixture.signIn()
+        let id = try #require(try await fixture.sessions.live(token: old)).id
+        _ = try await fixture.database.run(SQLStatement("UPDATE sessions SET is_of_journey = 0"))
+        let page = try await fixture.start("Message", session: old)
+        await expectError(.loginFailed) { try await fixture.answer(page, [nil, 0], session: old) }
+        #expect(try await fixture.sessions.live(id: id) != nil)
     }
 
     @Test("An upgrade as somebody else is refused, and the session stays")
