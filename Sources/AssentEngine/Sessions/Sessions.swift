@@ -64,7 +64,7 @@ package struct Sessions: Sendable {
     /// unless the user's epoch is still the one under which they have proved who they are.
     package func prepare(
         userID: String, epoch: Int64?, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject,
-        sender: SenderBinding? = nil
+        sender: SenderBinding? = nil, kind: SessionKind = .user
     ) -> PreparedSession {
         let token = Secret(context.random.token())
         let id = TokenHash.of(token)
@@ -72,7 +72,7 @@ package struct Sessions: Sendable {
         let now = context.clock.epochSeconds
         let new = NewSession(
             id: id, auditID: auditID, userID: userID, epoch: epoch, realm: realm, authLevel: authLevel, authTime: now,
-            limits: limits, kind: .user, isOfJourney: true, properties: properties, sender: sender)
+            limits: limits, kind: kind, isOfJourney: true, properties: properties, sender: sender)
         return PreparedSession(
             id: id, token: token, auditID: auditID, authLevel: authLevel, statement: new.statement(at: now))
     }

@@ -42,10 +42,11 @@ extension ServerExamination {
         }
     }
 
-    /// The kinds that callers of a realm can be of. No session is made yet for users who are only remembered, or who
-    /// leave nothing behind.
+    /// The kinds that callers of a realm can be of.
     private static func possibleKinds(_ realm: RealmConfiguration) -> Set<CallerKind> {
         var kinds: Set<CallerKind> = [.user]
+        if realm.apps.contains(where: { $0.implicitScopes != nil }) { kinds.insert(.implicit) }
+        if realm.apps.contains(where: \.allowsStateless) { kinds.insert(.stateless) }
         if realm.apps.contains(where: \.client.callsForItself) { kinds.insert(.device) }
         if realm.clients.contains(where: \.callsForItself) { kinds.insert(.client) }
         return kinds
