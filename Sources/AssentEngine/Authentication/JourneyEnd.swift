@@ -56,10 +56,11 @@ struct JourneyEnd: Sendable {
         }
         // A step-up keeps the key, and a session without one does not get one by it.
         let sender = old.map(\.sender) ?? SenderBinding(keyThumbprint: state.keyThumbprint)
-        let new = engine.sessions.prepare(
+        var new = engine.sessions.prepare(
             userID: userID, epoch: subject.epoch, realm: state.realm,
             authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
-            limits: limits, properties: properties(old), sender: sender, kind: kind)
+            limits: limits, properties: properties(old), sender: sender)
+        new.row.kind = kind
         var statements = state.sessionID.map { [engine.sessions.ending(id: $0, mustExist: !subject.isProved)] } ?? []
         if let old {
             statements.append(ended(old, reason: "upgrade"))

@@ -13,8 +13,9 @@ extension Authentication {
     /// - Parameters:
     ///   - key: the key's thumbprint, which the sender has proved.
     ///   - realm: the realm.
-    /// - Throws: ``EngineError`` `statelessRefused` when it is not the key of an installation of an app that allows such
-    ///   sessions, in a version that may be used. ``StoreError``.
+    /// - Returns: the lifetime of the app's access tokens.
+    /// - Throws: ``EngineError`` `statelessRefused` when it is not the key of an installation of an app that allows
+    ///   such sessions, in a version that may be used. ``StoreError``.
     func statelessLifetime(of key: String?, in realm: String) async throws -> Int64 {
         guard let key, let configuration = clients[realm], configuration.apps.values.contains(where: \.allowsStateless)
         else { throw EngineError(.statelessRefused) }
@@ -35,12 +36,12 @@ extension Authentication {
     }
 }
 
-extension OAuthProvider {
+extension OAuthProviderConfiguration {
     /// Whether a client may get a code by a session: any client by a user's, and by one of the kind `stateless` the
     /// installation alone to whose key it belongs.
     func admits(_ session: LiveSession, to client: OAuthClient) -> Bool {
         if Door.renewal.admits(session) { return true }
-        guard Door.ownCode.admits(session), configuration.app(ofInstance: client.id)?.allowsStateless == true,
+        guard Door.ownCode.admits(session), app(ofInstance: client.id)?.allowsStateless == true,
             let key = session.sender?.keyThumbprint, case .keyed(let keys) = client.kind,
             case .listed(let listed) = keys.source
         else { return false }

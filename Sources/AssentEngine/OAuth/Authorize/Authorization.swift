@@ -95,7 +95,8 @@ extension OAuthProvider {
     /// The session, unless it is of another realm, is only for another client's or, where the client says whom it
     /// expects, of another user.
     private func usable(_ session: LiveSession?, for request: AuthorizationRequest) async throws -> LiveSession? {
-        guard let session, session.realm == configuration.realm, admits(session, to: request.client) else {
+        guard let session, session.realm == configuration.realm, configuration.admits(session, to: request.client)
+        else {
             return nil
         }
         guard let hint = request.idTokenHint else { return session }
