@@ -38,6 +38,16 @@ func journey(_ assent: Assent, password: String) async throws {
     // snippet: journey end
 }
 
+func stateless(_ assent: Assent, on screen: some Screen) async throws {
+    // snippet: stateless begin
+    try await assent.authenticateStateless("Login") { step in
+        step[NameCallback.self]?.name = try await screen.name()
+        step[PasswordCallback.self]?.password = try await screen.password()
+        return .next
+    }
+    // snippet: stateless end
+}
+
 func wiring(directory: URL, primary: Pin, backup: Pin) throws -> Assent {
     // snippet: wiring begin
     let assent = try Assent(

@@ -11,7 +11,7 @@ extension Assent {
         /// Knows the key that sessions belong to.
         let proofs: SessionProofs
 
-        /// A sign-in takes the place of a login with a PIN.
+        /// A sign-in takes the place of who is signed in in memory.
         let current: CurrentUser
 
         /// Walks a journey to its end and stores its session before it returns. A session that is stored goes along.

@@ -53,14 +53,14 @@ extension RememberedUsers {
     private struct Work {
         var login = PINLogin()
         var key: SigningLoginKey?
-        var result: RememberedLogin?
+        var result: MemoryLogin?
         var error: (any Error)?
     }
 
     /// Performs the steps of ``PINLogin``.
     func logIn(
         _ user: String, pin: Secret, scopes: [String], ending: (JourneyClient) -> any SessionEnding
-    ) async throws -> RememberedLogin {
+    ) async throws -> MemoryLogin {
         let container = try await container(of: user, .user)
         var work = Work()
         while true {
@@ -93,7 +93,7 @@ extension RememberedUsers {
         case .request:
             guard let key = work.key else { throw SigningError(.internal) }
             let journeys = journeys
-            work.result = try await RememberedLogin(over: tokens, scopes: scopes) { facts in
+            work.result = try await MemoryLogin(over: tokens, scopes: scopes) { facts in
                 try await key.assertion(SigningLoginRequest(facts))
             } ending: { proofs in
                 var client = journeys

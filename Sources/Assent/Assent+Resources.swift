@@ -61,6 +61,17 @@ struct ResourceWiring {
             nobody: calls(.nobody, through: try client(NoTokens(), nobodyCookies)), tokens: tokens)
     }
 
+    /// Sign-ins that leave nothing behind: what the server sets as cookies is in memory as well.
+    func statelessSignIns(over tokens: TokenManager, at server: Origin) -> StatelessSignIns {
+        let cookies = CookieStore(clock: configuration.clock)
+        let layer = CookieMiddleware(store: cookies, origins: [server], ignoring: ignored)
+        let network = HTTPPipeline(transport, layers: configuration.layers + [layer])
+        let journeys = JourneyClient(
+            configuration: self.journeys.configuration, transport: network, clock: configuration.clock,
+            logger: configuration.logger)
+        return StatelessSignIns(tokens: tokens, journeys: journeys, transport: network, cookies: cookies)
+    }
+
     private func client(_ source: any AccessTokenSource, _ store: CookieStore) throws -> AuthorizedClient {
         let cookies = CookieMiddleware(
             store: store, origins: Set(resources.resources.keys), ignoring: ignored)

@@ -60,6 +60,9 @@ public final class Assent: Sendable {
     /// Whose calls the user's are now.
     let current: CurrentUser
     let remembered: RememberedUsers
+
+    /// Signs users in so that nothing is left of it.
+    let stateless: StatelessSignIns
     private let ownTransport: NIOTransport?
 
     /// Wires everything. It sends nothing; the vault is opened when it is first needed.
@@ -132,6 +135,7 @@ public final class Assent: Sendable {
             authenticating: remembered.authenticateImplicitly,
             linking: { [current] in try await BrowserLinks(current.tokens).make(to: $0) })
         implicitCookies = wiring.implicitCookies
+        stateless = wiring.statelessSignIns(over: stored, at: serverOrigin)
     }
 
     /// Sends a call to a resource and asks the user when the server wants the user's approval.
@@ -261,7 +265,8 @@ public final class Assent: Sendable {
         return await forgetCookies(after: await tokens.signOut(returningTo: redirectURI, browser: open))
     }
 
-    /// Ends a login with a PIN. What the server cannot be told ends by itself with its session.
+    /// Ends what is in memory: a login with a PIN, or a sign-in that leaves nothing behind. What the server cannot be
+    /// told ends by itself with its session.
     package func endLogin() async {
         if let login = current.take(nil) { _ = await login.tokens.signOut() }
     }

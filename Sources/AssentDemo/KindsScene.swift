@@ -54,7 +54,7 @@ struct KindsScene: Sendable {
         guard let own = try await assent.tokens.device.token(rejecting: nil) else {
             return story.check("there is a token of the installation to steal", false)
         }
-        story.remember("access token", own.value)
+        story.remember("access token", own.value.signature)
         let connections = try Story.connections(to: story.world, clock: story.clock, logger: story.logger)
         let thief = try Thief(
             transport: NarratingTransport(

@@ -112,10 +112,7 @@ package struct Story: Sendable {
         narration.tell(.note(.app, "trusts only chains with one of \(pins) pinned keys"))
         try await signIn(assent, forcing: false)
         let tokens = try await assent.tokens.tokens()
-        // The first two parts of a JWT say "localhost" in base 64, which a certificate does too; the last is what
-        // counts.
-        let signature = tokens.accessToken.reveal().split(separator: ".").last.map(String.init) ?? ""
-        remember("access token", Secret(signature))
+        remember("access token", tokens.accessToken.signature)
         if let refresh = tokens.refreshToken { remember("refresh token", refresh) }
         if let session = try await assent.tokens.session() { remember("session token", session.token) }
         remember("password", world.account.password)
@@ -321,4 +318,9 @@ package struct Story: Sendable {
         let reply = try await assent.send(.get(gateway + "/accounts"))
         return try JSONValue.parse(try await reply.body.collect(upTo: 1 << 16))["balance"]?.string
     }
+}
+
+extension Secret {
+    /// The part of a JWT that is secret: the first two say "localhost" in base 64, which a certificate does too.
+    var signature: Secret { Secret(reveal().split(separator: ".").last.map(String.init) ?? "") }
 }

@@ -172,13 +172,13 @@ struct CommandOptionTests {
 
     @Test("--data is JSON, sent byte for byte, unless another type is named")
     func data() async throws {
-        let json = try request("--data", #"{"a": 1 }"#).request(base: nil)
+        let json = try request("--data", #"{"a": 1 }"#).request()
         #expect(json.headers[.contentType] == "application/json" && json.body?.inMemory == Array(#"{"a": 1 }"#.utf8))
         let form = try request("--data", "a=1", "--content-type", "application/x-www-form-urlencoded").request(
             base: nil)
         #expect(form.headers[.contentType] == "application/x-www-form-urlencoded")
         #expect(form.body?.inMemory == Array("a=1".utf8))
-        #expect(try request().request(base: nil).body == nil)
+        #expect(try request().request().body == nil)
     }
 
     @Test("Header fields go along, several of one name too, and may name the media type of a file")
@@ -188,10 +188,10 @@ struct CommandOptionTests {
         let call = try request(
             "--data-file", file, "-H", "Accept: text/plain", "--header", "Accept:text/html", "-H",
             "Content-Type: text/xml"
-        ).request(base: nil)
+        ).request()
         #expect(call.headers[values: .accept] == ["text/plain", "text/html"])
         #expect(call.headers[.contentType] == "text/xml" && call.body?.inMemory == Array("<a/>".utf8))
-        #expect(try request("--data-file", file).request(base: nil).headers[.contentType] == "application/octet-stream")
+        #expect(try request("--data-file", file).request().headers[.contentType] == "application/octet-stream")
     }
 
     @Test("Looking at a file changes nothing; only what has worked is kept")

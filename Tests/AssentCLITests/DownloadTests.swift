@@ -42,7 +42,7 @@ struct DownloadTests {
             ]) as? RequestCommand)
         try await command.perform(
             ClientProfile(file: file, places: places, name: "default"), Prompt(), Console(silent: true),
-            transport: Resource(answer: answer))
+            sending: command.request(), transport: Resource(answer: answer))
         return try files()
     }
 

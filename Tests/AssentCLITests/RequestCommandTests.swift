@@ -16,7 +16,7 @@ struct RequestCommandTests {
     }
 
     private func sent(_ arguments: String...) async throws -> (url: String?, type: String?, content: String) {
-        let call = try command(arguments).request(base: Self.base).httpCall(base: Self.base)
+        let call = try command(arguments).request().httpCall(base: Self.base)
         let bytes = try await call.body?.collect(upTo: 1 << 16) ?? []
         return (call.request.url, call.request.headerFields[.contentType], String(decoding: bytes, as: UTF8.self))
     }
@@ -82,7 +82,7 @@ struct RequestCommandTests {
     func missingFile() throws {
         for file in ["/nowhere/page.png", "/tmp"] {
             let error = #expect(throws: CommandFailure.self) {
-                try command(["POST", "/a", "--multipart", "scan=@\(file)"]).request(base: Self.base)
+                try command(["POST", "/a", "--multipart", "scan=@\(file)"]).request()
             }
             let text = error?.description ?? ""
             #expect(text.contains("\(file) cannot be read") && text.contains("Nothing was sent."), "\(text)")
@@ -91,9 +91,9 @@ struct RequestCommandTests {
 
     @Test("A path without an address to append it to says what to write")
     func withoutBase() throws {
-        let error = #expect(throws: CommandFailure.self) { try command(["GET", "/a"]).request(base: nil) }
+        let error = #expect(throws: CommandFailure.self) { try command(["GET", "/a"]).check(base: nil) }
         #expect(error?.description.contains("resources.base") == true)
-        let absolute = try command(["GET", "https://a.example/x"]).request(base: nil)
+        let absolute = try command(["GET", "https://a.example/x"]).request()
         #expect(absolute.path == "https://a.example/x")
     }
 

@@ -108,6 +108,7 @@ import Testing
             (400, ["code": 400, "message": "Invalid realm, /x"], .realmUnknown),
             (401, ["message": "Login failure", "detail": ["reason": "approvalExpired"]], .approvalExpired),
             (401, ["message": "Login failure", "detail": ["reason": "noDevice"]], .noDevice),
+            (403, ["message": "No.", "detail": ["reason": "statelessRefused"]], .statelessRefused),
             (200, ["tokenId": "t", "successUrl": "/", "failure": "declined"], .declined),
             (200, ["tokenId": "t", "successUrl": "/", "failure": "approvalExpired"], .approvalExpired),
             (200, ["tokenId": "t", "successUrl": "/", "failure": "noDevice"], .noDevice),

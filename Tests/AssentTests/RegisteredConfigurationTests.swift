@@ -58,6 +58,31 @@ import Testing
         #expect(try await keys.keyNames().isEmpty)
     }
 
+    @Test("A server that does not know sign-ins that leave nothing behind gives a usual session, which is ended: 9034")
+    func stateless() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let servers = Servers()
+        let assent = try servers.assent { $0.registration = RegistrationConfiguration(keys: keys) }
+        func signIn() async throws {
+            try await assent.authenticateStateless("Login") { step in
+                step[NameCallback.self]?.name = "ana"
+                return .next
+            }
+        }
+        let early = await #expect(throws: ResourceError.self) { try await signIn() }
+        #expect(early?.code == .deviceDeregistered && servers.sent("/authenticate").isEmpty)
+
+        try await assent.registration?.register()
+        let refused = await #expect(throws: ResourceError.self) { try await signIn() }
+        #expect(refused?.code == .statelessRefused && refused?.number == 9034)
+        let first = try #require(servers.sent("/authenticate").first)
+        #expect(first.request.url?.contains("stateless=true") == true)
+        let field = try #require(HTTPField.Name("DPoP"))
+        #expect(servers.sent("/authenticate").allSatisfy { $0.request.headerFields[field] != nil })
+        #expect(servers.sent("/sessions?_action=logout").first?.text == #"{"tokenId":"SESS"}"#)
+        #expect(try await assent.user() == nil)
+    }
+
     @Test("Without a server nothing but the sign-out is done, and the registration is still there")
     func offline() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

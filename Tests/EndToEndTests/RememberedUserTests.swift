@@ -107,7 +107,8 @@ struct RememberedUserTests {
             try await story.signIn(app, forcing: false)
             let container = try await app.device.enrol { _ in Self.pin }
             let reply = try await app.send(
-                .post("\(story.signing(app))/containers/\(container.id)", json: ["action": "revoke"],
+                .post(
+                    "\(story.signing(app))/containers/\(container.id)", json: ["action": "revoke"],
                     headers: [.requestedWith: "test"]))
             #expect(reply.status == 200)
             let gone = await #expect(throws: ResourceError.self) {

@@ -2,12 +2,12 @@ import AssentCore
 import AssentJourney
 import AssentTokens
 
-/// Whose calls the user's are: those of the user whose session and tokens are stored, or, after a login with a PIN, of
-/// the one who is signed in in memory.
+/// Whose calls the user's are: those of the user whose session and tokens are stored, or of the one who is signed in
+/// in memory, after a login with a PIN or a sign-in that leaves nothing behind.
 final class CurrentUser: AccessTokenSource, SessionProver {
     private let stored: TokenManager
     private let storedProofs: SessionProofs
-    private let login = Locked<RememberedLogin?>(nil)
+    private let login = Locked<MemoryLogin?>(nil)
     private let isLoggingIn = Locked(false)
 
     init(stored: TokenManager, proofs: SessionProofs) {
@@ -18,14 +18,14 @@ final class CurrentUser: AccessTokenSource, SessionProver {
     /// Session and tokens of the current user.
     var tokens: TokenManager { login.withLock { $0?.tokens } ?? stored }
 
-    /// The login with a PIN; `nil` when there is none.
-    var remembered: RememberedLogin? { login.withLock { $0 } }
+    /// Who is signed in in memory; `nil` when nobody is.
+    var inMemory: MemoryLogin? { login.withLock { $0 } }
 
     /// Takes a login over, or ends what was taken over before.
     ///
     /// - Returns: the one before.
     @discardableResult
-    func take(_ new: RememberedLogin?) -> RememberedLogin? {
+    func take(_ new: MemoryLogin?) -> MemoryLogin? {
         login.withLock { login in
             defer { login = new }
             return login
@@ -53,10 +53,10 @@ final class CurrentUser: AccessTokenSource, SessionProver {
     func send(
         _ call: HTTPCall, for purpose: ProofPurpose, over transport: any HTTPTransport
     ) async throws -> HTTPReply {
-        if let remembered, let session = purpose.session, let own = try? await remembered.tokens.session(),
+        if let inMemory, let session = purpose.session, let own = try? await inMemory.tokens.session(),
             own.token == session.token
         {
-            return try await remembered.proofs.send(call, for: purpose, over: transport)
+            return try await inMemory.proofs.send(call, for: purpose, over: transport)
         }
         return try await storedProofs.send(call, for: purpose, over: transport)
     }

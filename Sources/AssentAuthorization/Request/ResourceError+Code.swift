@@ -146,6 +146,8 @@ extension ResourceError.Code {
         case .deviceRegistrationFailure: "Correct what the reason names, and register again."
         case .storageLocked: "Try again when the device is unlocked."
         case .storageDamaged: "Wipe the vault, and let the user sign in again."
+        case .statelessRefused:
+            "Let the user sign in as usual, or ask the server's operator for stateless: true at the app."
         case .trustExpired: "Correct the device's clock, or update the app."
         case .localDeregistration, .localLogout: "Nothing has to be done here; the server is told later."
         case .notConfigured: "Make the configuration and share it first."

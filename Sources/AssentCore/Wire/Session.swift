@@ -16,6 +16,9 @@ public struct Session: Sendable, Equatable {
     /// What that key is called at its provider; `nil` while the session is not stored.
     package var keyName: String?
 
+    /// What the server has said that it is, where it is not a usual one (`assent_kind`); `nil` for all others.
+    package var kind: String?
+
     /// A session.
     public init(token: Secret, successURL: String = "", realm: String = "", keyThumbprint: String? = nil) {
         self.token = token

@@ -17,6 +17,9 @@ package struct AuthenticateRequest: Sendable {
     /// Whether `noSession` is true.
     package var noSession: Bool
 
+    /// Whether the session is to be of the kind `stateless`. Only a journey's first request says so.
+    package var isStateless = false
+
     /// Whether a user signs in anew, the same or a different one: the session that comes along says nothing in the
     /// journey, and ends as soon as a new one begins.
     package var replacesSession = false
@@ -167,6 +170,9 @@ package struct AuthenticateSuccess: Sendable, Equatable {
 
     /// The thumbprint of the key that the session belongs to; `nil` for one that belongs to none.
     package var keyThumbprint: String?
+
+    /// For what the session was made.
+    package var kind = SessionKind.user
 
     /// The value of `DPoP-Nonce` for the reply, where it is time for a new one.
     package var newNonce: String?

@@ -13,6 +13,7 @@ package struct Authentication: Sendable {
     let services: JourneyServices
     let sessions: Sessions
     let proofs: SenderProofs
+    let clients: [String: OAuthProviderConfiguration]
     let audit: AuditLog
     let steps: StepStore
     let signer: AuthIDSigner
@@ -32,10 +33,12 @@ package struct Authentication: Sendable {
     ///   - oneTimePasswords: what checks them.
     ///   - signing: how users sign on their devices, by realm.
     ///   - proofs: verifies proofs of keys, for all doors of the process.
+    ///   - clients: the clients and apps, by realm; they say who may have sessions of the kind `stateless`.
     package init(
         _ context: EngineContext, realms: [String: RealmSignIn], startsPerMinute: Int64 = 600,
         transactions: Transactions, passwords: Passwords, oneTimePasswords: OneTimePasswords,
-        signing: [String: SigningProvider] = [:], proofs: SenderProofs
+        signing: [String: SigningProvider] = [:], proofs: SenderProofs,
+        clients: [String: OAuthProviderConfiguration] = [:]
     ) {
         self.context = context
         self.realms = realms
@@ -45,6 +48,7 @@ package struct Authentication: Sendable {
             users: Users(context), passwords: passwords, oneTimePasswords: oneTimePasswords, signing: signing)
         sessions = Sessions(context)
         self.proofs = proofs
+        self.clients = clients
         audit = AuditLog(context)
         steps = StepStore(context)
         signer = AuthIDSigner(context.masterKey)

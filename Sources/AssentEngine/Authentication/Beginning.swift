@@ -7,13 +7,20 @@ struct Beginning: Sendable {
     let realm: RealmSignIn
     let request: AuthenticateRequest
 
-    /// Read which journey is wanted → count the start → find the session → walk → store → reply.
+    /// Read which journey is wanted → count the start → find the session → see whether a session may be stateless →
+    /// walk → store → reply.
     func reply() async throws -> AuthenticateReply {
         let choice = try request.choice(in: realm)
         try await countStart()
         let proved = try await engine.provedSession(request)
         let proof = try await engine.proof(beginning: request, proved)
         if let session = proved?.session, !Door.stepUp.admits(session) { throw EngineError(.tokenKind) }
+        if request.isStateless {
+            guard proved == nil else {
+                throw EngineError.invalidRequest("A session that comes along cannot become one of the kind stateless.")
+            }
+            _ = try await engine.statelessLifetime(of: proof?.thumbprint, in: request.realm)
+        }
         return try await reply(choice, proved?.session, key: proof?.thumbprint).giving(nonce: proof?.newNonce)
     }
 
@@ -87,6 +94,7 @@ struct Beginning: Sendable {
             journey, realm: request.realm, session: kept, replacing: isReplaced ? session : nil, approval: approval,
             noSession: request.noSession, limits: realm.sessionLimits, now: engine.context.clock.epochSeconds)
         state.keyThumbprint = key
+        state.isStateless = request.isStateless
         let turn = JourneyTurn(
             engine: engine, realm: realm, request: request, journey: journey, session: kept, approval: approval,
             state: state)

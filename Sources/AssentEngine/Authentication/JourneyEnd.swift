@@ -36,17 +36,31 @@ struct JourneyEnd: Sendable {
                 result: .success(reply(token: nil, isNew: false)),
                 statements: [noted(.success, userID: userID, sessionAuditID: nil)])
         }
-        return try await newSession(userID: userID)
+        do {
+            return try await newSession(userID: userID)
+        } catch let error as EngineError where error.code == .statelessRefused {
+            // The app was narrowed, or its installation removed, since the journey began.
+            return try await failure(nil, error: error)
+        }
     }
 
     private func newSession(userID: String) async throws -> JourneyOutcome {
         let old = turn.session
+        // A session keeps its kind, whatever is proved in it later.
+        let kind = old?.kind ?? (state.isStateless ? .stateless : .user)
+        var limits = state.progress.sessionLimits
+        if kind == .stateless {
+            let lifetime = try await engine.statelessLifetime(of: state.keyThumbprint, in: state.realm)
+            limits.maxSession = min(limits.maxSession, lifetime)
+            limits.maxIdle = limits.maxSession
+        }
         // A step-up keeps the key, and a session without one does not get one by it.
         let sender = old.map(\.sender) ?? SenderBinding(keyThumbprint: state.keyThumbprint)
-        let new = engine.sessions.prepare(
+        var new = engine.sessions.prepare(
             userID: userID, epoch: subject.epoch, realm: state.realm,
             authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
-            limits: state.progress.sessionLimits, properties: properties(old), sender: sender)
+            limits: limits, properties: properties(old), sender: sender)
+        new.row.kind = kind
         var statements =
             old.flatMap { $0.user.id == userID ? engine.sessions.inheriting(from: $0, to: new) : nil }
             ?? [new.statement]
@@ -62,7 +76,8 @@ struct JourneyEnd: Sendable {
         }
         statements.append(noted(.success, userID: userID, sessionAuditID: new.auditID))
         return JourneyOutcome(
-            result: .success(reply(token: new.token, key: sender?.keyThumbprint, isNew: true)), statements: statements)
+            result: .success(reply(token: new.token, key: sender?.keyThumbprint, isNew: true, kind: kind)),
+            statements: statements)
     }
 
     private func properties(_ old: LiveSession?) -> JSONObject {
@@ -86,8 +101,16 @@ struct JourneyEnd: Sendable {
             }
         let record = noted(
             .refused, userID: claimed?.id, sessionAuditID: turn.session?.auditID,
-            reason: cause?.rawValue ?? (error == nil ? "loginFailure" : "inactive"), username: claimed?.username)
+            reason: cause?.rawValue ?? reason(of: error), username: claimed?.username)
         return JourneyOutcome(result: told(cause, error), statements: [record], isFailure: true)
+    }
+
+    private func reason(of error: EngineError?) -> String {
+        switch error?.code {
+        case nil: "loginFailure"
+        case .statelessRefused?: "stateless"
+        default: "inactive"
+        }
     }
 
     /// What the client is told of a failure.
@@ -112,12 +135,14 @@ struct JourneyEnd: Sendable {
     }
 
     private func reply(
-        token: Secret?, key: String? = nil, isNew: Bool, failure: EngineError.Code? = nil
+        token: Secret?, key: String? = nil, isNew: Bool, kind: SessionKind = .user,
+        failure: EngineError.Code? = nil
     ) -> AuthenticateReply {
         var success = AuthenticateSuccess(
             token: token, isNewSession: isNew, successURL: turn.realm.successURL, realm: turn.request.realm)
         success.failure = failure
         success.keyThumbprint = key
+        success.kind = kind
         return .success(success)
     }
 
@@ -133,6 +158,7 @@ struct JourneyEnd: Sendable {
         username: String? = nil
     ) -> SQLStatement {
         var detail: JSONObject = ["journey": .string(state.journey)]
+        detail["kind"] = state.isStateless ? .string(SessionKind.stateless.rawValue) : nil
         detail["username"] = username.map(JSONValue.string)
         detail["address"] = turn.request.clientAddress.map(JSONValue.string)
         return engine.audit.statement(

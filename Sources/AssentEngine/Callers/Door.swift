@@ -13,6 +13,8 @@ package enum Door: Sendable, Hashable, CaseIterable {
     case account
     /// Administration and the audit log. The role is asked for besides.
     case administration
+    /// A code for the client whose own the session is.
+    case ownCode
     /// More credentials: a refresh, an exchange, a code for another client.
     case renewal
     /// Approving what another program asks for.
@@ -28,7 +30,7 @@ package enum Door: Sendable, Hashable, CaseIterable {
     package var kinds: Set<CallerKind> {
         switch self {
         case .stepUp, .account, .administration, .renewal, .approval, .webLink: [.user]
-        case .userInfo, .policySubject, .ownSession: [.user, .stateless]
+        case .userInfo, .policySubject, .ownSession, .ownCode: [.user, .stateless]
         case .relyingParty: [.client]
         case .tokenStatus: Set(CallerKind.allCases)
         }

@@ -94,6 +94,9 @@ extension EngineError.Code {
     /// The credentials are valid, and of a kind that opens nothing here (``Door``). It is named as on every wire.
     package static let tokenKind = Self("token_kind")
 
+    /// A session of the kind `stateless` was asked for, and the sender is no installation of an app that may have one.
+    package static let statelessRefused = Self("statelessRefused")
+
     /// What the request is about does not exist.
     package static let notFound = Self("notFound")
 
@@ -156,6 +159,7 @@ extension EngineError.Code {
         .sessionRequired: "A live session is needed.",
         .forbidden: "The caller may not do this.",
         .tokenKind: "Credentials of this kind open nothing here.",
+        .statelessRefused: "Nobody may sign in here without leaving anything behind (stateless).",
         .notFound: "It does not exist.",
         .unknownPolicySet: "There is no such policy set.",
         .invalidResources: "The question names no resource, or too many.",

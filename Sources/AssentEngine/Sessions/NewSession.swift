@@ -13,7 +13,7 @@ struct NewSession: Sendable {
     /// When the user has proved who they are, in seconds since 1970. Its longest life is counted from then on.
     let authTime: Int64
     let limits: SessionLimits
-    let kind: SessionKind
+    var kind: SessionKind
     let isOfJourney: Bool
     var properties = JSONObject()
     var sender: SenderBinding?

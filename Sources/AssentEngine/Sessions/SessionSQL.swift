@@ -4,13 +4,22 @@ import AssentStore
 enum SessionSQL {
     /// That session `s` is alive: it has not expired, it was used recently enough, its user `u` is active, and what
     /// they had was not ended since. So a session that begins at the very moment of a lock does not live when the user
-    /// is let in again. One that belongs to a grant lives no longer than that.
+    /// is let in again. One that belongs to a grant lives no longer than that, and one of the kind `stateless` no
+    /// longer than the installation by whose key it was begun: no grant may hang on it yet that would end it.
     static func isAlive(at now: Int64) -> SQL {
         """
         s.expires_at > \(now) AND s.latest_access + s.max_idle > \(now) AND u.active = 1 AND s.epoch = u.epoch
             AND (s.grant_id IS NULL OR \(hasItsGrant(at: now)))
+            AND (s.kind <> 'stateless' OR \(hasItsInstance))
         """
     }
+
+    /// That the key of session `s` is registered (``SenderBinding/stored``).
+    private static let hasItsInstance: SQL = """
+        EXISTS (SELECT 1 FROM client_instances si
+            WHERE si.realm = s.realm AND si.key_thumbprint = substr(s.sender, 5)
+                AND substr(s.sender, 1, 4) = 'jkt:')
+        """
 
     /// That the grant of session `s` is valid, and the session that the grant was given in is alive. That session
     /// belongs to no grant itself: ``WebLinks`` sees to it.

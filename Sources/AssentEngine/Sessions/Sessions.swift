@@ -18,20 +18,26 @@ package struct SessionLimits: Sendable, Hashable {
 
 /// A session that begins when its statement is run.
 package struct PreparedSession: Sendable {
-    /// The key in the store (``LiveSession/id``).
-    let id: String
-
     /// The token, which is kept nowhere.
     package let token: Secret
 
+    /// Its row.
+    var row: NewSession
+
+    /// When it was prepared, in seconds since 1970.
+    let preparedAt: Int64
+
+    /// The key in the store (``LiveSession/id``).
+    var id: String { row.id }
+
     /// The id for the audit log.
-    package let auditID: String
+    package var auditID: String { row.auditID }
 
     /// How strongly the user has proved who they are.
-    let authLevel: Int
+    var authLevel: Int { row.authLevel }
 
     /// What begins it.
-    package let statement: SQLStatement
+    package var statement: SQLStatement { row.statement(at: preparedAt) }
 }
 
 /// The sessions in the store.
@@ -73,8 +79,7 @@ package struct Sessions: Sendable {
         let new = NewSession(
             id: id, auditID: auditID, userID: userID, epoch: epoch, realm: realm, authLevel: authLevel, authTime: now,
             limits: limits, kind: .user, isOfJourney: true, properties: properties, sender: sender)
-        return PreparedSession(
-            id: id, token: token, auditID: auditID, authLevel: authLevel, statement: new.statement(at: now))
+        return PreparedSession(token: token, row: new, preparedAt: now)
     }
 
     /// The session of a token, if it is alive; `nil` says nothing about why it is not.

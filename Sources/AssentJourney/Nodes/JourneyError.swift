@@ -23,6 +23,8 @@ public struct JourneyError: AssentError {
         public static let approvalExpired = Code("approvalExpired")
         /// The user has no device that could answer. AM says ``invalidCredentials`` instead.
         public static let noDevice = Code("noDevice")
+        /// The server does not let this app's users sign in so that nothing is left of it. AM never says so.
+        public static let statelessRefused = Code("statelessRefused")
         /// The transaction is unknown, expired, used, or belongs to another user.
         public static let transactionUnknown = Code("transactionUnknown")
         /// The server did not get back the callbacks that it sent.
@@ -79,6 +81,7 @@ public struct JourneyError: AssentError {
         case .declined: "It was declined, or a wrong number was typed on the device."
         case .approvalExpired: "Nobody answered on the device in time."
         case .noDevice: "The user has no device that could answer."
+        case .statelessRefused: "The server does not let this app's users sign in so that nothing is left of it."
         case .transactionUnknown: "The transaction is unknown, expired, used, or belongs to another user."
         case .callbackMismatch: "The server did not get back the callbacks that it sent."
         case .accountLocked: "The account is locked or inactive."
@@ -99,6 +102,7 @@ public struct JourneyError: AssentError {
         case .declined: "Start again if that was a mistake."
         case .approvalExpired: "Start again, and answer on the device before the transaction expires."
         case .noDevice: "Enrol a device first."
+        case .statelessRefused: "Let the user sign in as usual, or ask the server's operator for stateless: true."
         case .transactionUnknown: "Repeat the request that needs the approval."
         case .accountLocked: "Ask an administrator to unlock it."
         case .realmUnknown: "Look at the name of the realm, for example alpha."
@@ -124,6 +128,7 @@ public struct JourneyError: AssentError {
         case (200, "noDevice"), (401, "noDevice"): .noDevice
         case (200, "accountLocked"): .accountLocked
         case (200, _): .invalidCredentials
+        case (403, "statelessRefused"): .statelessRefused
         case (503, "outcomeUnknown"): .outcomeUnknown
         default: nil
         }

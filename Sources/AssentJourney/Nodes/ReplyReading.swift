@@ -74,9 +74,10 @@ struct ReplyReading {
         }
         // AM's success of a transaction that was not approved, from a server that says which it is.
         guard object["failure"]?.string == nil else { return .error(JourneyError(status: 200, body: object)) }
-        return .success(
-            Session(
-                token: Secret(token), successURL: object["successUrl"]?.string ?? "",
-                realm: object["realm"]?.string ?? "", keyThumbprint: object["cnf"]?["jkt"]?.string))
+        var session = Session(
+            token: Secret(token), successURL: object["successUrl"]?.string ?? "",
+            realm: object["realm"]?.string ?? "", keyThumbprint: object["cnf"]?["jkt"]?.string)
+        session.kind = object["assent_kind"]?.string
+        return .success(session)
     }
 }

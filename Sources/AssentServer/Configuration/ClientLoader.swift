@@ -48,6 +48,7 @@ struct ClientLoader {
             app.implicitScopes = implicit.strings("scopes")
             implicit.finish()
         }
+        app.allowsStateless = client.bool("stateless", default: false)
         app.webLinks = client.strings("webLinks")
         client.finish()
         if let fault = app.validate().first { throw client.issue(nil, "app \(fault)") }

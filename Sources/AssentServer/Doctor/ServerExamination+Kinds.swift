@@ -58,9 +58,9 @@ extension ServerExamination {
     }
 
     /// The kinds that callers of a realm can be of. Users are remembered by devices of the realm's transaction signing.
-    /// No session is made yet for users who leave nothing behind.
     private static func possibleKinds(_ realm: RealmConfiguration) -> Set<CallerKind> {
         var kinds: Set<CallerKind> = [.user]
+        if realm.apps.contains(where: \.allowsStateless) { kinds.insert(.stateless) }
         if realm.apps.contains(where: \.client.callsForItself) { kinds.insert(.device) }
         if realm.clients.contains(where: \.callsForItself) { kinds.insert(.client) }
         if realm.signing != nil, realm.apps.contains(where: { $0.implicitScopes != nil }) { kinds.insert(.implicit) }

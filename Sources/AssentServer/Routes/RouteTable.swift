@@ -66,7 +66,7 @@ enum RouteTable {
         // RFC 6749 §3.1. The session is used where there is one.
         Route(
             RouteRule(
-                "authorize", methods: [.get, .post], caller: .optionalSession, door: .renewal, bodyLimit: 64 << 10,
+                "authorize", methods: [.get, .post], caller: .optionalSession, door: .ownCode, bodyLimit: 64 << 10,
                 cookie: .unguarded,
                 crossOrigin: .listedOriginsForSessionChecks)
         ) { try await $0.authorize($1) },

@@ -60,7 +60,7 @@ struct ServerParts: Sendable {
         authentication = Authentication(
             context, realms: try configuration.signIn, startsPerMinute: Int64(configuration.journeyStartsPerMinute),
             transactions: transactions, passwords: passwords, oneTimePasswords: OneTimePasswords(context),
-            signing: signing, proofs: proofs)
+            signing: signing, proofs: proofs, clients: providers.mapValues(\.configuration))
     }
 
     /// Transaction signing, by realm. An issuer is named by the address that clients know.

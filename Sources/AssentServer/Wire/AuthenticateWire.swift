@@ -33,7 +33,8 @@ extension PageContent {
 }
 
 extension AuthenticateSuccess {
-    /// AM's members and, for a session that belongs to a key, `cnf` as in tokens (RFC 7800 §3, RFC 9449 §6.1).
+    /// AM's members; for a session that belongs to a key, `cnf` as in tokens (RFC 7800 §3, RFC 9449 §6.1); and for one
+    /// that is not of the usual kind, which it is.
     var json: JSONObject {
         var object = JSONObject()
         object["tokenId"] = token.map { .string($0.reveal()) }
@@ -41,6 +42,7 @@ extension AuthenticateSuccess {
         object["realm"] = .string(realm)
         object["failure"] = failure.map { .string($0.rawValue) }
         object["cnf"] = keyThumbprint.map { ["jkt": .string($0)] }
+        object["assent_kind"] = kind == .user ? nil : .string(kind.rawValue)
         return object
     }
 }

@@ -12,7 +12,8 @@ struct DoorTests {
     func matrix() {
         let users: Set<CallerKind> = [.user, .stateless]
         let expected: [Door: Set<CallerKind>] = [
-            .stepUp: [.user], .userInfo: users, .policySubject: users, .ownSession: users, .account: [.user],
+            .stepUp: [.user], .userInfo: users, .policySubject: users, .ownSession: users, .ownCode: users,
+            .account: [.user],
             .administration: [.user], .renewal: [.user], .approval: [.user], .webLink: [.user],
             .relyingParty: [.client], .tokenStatus: [.user, .stateless, .implicit, .device, .client],
         ]

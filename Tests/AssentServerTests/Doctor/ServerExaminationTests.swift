@@ -126,6 +126,16 @@ struct ServerExaminationTests {
             try await hasNote("the route app-info accepts implicit") {
                 file($0).replacing("accepts: [device]", with: "accepts: [device, implicit]")
             })
+        // Nobody of the app is let in so, until it says so.
+        let stateless: (String) -> String = {
+            file($0).replacing("accepts: [device]", with: "accepts: [device, stateless]")
+        }
+        #expect(try await hasNote("the route app-info accepts stateless", stateless))
+        #expect(
+            try await !hasNote("the route app-info accepts stateless") {
+                let line = "        registrationsPerAddress: 1000\n"
+                return stateless($0).replacing(line, with: line + "        stateless: true\n", maxReplacements: 1)
+            })
         let grants = "grantTypes: [authorization_code, refresh_token, client_credentials]"
         #expect(
             try await hasNote("the route app-info accepts device") {

@@ -27,14 +27,22 @@ struct KindCredentials: Sendable {
     /// The refresh token that came with the access token.
     var refresh: String?
 
-    /// The installation that the access token belongs to.
+    /// The installation that the access token, and the session, belongs to.
     var instance: RegistrationDoor.Instance?
 
     /// The caller of a kind, at a server with the app `pay` and the client `jobs`. The user is Ana.
     static func make(_ kind: KindColumn, at door: RegistrationDoor) async throws -> KindCredentials {
         let fixture = door.fixture
         switch kind {
-        case .user, .stateless, .implicit:
+        case .stateless:
+            let instance = try await door.instance()
+            let session = try await door.statelessSession(instance)
+            let reply = try await door.tokens(of: instance, session: session)
+            #expect(reply.json["token_type"] == "DPoP" && reply.json["refresh_token"] == nil, "\(reply.text)")
+            return KindCredentials(
+                kind: kind, session: session, access: try #require(reply.json["access_token"]?.string),
+                instance: instance)
+        case .user, .implicit:
             let session = try await fixture.session("ana")
             let tokens = try await fixture.tokens(session: session)
             if let made = kind.session { try await fixture.turn(session, into: made) }
@@ -64,7 +72,18 @@ struct KindCredentials: Sendable {
     /// The fields of each way in which the caller can present what it has: the access token, and the session. Nobody
     /// has the one way to present nothing.
     func ways(_ fixture: ServerFixture, _ method: String, _ url: String) async throws -> [[(String, String)]] {
-        [try await byToken(fixture, method, url)] + (session.map { [ServerFixture.session($0)] } ?? [])
+        let byToken = try await byToken(fixture, method, url)
+        guard session != nil else { return [byToken] }
+        return [byToken, try await bySession(fixture, method, url)]
+    }
+
+    /// The fields of a request with the session, proved where it belongs to a key; none without one.
+    func bySession(
+        _ fixture: ServerFixture, _ method: String, _ url: String, other: String? = nil
+    ) async throws -> [(String, String)] {
+        guard let session = other ?? session else { return [] }
+        guard let key = instance?.key else { return ServerFixture.session(session) }
+        return try await fixture.proved(method, url, session: session, by: key)
     }
 
     static let form = ("Content-Type", "application/x-www-form-urlencoded")
@@ -78,7 +97,7 @@ struct KindCredentials: Sendable {
 }
 
 extension ServerFixture {
-    /// Turns a session into one of another kind. No login makes such a session yet, so the row is changed in place.
+    /// Turns a session into one of another kind, which no login does, so the row is changed in place.
     func turn(_ session: String, into kind: SessionKind) async throws {
         let id = try #require(await Sessions(server.context).live(token: Secret(session))).id
         _ = try await server.context.database.run(

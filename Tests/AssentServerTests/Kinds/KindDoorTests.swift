@@ -149,9 +149,11 @@ struct KindDoorTests {
             kinds.map { route("only-\($0)", [$0]) }.joined() + route("every", kinds)
             + route("strict", ["user"], scopes: ["accounts"])
         let open = (kinds.map { "only-\($0)" } + ["every", "strict"]).map { "\"https://localhost:*/\($0)/open\"" }
-        return RegistrationDoor.file(text).replacing("  routes:\n", with: "  routes:\n" + routes)
-            .replacing(
-                "    policySets:\n      bank:\n", with: policies(open.joined(separator: ", ")), maxReplacements: 1)
+        return RegistrationDoor.file(text, RegistrationDoor.stateless).replacing(
+            "  routes:\n", with: "  routes:\n" + routes
+        )
+        .replacing(
+            "    policySets:\n      bank:\n", with: policies(open.joined(separator: ", ")), maxReplacements: 1)
     }
 
     private static func policies(_ open: String) -> String {

@@ -104,10 +104,11 @@ struct KindDoors: Sendable {
                 words.append(isAdvised ? "yes" : word(answer))
             }
         }
-        if let session = caller.session {
+        if caller.session != nil {
+            let address = fixture.json("authenticate")
             let answer = try await fixture.send(
-                "POST", fixture.json("authenticate") + "?" + ServerFixture.query(ServerFixture.service("Login")),
-                ServerFixture.session(session))
+                "POST", address + "?" + ServerFixture.query(ServerFixture.service("Login")),
+                try await caller.bySession(fixture, "POST", address))
             words.append(answer.json["authId"] == nil ? word(answer, accepted: []) : "yes")
         }
         #expect(fixture.upstream.requests.count == before)
@@ -127,7 +128,7 @@ struct KindDoors: Sendable {
     private func policySubject() async throws -> String {
         let url = fixture.json("policies?_action=evaluate")
         var asking = [try await caller.byToken(fixture, "POST", url)]
-        if let session = caller.session { asking = [ServerFixture.session(session)] }
+        if caller.session != nil { asking = [try await caller.bySession(fixture, "POST", url)] }
         let question: JSONObject = ["resources": [.string(Self.see)], "application": "rest"]
         var words: [String] = []
         for fields in asking {
@@ -137,7 +138,8 @@ struct KindDoors: Sendable {
                         "POST", url, [KindCredentials.json] + fields, body: JSONValue.object(question).serializedBytes()
                     )))
         }
-        if let named = caller.session ?? caller.access {
+        // Nobody else is told anything of a session that belongs to a key.
+        if caller.session == nil || caller.instance == nil, let named = caller.session ?? caller.access {
             var about = question
             about["subject"] = ["ssoToken": .string(named)]
             let point = ServerFixture.session(try await fixture.session("pat"))
@@ -158,7 +160,7 @@ struct KindDoors: Sendable {
         func ask(_ action: String) async throws -> Answer {
             let url = fixture.json("sessions?_action=\(action)")
             fields = try await caller.byToken(fixture, "POST", url)
-            if let session = caller.session { fields = ServerFixture.session(session) }
+            if caller.session != nil { fields = try await caller.bySession(fixture, "POST", url) }
             return try await fixture.send("POST", url, [KindCredentials.json] + fields, text: "{}")
         }
         let words = [word(try await ask("getSessionInfo")), word(try await ask("logout"))]
@@ -204,10 +206,10 @@ struct KindDoors: Sendable {
                 try await fixture.send("GET", audit, fields("GET", audit)),
             ]
         }
-        guard let session = caller.session else {
+        guard caller.session != nil else {
             return one(try await asked { try await caller.byToken(fixture, $0, $1) }.map { word($0) })
         }
-        let words = try await asked { _, _ in ServerFixture.session(session) }.map { word($0) }
+        let words = try await asked { try await caller.bySession(fixture, $0, $1) }.map { word($0) }
         guard words == ["yes", "yes"] else { return one(words) }
         // Ana has the role. Ben has not, and is told so.
         let ben = ServerFixture.session(try await fixture.session("ben"))
@@ -234,15 +236,17 @@ struct KindDoors: Sendable {
             "POST", fixture.oauth("access_token"), fields,
             text: ServerFixture.query([("grant_type", "refresh_token"), ("refresh_token", offered)] + client))
         #expect((renewed.status == 200) == (renewed.json["access_token"] != nil))
+        let address = fixture.oauth("authorize")
+        let own = try await caller.bySession(fixture, "GET", address)
         let code = try await fixture.send(
             "GET",
-            fixture.oauth("authorize") + "?"
+            address + "?"
                 + ServerFixture.query([
                     ("response_type", "code"), ("client_id", "partner-app"), ("state", "s"), ("scope", "openid"),
                     ("redirect_uri", "http://127.0.0.1/callback"), ("prompt", "none"),
                     ("code_challenge_method", "S256"),
                     ("code_challenge", Base64URL.encode([UInt8](repeating: 7, count: 32))),
-                ]), caller.session.map(ServerFixture.session) ?? caller.access.map(ServerFixture.bearer) ?? [])
+                ]), own.isEmpty ? caller.access.map(ServerFixture.bearer) ?? [] : own)
         let words = [renewed.status == 200, code.parameter("code") != nil].map { $0 ? "yes" : "no" }
         return one(words)
     }
@@ -250,18 +254,28 @@ struct KindDoors: Sendable {
     /// A transaction of a session that has turned into one of the caller's kind since.
     private func approving() async throws -> String {
         guard caller.kind != .nobody else { return "–" }
-        let session = try await fixture.session("ana")
+        let isBound = caller.session != nil && caller.instance != nil
+        let session =
+            if isBound, let key = caller.instance?.key {
+                try await fixture.boundSession(to: key)
+            } else {
+                try await fixture.session("ana")
+            }
+        func fields(_ url: String) async throws -> [(String, String)] {
+            isBound
+                ? try await caller.bySession(fixture, "POST", url, other: session) : ServerFixture.session(session)
+        }
+        let nods = fixture.gateway("/nods")
         let id = try ServerFixture.transactionID(
             try await fixture.send(
-                "POST", fixture.gateway("/nods"), ServerFixture.jsonFields + ServerFixture.session(session),
-                text: FixtureBody.transfer))
+                "POST", nods, ServerFixture.jsonFields + (try await fields(nods)), text: FixtureBody.transfer))
         if let kind = caller.kind.session { try await fixture.turn(session, into: kind) }
         let address = fixture.json("authenticate")
         func ask(_ query: String, _ body: [UInt8]?) async throws -> Answer {
-            var fields = body == nil ? [] : [KindCredentials.json]
-            fields += ServerFixture.session(session)
-            if caller.session == nil { fields = try await caller.byToken(fixture, "POST", address) }
-            return try await fixture.send("POST", address + query, fields, body: body)
+            var sent = body == nil ? [] : [KindCredentials.json]
+            sent += try await fields(address)
+            if caller.session == nil { sent = try await caller.byToken(fixture, "POST", address) }
+            return try await fixture.send("POST", address + query, sent, body: body)
         }
         var answer = try await ask("?" + ServerFixture.query(ServerFixture.approval(id)), nil)
         if answer.json["authId"] != nil {
@@ -302,7 +316,7 @@ struct KindDoors: Sendable {
         var form = [("token", access)]
         var fields = [KindCredentials.form]
         switch caller.kind {
-        case .device:
+        case .device, .stateless:
             let instance = try #require(caller.instance)
             form += try await door.assertion(instance.id, by: instance.key)
         case .client: fields.append(KindCredentials.basic("jobs"))

@@ -37,7 +37,7 @@ struct ErrorWireTests {
         ),
         (.transactionUnreadable, 401, "Unable to read transaction.", "128", false),
         (.sessionRequired, 401, "Access Denied", nil, false), (.forbidden, 403, "Permission denied.", nil, false),
-        (.tokenKind, 403, nil, nil, false),
+        (.tokenKind, 403, nil, nil, false), (.statelessRefused, 403, nil, nil, false),
         (.notFound, 404, "Resource cannot be found.", nil, false),
         (.unknownPolicySet, 404, "/x application not found in realm.", nil, false),
         (.invalidResources, 400, "Invalid value resources", nil, false),

@@ -26,6 +26,9 @@ struct JourneyState: Sendable, Hashable {
     /// The thumbprint of the key that each request of the journey proves; `nil` for a journey that belongs to none.
     var keyThumbprint: String?
 
+    /// Whether the session is of the kind `stateless` from its birth.
+    var isStateless = false
+
     /// Whether the client wants no session. It may say so at any step.
     var noSession: Bool
 
@@ -64,8 +67,8 @@ extension JourneyState {
         self.init(
             journey: journey, realm: realm, expiresAt: expiresAt, sessionID: json["session"]?.string,
             sessionUserID: json["sessionUser"]?.string, replacedSessionID: json["replaces"]?.string,
-            transactionID: json["transaction"]?.string, keyThumbprint: json["key"]?.string, noSession: noSession,
-            progress: progress)
+            transactionID: json["transaction"]?.string, keyThumbprint: json["key"]?.string,
+            isStateless: json["stateless"]?.bool ?? false, noSession: noSession, progress: progress)
     }
 
     /// The state as it is stored.
@@ -79,6 +82,7 @@ extension JourneyState {
         object["replaces"] = replacedSessionID.map(JSONValue.string)
         object["transaction"] = transactionID.map(JSONValue.string)
         object["key"] = keyThumbprint.map(JSONValue.string)
+        object["stateless"] = isStateless ? true : nil
         return .object(object)
     }
 }

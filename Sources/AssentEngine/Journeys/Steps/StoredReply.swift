@@ -27,6 +27,10 @@ struct StoredReply: Sendable {
                 successURL: url, realm: realm)
             success.failure = json["failure"]?.string.map(EngineError.Code.init)
             success.keyThumbprint = json["key"]?.string
+            guard let kind = SessionKind(rawValue: json["kind"]?.string ?? SessionKind.user.rawValue) else {
+                throw EngineError.internalFailure("a stored reply is about a session of an unknown kind")
+            }
+            success.kind = kind
             result = .success(.success(success))
         } else if let code = json["code"]?.string, let detail = json["detail"]?.string {
             result = .failure(
@@ -51,6 +55,7 @@ struct StoredReply: Sendable {
             object["realm"] = .string(success.realm)
             object["failure"] = success.failure.map { .string($0.rawValue) }
             object["key"] = success.keyThumbprint.map(JSONValue.string)
+            object["kind"] = success.kind == .user ? nil : .string(success.kind.rawValue)
         case .failure(let error):
             object["code"] = .string(error.code.rawValue)
             object["detail"] = .string(error.detail)

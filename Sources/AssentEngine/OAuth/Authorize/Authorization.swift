@@ -92,9 +92,13 @@ extension OAuthProvider {
         return (client, uri)
     }
 
-    /// The session, unless it is of another realm or, where the client says whom it expects, of another user.
+    /// The session, unless it is of another realm, is only for another client's or, where the client says whom it
+    /// expects, of another user.
     private func usable(_ session: LiveSession?, for request: AuthorizationRequest) async throws -> LiveSession? {
-        guard let session, session.realm == configuration.realm else { return nil }
+        guard let session, session.realm == configuration.realm, configuration.admits(session, to: request.client)
+        else {
+            return nil
+        }
         guard let hint = request.idTokenHint else { return session }
         let claims = try await hintedClaims(Secret(hint))
         guard let claims, claims["aud"]?.string == request.client.id else {
@@ -204,8 +208,11 @@ extension OAuthProvider {
         _ request: AuthorizationRequest, session: LiveSession, agreement: [GuardedStatement<ConsentTakenBack>]
     ) async throws -> Secret? {
         let code = Secret(context.random.token())
+        // What outlives its session would be a signed-in user's.
+        let goesOn = Door.renewal.admits(session)
         let grant = NewGrant(
-            id: context.random.uuid(), client: request.client, scopes: request.scopes,
+            id: context.random.uuid(), client: request.client,
+            scopes: request.scopes.filter { goesOn || $0 != OAuthClient.offlineAccess },
             owner: ResourceOwner(of: session), sessionID: session.id,
             acr: configuration.contexts.reached(by: session, wanted: request.acrValues))
         let expiresAt = now + configuration.codeLifetime

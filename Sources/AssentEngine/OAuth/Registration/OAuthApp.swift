@@ -47,6 +47,9 @@ package struct OAuthApp: Sendable, Hashable {
     /// What users get at most who are only remembered; `nil` when nobody is let in so.
     package var implicitScopes: [String]?
 
+    /// Whether its users may sign in so that nothing is left of it but a session as long as an access token.
+    package var allowsStateless = false
+
     /// Where its users may be led by a link that signs a browser in, each a whole URL; empty when it has no such links.
     package var webLinks: [String] = []
 
@@ -91,6 +94,9 @@ package struct OAuthApp: Sendable, Hashable {
         }
         if implicitScopes != nil, !client.grantTypes.contains(.jwtBearer) {
             faults.append("\(id): implicit needs the grant type \(OAuthClient.GrantType.jwtBearer.rawValue)")
+        }
+        if allowsStateless, !client.grantTypes.contains(.authorizationCode) {
+            faults.append("\(id): stateless needs the grant type \(OAuthClient.GrantType.authorizationCode.rawValue)")
         }
         faults += WebLinkTarget.faults(webLinks).map { "\(id): \($0)" }
         if days * 86_400 < client.refreshTokenLifetime {

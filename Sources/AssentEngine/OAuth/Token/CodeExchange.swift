@@ -45,7 +45,9 @@ extension OAuthProvider {
         try await claimProof()
 
         // Signed before the code is spent: if signing fails, the code is still whole.
-        let refreshToken = client.grantTypes.contains(.refreshToken) ? Secret(context.random.token()) : nil
+        let isRefreshed =
+            client.grantTypes.contains(.refreshToken) && Door.renewal.admits(grant.kind(isOfInstance: false))
+        let refreshToken = isRefreshed ? Secret(context.random.token()) : nil
         let scopes = grant.scopes.filter(client.scopes.contains)
         let reply = try await mint(
             grant, client: client, scopes: scopes, nonce: try row.optionalText("nonce"),

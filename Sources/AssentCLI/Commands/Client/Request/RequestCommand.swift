@@ -115,17 +115,20 @@ struct RequestCommand: AsyncParsableCommand {
         try await Outcome.run(console, reportsErrors: false) {
             // Where standard input is the body, nobody types there.
             let prompt = content.dataFile == "-" ? Prompt(input: .terminal()) : Prompt()
-            try await perform(try client.load(asking: prompt), prompt, console)
+            // A file that cannot be read is told before anybody is asked for a passphrase.
+            let request = try request()
+            try await perform(try client.load(asking: prompt), prompt, console, sending: request)
         }
     }
 
     /// Sends the request, and writes what came back.
     func perform(
-        _ profile: ClientProfile, _ prompt: Prompt, _ console: Console, transport: (any HTTPTransport)? = nil
+        _ profile: ClientProfile, _ prompt: Prompt, _ console: Console, sending request: ResourceRequest,
+        transport: (any HTTPTransport)? = nil
     ) async throws {
         let place = download.map { DownloadPlace($0) }
         try place?.check()
-        let request = try request(base: profile.file.resourceBase)
+        try check(base: profile.file.resourceBase)
         let remembered = RememberedSignIn(profile: profile, console: console, prompt: prompt, username: username)
         let assent =
             isRemembered
@@ -149,14 +152,15 @@ struct RequestCommand: AsyncParsableCommand {
     private var isRemembered: Bool { pin || kind == .implicit }
 
     /// What is sent.
-    func request(base: String?) throws -> ResourceRequest {
+    func request() throws -> ResourceRequest { try content.request(path, Self.method(method) ?? .get, header) }
+
+    func check(base: String?) throws {
         guard base != nil || path.contains("://") else {
             throw CommandFailure(
                 "\(path) is a path, and the client's file does not say what paths are appended to. Nothing was sent. Name an "
                     + "absolute URL, or write resources.base into the file, for example base: https://api.bank.example/v1"
             )
         }
-        return try content.request(path, Self.method(method) ?? .get, header)
     }
 
     private func send(
