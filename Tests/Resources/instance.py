@@ -1,12 +1,17 @@
 """An installation of an app, written from docs/ alone (registration.md, sender-constraints.md, operating.md): it registers, gets
-a token of its own, calls routes of each kind at the gateway, tries what must be refused, and unregisters.
+a token of its own, calls routes of each kind at the gateway, tries what must be refused, remembers a user
+(`remembered.py`), and unregisters.
 
 The key, base64url and HTTP are those of the second implementation of transaction signing, `Tests/Signing/tsp`.
 
 The job comes as JSON on standard input, what was seen goes out as JSON on standard output. The job: issuer, ca (the file of an
 authority), now (the server's time in seconds), software_id, scope, initial_access_token (good once), resource_server (a form
 with the credentials of a client that may introspect), account (a door for users with a session), and routes: `device` and
-`several`, which accept installations, `other_app`, which does and has a policy for another app, `user`, and `public`.
+`several`, which accept installations, `other_app`, which does and has a policy for another app, `user`, `public`, and
+`greeting`, which accepts users and remembered ones.
+
+For the user: initial_access_token_of_thief, journey, user, password, session_field (the name of the field that has a
+session), signing (the issuer of transaction signing), userinfo, logout, pin, wrong_pin, and max (how many guesses).
 """
 import hashlib
 import json
@@ -21,6 +26,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tsp import jose  # noqa: E402
 from tsp.framing import b64, unb64  # noqa: E402
 from tsp.transport import HTTPTransport  # noqa: E402
+
+import remembered  # noqa: E402
 
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -59,6 +66,8 @@ class Reply:
             named = code
         elif isinstance(detail, dict):  # /json, where `code` is the status
             named = detail.get("reason")
+        if "assent_error" in self.content:
+            named = f"{named} {self.content['assent_error']}"
         challenge = [self.challenge.split(" ")[0], self.refusal] if self.challenge else []
         return [self.status, named, " ".join(part for part in challenge if part) or None]
 
@@ -70,11 +79,13 @@ class Installation:
         self.key = jose.Key()
         self.now = job["now"]
         self.issuer = job["issuer"]
+        self.session_field = job["session_field"]
         self.transport = HTTPTransport(job["ca"])
         self.nonces = {}
 
     def proof(self, method, url, token=None):
-        claims = {"htm": method, "htu": url, "iat": self.now, "jti": secrets.token_urlsafe(16)}
+        """`token` is what the request presents: an access token, or a session's."""
+        claims = {"htm": method, "htu": url.split("?")[0], "iat": self.now, "jti": secrets.token_urlsafe(16)}
         if token:
             claims["ath"] = b64(hashlib.sha256(token.encode()).digest())
         nonce = self.nonces.get(urlsplit(url).netloc)
@@ -96,11 +107,12 @@ class Installation:
             self.nonces[urlsplit(url).netloc] = nonce
         return reply
 
-    def send(self, method, url, fields=None, body=None, token=None):
+    def send(self, method, url, fields=None, body=None, token=None, session=None):
         """Sends it with a proof, and once more where the server wants a nonce."""
-        fields = {**(fields or {}), **({"Authorization": "DPoP " + token} if token else {})}
+        fields = {**(fields or {}), **({"Authorization": "DPoP " + token} if token else {}),
+                  **({self.session_field: session} if session else {})}
         for _ in range(2):
-            reply = self.bare(method, url, {**fields, "DPoP": self.proof(method, url, token)}, body)
+            reply = self.bare(method, url, {**fields, "DPoP": self.proof(method, url, token or session)}, body)
             if not reply.wants_nonce:
                 break
         return reply
@@ -141,8 +153,8 @@ def run(job):
 
     # It registers. What is refused leaves the initial access token as it was.
     initial = job["initial_access_token"]
-    members = {"software_id": job["software_id"], "scope": scope, "grant_types": ["client_credentials"],
-               "dpop_bound_access_tokens": True}
+    members = {"software_id": job["software_id"], "scope": scope, "dpop_bound_access_tokens": True,
+               "grant_types": ["client_credentials", remembered.GRANT_TYPE]}
     refused = {
         "without_token": mine.register(endpoint, members).said,
         "without_key": thief.register(endpoint, members, initial, jwk=mine.key.jwk).said,
@@ -212,6 +224,12 @@ def run(job):
         "other_address": mine.bare("GET", route, elsewhere).said,
         **{name: mine.send("GET", route, token=other).said for name, other in changed(token).items()}}
 
+    # It remembers a user. Who has stolen what it stores is an installation as well.
+    other = thief.register(endpoint, members, job["initial_access_token_of_thief"]).content
+    user = remembered.Remembered(mine, thief, client, metadata, job)
+    seen["remembered"] = user.story(other["client_id"])
+    thief.send("DELETE", other["registration_client_uri"], token=other["registration_access_token"])
+
     # It unregisters, which nobody else can.
     managing = registered["registration_access_token"]
     seen["not_ended"] = {
@@ -224,6 +242,7 @@ def run(job):
         **calls(), "token": mine.ask_token(tokens, client, scope).said,
         "registration": mine.send("GET", uri, token=managing).said}
     seen["introspected_afterwards"] = introspected()
+    seen["remembered_afterwards"] = user.afterwards()
     return seen
 
 

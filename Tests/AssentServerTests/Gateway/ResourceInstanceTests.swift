@@ -4,11 +4,12 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import AssentEngine
 @testable import AssentServer
 
 /// An installation in Python, written from docs/ alone: `Tests/Resources/instance.py`. Of each answer it says the
 /// status, the name of the refusal, and the scheme of the challenge with its error.
-@Suite("An installation in Python, at routes of each kind", .enabled(if: PythonPeer.mustRun))
+@Suite("An installation in Python, at routes of each kind, and with a user whom it remembers", .enabled(if: PythonPeer.mustRun))
 struct ResourceInstanceTests {
     private static let allowed: JSONValue = [200, .null, .null]
     private static let badToken: JSONValue = [401, .null, "DPoP invalid_token"]
@@ -16,16 +17,17 @@ struct ResourceInstanceTests {
     private static let otherKind: JSONValue = [403, "token_kind", .null]
     private static let unknown: JSONValue = [401, "invalid_token", "DPoP invalid_token"]
 
-    @Test("It registers, has a token of its own, is let in where its kind is named, and after its end nowhere")
+    @Test("27, 29: It registers, has a token, remembers a user, is let in where a kind is named, and then nowhere")
     func story() async throws {
         // Python compares the certificate with a clock of its own.
-        try await ServerFixture.run(clock: ManualClock(Date()), editing: { Self.file($0) }) { fixture in
+        try await ServerFixture.run(clock: ManualClock(Date()), editing: { Self.remembering($0) }) { fixture in
             let door = try await RegistrationDoor(fixture)
             let job = try await Self.job(door).serializedBytes()
             let seen = try JSONValue.parse(
                 try await offPool { try PythonPeer.run(script: "Resources/instance.py", input: job) })
             Self.checkCredentials(seen)
             Self.checkCalls(seen)
+            RememberedInstance.check(seen)
             Self.checkEnd(seen)
 
             // A signed-in user is let in where both are named, and by name.
@@ -39,9 +41,11 @@ struct ResourceInstanceTests {
             #expect(
                 received.map { [$0.line] + $0.values("X-Remote-User") } == [
                     ["GET /app-info HTTP/1.1"], ["GET /news HTTP/1.1"], ["GET /open HTTP/1.1"],
-                    ["GET /app-info HTTP/1.1"], ["GET /open HTTP/1.1"], ["GET /news HTTP/1.1", "ana"],
+                    ["GET /app-info HTTP/1.1"], ["GET /greeting HTTP/1.1", "ana"], ["GET /news HTTP/1.1", "ana"],
+                    ["GET /accounts HTTP/1.1", "ana"], ["GET /greeting HTTP/1.1", "ana"], ["GET /open HTTP/1.1"],
+                    ["GET /news HTTP/1.1", "ana"],
                 ])
-            for name in ["Authorization", "DPoP"] {
+            for name in ["Authorization", "DPoP", ServerFixture.cookieName] {
                 #expect(received.allSatisfy { $0.values(name).isEmpty }, "\(name)")
             }
             #expect(try await fixture.count("client_instances") == 0)
@@ -58,8 +62,8 @@ struct ResourceInstanceTests {
             ])
         #expect(
             seen["registered"] == [
-                "of_app": true, "beside": true, "key": true, "scope": "accounts", "grants": ["client_credentials"],
-                "secret": false, "bound": true,
+                "of_app": true, "beside": true, "key": true, "scope": "accounts",
+                "grants": ["client_credentials", .string(OAuthClient.GrantType.jwtBearer.rawValue)], "secret": false, "bound": true,
             ])
         let (noClient, noProof): (JSONValue, JSONValue) = (
             [400, "invalid_client", .null], [400, "invalid_dpop_proof", .null]
@@ -110,7 +114,7 @@ struct ResourceInstanceTests {
         let fixture = door.fixture
         let token = try await door.initialToken()
         func route(_ path: String) -> JSONValue { .string(fixture.published(fixture.gateway(path))) }
-        return [
+        let own: JSONObject = [
             "issuer": .string(fixture.published(String(fixture.oauth("").dropLast()))),
             "ca": .string(try #require(fixture.endpoints.authorityFile)),
             "now": .integer(Int64(fixture.clock.now.timeIntervalSince1970)),
@@ -121,14 +125,35 @@ struct ResourceInstanceTests {
             "account": .string(fixture.published(fixture.json("consents"))),
             "routes": [
                 "device": route("/app-info"), "several": route("/news"), "other_app": route("/other-app"),
-                "user": route("/accounts"), "public": route("/open"),
+                "user": route("/accounts"), "public": route("/open"), "greeting": route("/greeting"),
             ],
         ]
+        let ofUser = try await RememberedInstance.job(door)
+        return .object(JSONObject(own.members + ofUser.members))
+    }
+
+    /// The same with a user who is remembered, and a route for such.
+    private static func remembering(_ text: String) -> String {
+        let greeting = """
+                - name: greeting
+                  path: /greeting
+                  upstream: \(upstream(text))
+                  realm: alpha
+                  policySet: installations
+                  accepts: [user, implicit]
+
+            """
+        return RememberedInstance.file(file(text, app: RememberedInstance.lines))
+            .replacing("  routes:\n", with: "  routes:\n" + greeting, maxReplacements: 1)
+    }
+
+    private static func upstream(_ text: String) -> String {
+        text.firstMatch(of: /upstream: (http:\S+)/).map { String($0.1) } ?? ""
     }
 
     /// The fixture's file with the app, routes that accept its installations, and a policy for them.
     static func file(_ text: String, app lines: String = "") -> String {
-        let upstream = text.firstMatch(of: /upstream: (http:\S+)/).map { String($0.1) } ?? ""
+        let upstream = upstream(text)
         func route(_ name: String, _ kinds: String) -> String {
             """
                 - name: \(name)
@@ -150,7 +175,10 @@ struct ResourceInstanceTests {
               installations:
                 policies:
                   - name: own
-                    resources: ["https://localhost:*/app-info", "https://localhost:*/news"]
+                    resources:
+                      - https://localhost:*/app-info
+                      - https://localhost:*/news
+                      - https://localhost:*/greeting
                     actionValues: {GET: true}
                     subject: {type: OR, subjects: [{type: App, apps: [pay]}, {type: AuthenticatedUsers}]}
                   - name: other

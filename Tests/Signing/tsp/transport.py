@@ -27,7 +27,8 @@ class HTTPTransport:
             connection = http.client.HTTPConnection(place.hostname, place.port, timeout=self.timeout,
                                                     source_address=self.source)
         try:
-            connection.request(method, target.path, body, {"Host": target.netloc, **headers})
+            path = target.path + ("?" + target.query if target.query else "")
+            connection.request(method, path, body, {"Host": target.netloc, **headers})
             response = connection.getresponse()
             data = response.read(LIMIT + 1)
             if len(data) > LIMIT:
