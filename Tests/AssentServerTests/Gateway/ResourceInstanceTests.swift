@@ -9,7 +9,9 @@ import Testing
 
 /// An installation in Python, written from docs/ alone: `Tests/Resources/instance.py`. Of each answer it says the
 /// status, the name of the refusal, and the scheme of the challenge with its error.
-@Suite("An installation in Python, at routes of each kind, and with a user whom it remembers", .enabled(if: PythonPeer.mustRun))
+@Suite(
+    "An installation in Python, at routes of each kind, with a user whom it remembers", .enabled(if: PythonPeer.mustRun)
+)
 struct ResourceInstanceTests {
     private static let allowed: JSONValue = [200, .null, .null]
     private static let badToken: JSONValue = [401, .null, "DPoP invalid_token"]
@@ -63,7 +65,8 @@ struct ResourceInstanceTests {
         #expect(
             seen["registered"] == [
                 "of_app": true, "beside": true, "key": true, "scope": "accounts",
-                "grants": ["client_credentials", .string(OAuthClient.GrantType.jwtBearer.rawValue)], "secret": false, "bound": true,
+                "grants": ["client_credentials", .string(OAuthClient.GrantType.jwtBearer.rawValue)], "secret": false,
+                "bound": true,
             ])
         let (noClient, noProof): (JSONValue, JSONValue) = (
             [400, "invalid_client", .null], [400, "invalid_dpop_proof", .null]
