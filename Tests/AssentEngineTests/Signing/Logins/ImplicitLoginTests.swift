@@ -109,7 +109,7 @@ struct ImplicitLoginTests {
     }
 
     /// Whoever has the device's files has its device key, the installation's key, and all that is stored.
-    @Test("A thief with the device's files gets the implicit scopes, and nothing that lasts or needs the PIN")
+    @Test("30: A thief with the device's files gets the implicit scopes, and nothing that lasts or needs the PIN")
     func thief() async throws {
         let world = try await LoginWorld()
         _ = try await world.logIn(try await world.typed())
