@@ -86,7 +86,7 @@ extension TableRegister {
             "signing_confirms", .kept("a confirmation that comes again must find that it came"),
             fence: [.set(.evaluations, { _ in "taken_by = 'restored'" }, where: { _ in "taken_by IS NULL" })]),
         RegisteredTable(
-            "signing_otp_keys", .kept("they end with their container"),
+            "signing_otp_keys", .purged,
             fence: [
                 .delete(nil, where: { _ in ended("signing_otp_keys") }),
                 .prepared(.deviceCodes) { try await SigningOneTimeKeys.fence($0) },

@@ -23,7 +23,7 @@ struct LoginRouteTests {
         var url: String { fixture.oauth("access_token") }
 
         static func run(implicit: Bool = true, _ body: (World) async throws -> Void) async throws {
-            let lines = implicit ? "\n            implicit: {scopes: [accounts]}" : ""
+            let lines = implicit ? "\n        implicit: {scopes: [accounts]}" : ""
             try await ServerFixture.run(editing: { file($0, lines) }) { fixture in
                 let door = try await RegistrationDoor(fixture)
                 let instance = try await door.instance()
