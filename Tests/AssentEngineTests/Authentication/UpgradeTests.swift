@@ -121,6 +121,21 @@ struct UpgradeTests {
         #expect(try await fixture.sessions.live(token: old) != nil)
     }
 
+    @Test("41: A journey that proves nothing renews a journey's session, and never one that a link has begun")
+    func linked() async throws {
+        let fixture = try await JourneyFixture()
+        let token = try await fixture.signIn()
+        let renewed = try await fixture.send(type: "service", value: "Silent", forceAuth: true, session: token).token()
+        // What a link begins is marked as no journey's.
+        _ = try await fixture.database.run(SQLStatement("UPDATE sessions SET is_of_journey = 0"))
+        await expectError(.loginFailed) {
+            try await fixture.send(type: "service", value: "Silent", forceAuth: true, session: renewed)
+        }
+        let left = try #require(try await fixture.sessions.live(token: renewed))
+        #expect(!left.isOfJourney)
+        #expect(try await fixture.count("sessions") == 1)
+    }
+
     @Test("A session that has ended during a journey no longer says who is there")
     func endedSession() async throws {
         let fixture = try await JourneyFixture()

@@ -102,8 +102,8 @@ struct LoginRaceTests {
                 let tokens = try await fixture.userTokens(of: registered.id, key, scope: "openid accounts")
                 access = try await fixture.grants.access(token: tokens.accessToken)
             }
-            let found = try #require(
-                try await fixture.links.find(fixture.webLink(for: try #require(access))))
+            let link = try await fixture.webLink(for: try #require(access))
+            let found = try #require(try await fixture.links.find(link))
             let before = try await made()
             let isFaulty = round % 4 != 1
             let told = try await withThrowingTaskGroup(of: Bool.self) { group in

@@ -60,6 +60,6 @@ struct LoginThiefTests {
                 "INSERT INTO attempts (counter, window_start, count) VALUES (\("leak:\(planted.reveal())"), 0, 0)"))
         let found = try await Self.tokens(beside: path, in: "refresh_tokens", of: fixture.database)
         #expect(found == [planted])
-        #expect(try await fixture.refresh(try #require(found.first)).refreshToken != nil)
+        #expect(try await fixture.refresh(found.first).refreshToken != nil)
     }
 }
