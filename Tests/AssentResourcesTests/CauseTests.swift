@@ -1,10 +1,10 @@
 import AssentAuthorization
 import AssentCore
 import AssentJourney
-import AssentTokens
 import Testing
 
 @testable import AssentResources
+@testable import AssentTokens
 
 @Suite("What an error of a layer below becomes, by the kind of the call")
 struct CauseTests {
