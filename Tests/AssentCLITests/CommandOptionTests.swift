@@ -174,8 +174,7 @@ struct CommandOptionTests {
     func data() async throws {
         let json = try request("--data", #"{"a": 1 }"#).request()
         #expect(json.headers[.contentType] == "application/json" && json.body?.inMemory == Array(#"{"a": 1 }"#.utf8))
-        let form = try request("--data", "a=1", "--content-type", "application/x-www-form-urlencoded").request(
-            base: nil)
+        let form = try request("--data", "a=1", "--content-type", "application/x-www-form-urlencoded").request()
         #expect(form.headers[.contentType] == "application/x-www-form-urlencoded")
         #expect(form.body?.inMemory == Array("a=1".utf8))
         #expect(try request().request().body == nil)
