@@ -49,10 +49,4 @@ extension Migration {
             "ALTER TABLE client_instances ADD COLUMN app_version TEXT",
             "ALTER TABLE client_instances ADD COLUMN app_platform TEXT",
         ])
-
-    /// Since then an instance is found by its key: a session of the kind `stateless` lives as long as that is
-    /// registered, which is looked at with each request that presents it.
-    static let instanceKeys = Migration(
-        "keys of instances",
-        ["CREATE INDEX client_instances_key ON client_instances (realm, key_thumbprint)"])
 }
