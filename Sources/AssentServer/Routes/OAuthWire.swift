@@ -17,10 +17,11 @@ struct OAuthWire: RouteWire {
 
     func trusted(_ origins: WebOrigins, realm: String) -> TrustedOrigins? { origins.oauth(realm: realm) }
 
-    /// The token in `Authorization`, or in a form (RFC 6750 §2.2), which carries bearer tokens only.
+    /// The token in `Authorization`, or at userinfo in a form (RFC 6750 §2.2), which carries bearer tokens only. Other
+    /// endpoints need the form for themselves, and a body can be read once.
     func accessToken(of request: Request, _ rule: RouteRule) async throws -> TokenCredentials {
         var authorization = try request.authorization.map { [$0] } ?? []
-        if request.method == .post, request.isForm,
+        if rule.door == .userInfo, request.method == .post, request.isForm,
             let token = try await request.form(upTo: rule.bodyLimit)["access_token"]
         {
             guard authorization.isEmpty else {

@@ -16,7 +16,7 @@ enum RememberedInstance {
     private static let max = 3
 
     /// What the app says of remembered users.
-    static let lines = "\n            implicit: {scopes: [accounts]}"
+    static let lines = "\n        implicit: {scopes: [accounts]}"
 
     /// The file with logins by a PIN, for an app with ``lines``.
     static func file(_ text: String) -> String {

@@ -84,7 +84,7 @@ package struct WebLinks: Sendable {
             .read(
                 """
                 SELECT l.target, l.grant_id, g.client_id, g.session_audit_id, s.id, s.user_id, \(UserSQL.columns)
-                FROM web_links l JOIN \(Self.grants) ON g.id = l.grant_id
+                FROM \(Self.grants) JOIN web_links l ON l.grant_id = g.id
                 WHERE l.id = \(id) AND l.used_at IS NULL AND l.expires_at > \(now) AND \(Self.mayBeginSession(at: now))
                 """)
         ).first

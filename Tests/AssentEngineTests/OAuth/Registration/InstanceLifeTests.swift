@@ -165,7 +165,8 @@ struct InstanceLifeTests {
                 SQLStatement(
                     """
                     INSERT INTO client_instances
-                    SELECT \("pay~\(index)"), realm, app, key_thumbprint, metadata, token_hash, created_at, used_at, 1
+                    SELECT \("pay~\(index)"), realm, app, key_thumbprint, metadata, token_hash, created_at, used_at, 1,
+                        app_version, app_platform
                     FROM client_instances WHERE id = \(registered.id)
                     """))
         }
