@@ -127,7 +127,9 @@ struct ResourcePageTests {
         func lines(_ path: String) throws -> [String] {
             try String(contentsOf: root.appending(path: path), encoding: .utf8).components(separatedBy: "\n")
         }
-        let snippets = try lines("Snippets/ResourceExamples.swift") + lines("Snippets/FirstResource.swift")
+        let snippets = try ["ResourceExamples", "FirstResource", "FacadeExamples"].flatMap {
+            try lines("Snippets/\($0).swift")
+        }
         let compiled = Set(snippets.map { $0.trimmingCharacters(in: .whitespaces) })
         var (isSwift, seen) = (false, 0)
         for line in try lines("docs/resources.md") {
