@@ -144,7 +144,7 @@ struct ServerExaminationTests {
 
         // Remembered users.
         let remembering: (String) -> String = {
-            ResourceInstanceTests.file($0, app: "\n            implicit: {scopes: [accounts]}")
+            ResourceInstanceTests.file($0, app: "\n        implicit: {scopes: [accounts]}")
                 .replacing(
                     "grantTypes: [authorization_code, refresh_token, client_credentials",
                     with: "grantTypes: [authorization_code, refresh_token, client_credentials, "
