@@ -56,7 +56,7 @@ struct DeviceStore: Sendable {
 extension ClientFile {
     /// The signing issuer of the file's server and realm.
     ///
-    /// - Throws: `JourneyFailure` for a realm that is none.
+    /// - Throws: `JourneyFailure` for a realm whose name is not valid.
     var signingIssuer: String {
         get throws { "\(server)/signing/\(try JourneyRealm(realm).path)" }
     }

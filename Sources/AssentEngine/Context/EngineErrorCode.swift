@@ -94,7 +94,7 @@ extension EngineError.Code {
     /// The credentials are valid, and of a kind that opens nothing here (``Door``). It is named as on every wire.
     package static let tokenKind = Self("token_kind")
 
-    /// A session of the kind `stateless` was asked for, and the sender is no installation of an app that may have one.
+    /// A session of the kind `stateless` was asked for, and not by an installation of an app that allows it.
     package static let statelessRefused = Self("statelessRefused")
 
     /// What the request is about does not exist.

@@ -37,7 +37,7 @@ package struct OAuthProviderConfiguration: Sendable {
     /// How long the sessions live that grants without a redirect get (``GrantWithoutRedirect``).
     package var sessionLimits = SessionLimits()
 
-    /// The realm's transaction signing, whose devices sign users in; `nil` where there is none.
+    /// The realm's transaction signing, whose devices sign users in; `nil` for a realm without it.
     package var signing: SigningProvider?
 
     /// Whether proofs of keys must have a nonce (RFC 9449 §8).

@@ -54,7 +54,7 @@ public final class NetworkTask: Sendable {
     /// Why it failed: what the completion is told. `nil` until the task has ended, or when it went well.
     public var error: ResourceError? { status.withLock { $0.error } }
 
-    /// How far it is, now and at every change, to the end of the task. Who reads slowly gets the newest.
+    /// How far it is, now and at every change, to the end of the task. A slow reader gets the newest.
     ///
     /// The sequence ends when the completion has returned.
     public var progress: AsyncStream<NetworkProgress> {
@@ -88,7 +88,7 @@ public final class NetworkTask: Sendable {
         }
         guard let work else { return }
         work?.cancel()
-        // Whoever cancels may hold a lock that the completion wants.
+        // The caller may hold a lock that the completion wants.
         Task { tell() }
     }
 

@@ -23,12 +23,12 @@ extension ResourceRequest {
     /// The same request, with the reply's content in a file instead of memory.
     ///
     /// The file has its name when all of it is there, and not before. The content of a reply whose status is not 2xx
-    /// is no download: it is in ``ResourceResponse/data``.
+    /// is not downloaded: it is in ``ResourceResponse/data``.
     ///
     /// - Parameters:
     ///   - path: where the file will be, in a directory that exists.
     ///   - maximumBytes: how many bytes are accepted; 16 GiB if nothing is said.
-    /// - Returns: what the clients send. A request that is no GET is refused then, with 10015.
+    /// - Returns: what the clients send. A request that is not a GET is refused then, with 10015.
     public func download(to path: String, maximumBytes: Int = 16 << 30) -> ResourceDownload {
         ResourceDownload(request: self, path: path, maximumBytes: max(0, maximumBytes))
     }

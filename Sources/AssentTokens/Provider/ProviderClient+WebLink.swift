@@ -5,8 +5,8 @@ import HTTPTypes
 extension ProviderClient {
     /// Asks for a link that signs a browser in and leads it to `target`.
     ///
-    /// - Throws: ``TokenError``: `webLinkDisabled`; `webLinkRefused`; `malformedReply` for an answer that is no link of
-    ///   the provider's own.
+    /// - Throws: ``TokenError``: `webLinkDisabled`; `webLinkRefused`; `malformedReply` for an answer that is not a link
+    ///   of the provider's own.
     func webLink(to target: String, _ tokens: TokenSet) async throws -> WebLink {
         guard let endpoint = try await metadata().webLinkEndpoint else {
             throw TokenError(.webLinkDisabled, "The server signs no browser in for apps.")

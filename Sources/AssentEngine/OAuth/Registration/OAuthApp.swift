@@ -10,7 +10,7 @@ package struct OAuthApp: Sendable, Hashable {
         case token
         /// A software statement.
         case statement
-        /// Nothing: whoever asks.
+        /// Nothing: anyone may register.
         case open
     }
 

@@ -8,7 +8,7 @@ struct ContainerLogin: Sendable {
 
     init(_ provider: OAuthProvider) { self.provider = provider }
 
-    /// Gives the tokens. None of them is a refresh token: whoever steals what an installation has stored must not be
+    /// Gives the tokens. None of them is a refresh token: a thief of what an installation has stored must not become
     /// the user by it.
     ///
     /// - Throws: ``OAuthError``; `StoreError`.

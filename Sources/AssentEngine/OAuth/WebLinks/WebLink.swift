@@ -98,7 +98,7 @@ package struct WebLinks: Sendable {
     }
 
     /// Uses a link: begins a session of its user for the browser, which has proved no more than the app's session and
-    /// ends with the app's grant. It is no fresh authentication.
+    /// ends with the app's grant. It is not a fresh authentication.
     ///
     /// - Parameters:
     ///   - link: the link, as it was found.
