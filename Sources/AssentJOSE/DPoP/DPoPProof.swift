@@ -36,7 +36,7 @@ public struct DPoPProof: Sendable {
     public let nonce: String?
 
     /// The key's thumbprint, as in a token's `cnf.jkt`.
-    public var thumbprint: String { key.thumbprint }
+    public let thumbprint: String
 
     /// Makes the value of a `DPoP` header field for one request.
     ///
@@ -55,17 +55,8 @@ public struct DPoPProof: Sendable {
         method: String, uri: String, accessToken: Secret? = nil, nonce: String? = nil, key: any SigningKey,
         clock: any WallClock, random: any RandomSource = SystemRandom()
     ) async throws -> String {
-        guard let target = HTTPTarget(uri) else { throw JOSEError(.malformed, "The address is not an HTTP URI.") }
-        let jwk = try JWK(publicKeyInfo: key.publicKeyInfo)
-        var claims = JWTClaims()
-        claims.jti = random.token()
-        claims["htm"] = .string(method)
-        claims["htu"] = .string(target.text)
-        claims["iat"] = .integer(clock.epochSeconds)
-        claims["ath"] = accessToken.map { .string(digest($0)) }
-        claims["nonce"] = nonce.map(JSONValue.string)
-        let header = JSONObject([.init(name: "typ", value: .string(type)), .init(name: "jwk", value: jwk.json)])
-        return try await JWS.sign(claims.payload, header: header, with: key)
+        try await DPoPProver(key).proof(
+            method: method, uri: uri, accessToken: accessToken, nonce: nonce, clock: clock, random: random)
     }
 
     /// Verifies the one value of a request's `DPoP` header field.
@@ -128,8 +119,11 @@ public struct DPoPProof: Sendable {
         guard !jti.isEmpty else { throw JOSEError(.malformedClaim("jti")) }
         guard let issuedAt = claims.iat else { throw JOSEError(.malformedClaim("iat")) }
         guard try text(claims, "htm").utf8.elementsEqual(method.utf8) else { throw JOSEError(.wrongMethod) }
-        guard let htu = claims["htu"]?.string.flatMap(HTTPTarget.init) else { throw JOSEError(.malformedClaim("htu")) }
-        guard let target = HTTPTarget(uri), target == htu else { throw JOSEError(.wrongURI) }
+        guard let written = claims["htu"]?.string, let htu = HTTPTarget(written) else {
+            throw JOSEError(.malformedClaim("htu"))
+        }
+        // Most clients write it as the server does, and then one reading is enough.
+        guard written.utf8.elementsEqual(uri.utf8) || HTTPTarget(uri) == htu else { throw JOSEError(.wrongURI) }
         if let accessToken {
             guard claims["ath"] != nil else { throw JOSEError(.missingClaim("ath")) }
             guard ConstantTime.equal(try text(claims, "ath"), digest(accessToken)) else {
@@ -137,7 +131,8 @@ public struct DPoPProof: Sendable {
             }
         }
         let nonce = claims["nonce"] == nil ? nil : try text(claims, "nonce")
-        return DPoPProof(key: key, jti: jti, issuedAt: issuedAt, nonce: nonce)
+        return DPoPProof(
+            key: key, jti: jti, issuedAt: issuedAt, nonce: nonce, thumbprint: key.thumbprint)
     }
 
     /// Makes sure that ``issuedAt`` lies neither too far back nor too far ahead.
@@ -164,7 +159,7 @@ public struct DPoPProof: Sendable {
     }
 
     /// `ath`: the access token's SHA-256 as base64url (RFC 9449 §4.2).
-    private static func digest(_ token: Secret) -> String {
+    static func digest(_ token: Secret) -> String {
         token.withUnsafeBytes { bytes in
             var hash = SHA256()
             hash.update(bufferPointer: bytes)

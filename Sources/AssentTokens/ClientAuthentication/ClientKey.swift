@@ -23,6 +23,9 @@ public struct ClientKey: Sendable, CustomStringConvertible, CustomReflectable {
 
     let key: any SigningKey
 
+    /// Proves that the client has the key.
+    let prover: DPoPProver
+
     /// Where a key is.
     struct Place: Sendable {
         let provider: any KeyProvider
@@ -102,6 +105,7 @@ public struct ClientKey: Sendable, CustomStringConvertible, CustomReflectable {
             let thumbprint = try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint
             publicKey = try JWK(
                 publicKeyInfo: key.publicKeyInfo, keyID: thumbprint, algorithm: key.algorithm, use: "sig")
+            prover = try DPoPProver(key)
         } catch {
             throw TokenError(
                 .clientKeyUnavailable, "The client key \(Self.shown(name)) cannot be used: \(error.explanation)")

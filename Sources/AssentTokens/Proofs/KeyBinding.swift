@@ -25,7 +25,7 @@ struct KeyBinding: Sendable, Equatable {
 /// A key that signs proofs, found at its provider.
 struct ProofKey: Sendable {
     let binding: KeyBinding
-    let key: any SigningKey
+    let prover: DPoPProver
 
     /// Whether it is the key by which the client authenticates, and no token is bound to it.
     private let isClientKey: Bool
@@ -38,17 +38,17 @@ struct ProofKey: Sendable {
         }
         do throws(JOSEError) {
             binding = KeyBinding(name: name, thumbprint: try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint)
+            prover = try DPoPProver(key)
         } catch {
             throw TokenError(.keyUnavailable, "The key for proofs cannot be used: \(error.explanation)")
         }
-        self.key = key
         isClientKey = false
     }
 
     /// The key of a client, which also proves its registration.
     init(client: ClientKey, name: String) {
         binding = KeyBinding(name: name, thumbprint: client.publicKey.thumbprint)
-        key = client.key
+        prover = client.prover
         isClientKey = true
     }
 

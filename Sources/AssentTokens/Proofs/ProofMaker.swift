@@ -28,9 +28,9 @@ struct ProofMaker: Sendable {
     /// - Throws: ``TokenError``: `unprovable` when the URL is not one that a proof can name, and what the key throws.
     func proof(for target: Target, nonce: String?, key: ProofKey) async throws -> String {
         do {
-            return try await DPoPProof.make(
-                method: target.method.rawValue, uri: target.url, accessToken: target.token, nonce: nonce, key: key.key,
-                clock: clock, random: random)
+            return try await key.prover.proof(
+                method: target.method.rawValue, uri: target.url, accessToken: target.token, nonce: nonce, clock: clock,
+                random: random)
         } catch let error as JOSEError {
             throw TokenError(
                 .unprovable, "No proof can be made for the request: \(error.detail)",

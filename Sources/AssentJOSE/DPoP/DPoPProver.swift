@@ -1,0 +1,39 @@
+package import AssentCore
+
+/// Makes the proofs of one key, whose header is the same in all of them and is written once (RFC 9449 §4.2).
+package struct DPoPProver: Sendable {
+    private let key: any SigningKey
+    private let header: JWS.EncodedHeader
+
+    /// A maker of proofs.
+    ///
+    /// - Parameter key: the key that tokens are bound to; not a symmetric one.
+    /// - Throws: ``JOSEError`` with `invalidKey` for a symmetric key, or `unsupportedAlgorithm`.
+    package init(_ key: any SigningKey) throws(JOSEError) {
+        let jwk = try JWK(publicKeyInfo: key.publicKeyInfo)
+        self.key = key
+        header = try JWS.EncodedHeader(
+            JSONObject([
+                .init(name: "typ", value: .string(DPoPProof.type)), .init(name: "jwk", value: jwk.json),
+            ]), algorithm: key.algorithm)
+    }
+
+    /// The value of a `DPoP` header field for one request; see
+    /// ``DPoPProof/make(method:uri:accessToken:nonce:key:clock:random:)``.
+    ///
+    /// - Throws: ``JOSEError`` with `malformed` when `uri` is not an HTTP URI; and what the key throws.
+    package func proof(
+        method: String, uri: String, accessToken: Secret? = nil, nonce: String? = nil, clock: any WallClock,
+        random: any RandomSource = SystemRandom()
+    ) async throws -> String {
+        guard let target = HTTPTarget(uri) else { throw JOSEError(.malformed, "The address is not an HTTP URI.") }
+        var claims = JWTClaims()
+        claims.jti = random.token()
+        claims["htm"] = .string(method)
+        claims["htu"] = .string(target.text)
+        claims["iat"] = .integer(clock.epochSeconds)
+        claims["ath"] = accessToken.map { .string(DPoPProof.digest($0)) }
+        claims["nonce"] = nonce.map(JSONValue.string)
+        return try await JWS.sign(claims.payload, header: header, with: key)
+    }
+}
