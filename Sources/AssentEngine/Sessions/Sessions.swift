@@ -67,10 +67,11 @@ package struct Sessions: Sendable {
     }
 
     /// A session of a journey, which begins when its statement is run: for what must know the token before. It fails
-    /// unless the user's epoch is still the one under which they have proved who they are.
+    /// unless the user's epoch is still the one under which they have proved who they are. The `journeyLevel` is less
+    /// than `authLevel` in a step-up of a session that has proved more before.
     package func prepare(
-        userID: String, epoch: Int64?, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject,
-        sender: SenderBinding? = nil
+        userID: String, epoch: Int64?, realm: String, authLevel: Int, journeyLevel: Int? = nil, limits: SessionLimits,
+        properties: JSONObject, sender: SenderBinding? = nil
     ) -> PreparedSession {
         let token = Secret(context.random.token())
         let id = TokenHash.of(token)
@@ -78,7 +79,8 @@ package struct Sessions: Sendable {
         let now = context.clock.epochSeconds
         let new = NewSession(
             id: id, auditID: auditID, userID: userID, epoch: epoch, realm: realm, authLevel: authLevel, authTime: now,
-            limits: limits, kind: .user, isOfJourney: true, properties: properties, sender: sender)
+            limits: limits, kind: .user, isOfJourney: true, journeyLevel: journeyLevel ?? authLevel,
+            properties: properties, sender: sender)
         return PreparedSession(token: token, row: new, preparedAt: now)
     }
 
