@@ -73,6 +73,25 @@ import Testing
         #expect(try forms().compactMap { $0["assertion"] } == ["by-a", "by-b", "by-b"])
     }
 
+    @Test("Of nine users who want to be the one user, only the one loses who was not used for the longest time")
+    func evicted() async throws {
+        let manager = try await manager()
+        let names = (0...8).map { "u\($0)" }
+        // The last one of them stays the user, and is signed for after all the others were kept.
+        for name in names.dropLast() {
+            try await manager.implicit.authenticate(user: name, scopes: []) { _ in Secret("by-\(name)") }
+        }
+        let last = try #require(try await manager.implicit.token(rejecting: nil)?.value)
+        // The ninth one asks for what is refused before its login, so that the eighth one stays.
+        provider.change { $0.tokenReply = { _ in .json(400, ["error": "invalid_scope"]) } }
+        await #expect(throws: TokenError.self) {
+            try await manager.implicit.authenticate(user: "u8", scopes: ["other"]) { _ in Secret("by-u8") }
+        }
+        provider.change { $0.tokenReply = nil }
+        _ = try await manager.implicit.token(rejecting: last)
+        #expect(try forms().compactMap { $0["assertion"] }.suffix(2).contains("by-u7"))
+    }
+
     @Test(
         "A clock that is ten minutes wrong is corrected by the refusal's time, and the login sent once more",
         arguments: [600, -600])
