@@ -33,6 +33,17 @@ struct RequestKindsTests {
             }
         }
 
+        /// What the program has stored.
+        var stored: [String: Data] {
+            get throws {
+                var files: [String: Data] = [:]
+                for name in try FileManager.default.subpathsOfDirectory(atPath: program.home) {
+                    files[name] = FileManager.default.contents(atPath: program.home + "/" + name)
+                }
+                return files
+            }
+        }
+
         /// What is in the home beside the program's own files.
         var files: Set<String> {
             get throws {
@@ -88,7 +99,7 @@ struct RequestKindsTests {
                 #expect(result.status == 0, "\(command): \(result.output)\(result.errors)")
                 switch command {
                 case _ where command.contains("GET /status"):
-                    #expect(try JSONValue.parse(result.output)["isOpen"] == true)
+                    #expect(try JSONValue.parse(result.output)["greeting"] == "Hello ana")
                 case _ where command.contains(" register "): #expect(result.output.contains("Registered as bank-pay~"))
                 case _ where command.contains("/app-info"):
                     #expect(try JSONValue.parse(result.output)["name"] == "Bank app")
@@ -189,6 +200,35 @@ struct RequestKindsTests {
             let id = try #require(try JSONValue.parse(listed.output)["container"]?.string, "\(listed.errors)")
             #expect(try await newcomer.type("assent device remove -- \(id)").status == 0)
             try await told("assent request --as implicit GET /greeting", 1, "Nobody is remembered here")
+        }
+    }
+
+    @Test("A sign-in that leaves nothing behind sends one request, and is gone; without the server's leave it is refused")
+    func stateless() async throws {
+        let types = "        grantTypes: [authorization_code, refresh_token, client_credentials]\n"
+        func edit(_ file: String) -> String {
+            file.replacing(types, with: types + "        stateless: true\n")
+                .replacing("accepts: [user, implicit]", with: "accepts: [user, implicit, stateless]")
+        }
+        let line = "assent login --config app.yaml --stateless --then GET /greeting"
+        try await Self.run(editing: edit) { newcomer in
+            let early = try await newcomer.type(line, ["ana"])
+            #expect(early.status != 0 && early.errors.contains("9002"), "\(early.errors)")
+            let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
+            #expect(registered.status == 0, "\(registered.errors)")
+            let before = try newcomer.stored
+            let result = try await newcomer.type(line, newcomer.signIn)
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(try JSONValue.parse(result.output)["isOpen"] == true)
+            #expect(try newcomer.stored == before)
+            let status = try await newcomer.type("assent status")
+            #expect(status.status == 1, "\(status.output)")
+        }
+        try await Self.run { newcomer in
+            let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
+            #expect(registered.status == 0, "\(registered.errors)")
+            let refused = try await newcomer.type(line, ["ana"])
+            #expect(refused.status != 0 && refused.errors.contains("9034"), "\(refused.errors)")
         }
     }
 
