@@ -87,7 +87,7 @@ struct OwnEnrolmentTests {
         #expect(try await device.container(enrolment.containerID).digits == enrolment.digits)
     }
 
-    @Test("Of a container by a code and an own one of the same user, the own one signs in; of two by a code neither does")
+    @Test("Of a container by a code and an own one of a user the own one signs in; of two by a code neither does")
     func signsIn() async throws {
         func enrolByCode(_ issuer: String) async throws -> SigningContainer {
             let server = try ScriptedServer(issuer: issuer)

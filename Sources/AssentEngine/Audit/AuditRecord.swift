@@ -99,8 +99,8 @@ package struct AuditLog: Sendable {
         return SQLStatement(inserting(record, id: nil, when: condition, detail: "\(start) || \(numbered) || '}'"))
     }
 
-    /// The statement that writes `record` once for each container `c` for which a condition is true after the statements
-    /// before it, with its `did` and its user.
+    /// The statement that writes `record` once for each container `c` for which a condition is true after the
+    /// statements before it, with its `did` and its user.
     func statement(_ record: AuditRecord, forEachContainer condition: SQL) -> SQLStatement {
         let detail = JSONValue.object(record.detail).serialized()
         let start = #"{"did":""#

@@ -63,8 +63,11 @@ extension TableRegister {
                 .set(
                     .enrolments, { now in "state = 'VOID', number = NULL, ended_at = \(now)" },
                     where: { _ in "state = 'UNCONFIRMED'" })
-            ], remark: "Devices revoked or blocked since are active again: revoke them again. Implicit logins of those "
-                + "with a PIN wait until their user unlocks it; of those without one they work at once."),
+            ],
+            remark: """
+                Devices revoked or blocked since are active again: revoke them again. Implicit logins of those with a \
+                PIN wait until their user unlocks it; of those without one they work at once.
+                """),
         RegisteredTable(
             "signing_renewals", .purged,
             fence: [

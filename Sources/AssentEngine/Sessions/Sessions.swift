@@ -67,11 +67,10 @@ package struct Sessions: Sendable {
     }
 
     /// A session of a journey, which begins when its statement is run: for what must know the token before. It fails
-    /// unless the user's epoch is still the one under which they have proved who they are. The `journeyLevel` is less
-    /// than `authLevel` in a step-up of a session that has proved more before.
+    /// unless the user's epoch is still the one under which they have proved who they are.
     package func prepare(
-        userID: String, epoch: Int64?, realm: String, authLevel: Int, journeyLevel: Int? = nil, limits: SessionLimits,
-        properties: JSONObject, sender: SenderBinding? = nil
+        userID: String, epoch: Int64?, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject,
+        sender: SenderBinding? = nil
     ) -> PreparedSession {
         let token = Secret(context.random.token())
         let id = TokenHash.of(token)
@@ -79,7 +78,7 @@ package struct Sessions: Sendable {
         let now = context.clock.epochSeconds
         let new = NewSession(
             id: id, auditID: auditID, userID: userID, epoch: epoch, realm: realm, authLevel: authLevel, authTime: now,
-            limits: limits, kind: .user, isOfJourney: true, journeyLevel: journeyLevel ?? authLevel,
+            limits: limits, kind: .user, isOfJourney: true, journeyLevel: authLevel,
             properties: properties, sender: sender)
         return PreparedSession(token: token, row: new, preparedAt: now)
     }

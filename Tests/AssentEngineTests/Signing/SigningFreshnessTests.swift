@@ -28,9 +28,10 @@ struct SigningFreshnessTests {
         let sessions = Sessions(world.base.context)
         let user = world.base.ana.user
         for (journey, isFresh) in [(1, false), (2, true)] {
-            let prepared = sessions.prepare(
-                userID: user.id, epoch: user.epoch, realm: "/alpha", authLevel: 3, journeyLevel: journey,
-                limits: SessionLimits(), properties: JSONObject())
+            var prepared = sessions.prepare(
+                userID: user.id, epoch: user.epoch, realm: "/alpha", authLevel: 3, limits: SessionLimits(),
+                properties: JSONObject())
+            prepared.row.journeyLevel = journey
             _ = try await world.base.database.run([prepared.statement])
             let caller = SigningCaller(try #require(try await sessions.live(token: prepared.token)))
             #expect(caller.session.authLevel == 3)

@@ -203,7 +203,7 @@ struct RequestKindsTests {
         }
     }
 
-    @Test("A sign-in that leaves nothing behind sends one request, and is gone; without the server's leave it is refused")
+    @Test("A sign-in that leaves nothing behind sends one request, and is gone; the server must allow it")
     func stateless() async throws {
         let types = "        grantTypes: [authorization_code, refresh_token, client_credentials]\n"
         func edit(_ file: String) -> String {

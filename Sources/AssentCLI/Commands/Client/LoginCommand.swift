@@ -171,7 +171,8 @@ struct LoginCommand: AsyncParsableCommand {
                 "--pin asks for the PIN alone: leave out --browser, --dpop, --journey and the password.")
         }
         guard stateless == !then.isEmpty else {
-            throw ValidationError("--stateless and --then belong together: assent login --stateless --then GET /accounts")
+            throw ValidationError(
+                "--stateless and --then belong together: assent login --stateless --then GET /accounts")
         }
         if stateless {
             guard !browser, !dpop, !pin, !json else {

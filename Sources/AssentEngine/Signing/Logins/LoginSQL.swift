@@ -18,12 +18,12 @@ enum LoginSQL {
     static func use(key kid: KeyThumbprint, of did: SigningID, isImplicit: Bool, at now: Int64) -> SQL {
         let isUnusable: SQL = isImplicit ? "(s.sealed_k IS NULL OR s.held = 1)" : "s.sealed_k IS NULL"
         return """
-        UPDATE signing_keys SET used_at = \(now)
-        WHERE kid = \(kid) AND did = \(did) AND state = \(SigningKeyState.active)
-            AND NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = \(did) AND \(isUnusable))
-            AND EXISTS (SELECT 1 FROM signing_containers c JOIN users u ON u.id = c.user_id
-                WHERE c.did = \(did) AND u.active = 1)
-        """
+            UPDATE signing_keys SET used_at = \(now)
+            WHERE kid = \(kid) AND did = \(did) AND state = \(SigningKeyState.active)
+                AND NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = \(did) AND \(isUnusable))
+                AND EXISTS (SELECT 1 FROM signing_containers c JOIN users u ON u.id = c.user_id
+                    WHERE c.did = \(did) AND u.active = 1)
+            """
     }
 
     /// Spends a confirmed evaluation for one login.
@@ -50,12 +50,7 @@ enum LoginSQL {
     static func endSessions(of did: SigningID) -> SQL { "DELETE FROM sessions WHERE did = \(did.text)" }
 
     /// Ends the containers of an installation, as their users would one by one: first these, then what hangs on them.
-    ///
-    /// - Parameters:
-    ///   - instance: the installation's client id.
-    ///   - now: the time, in seconds since 1970.
-    ///   - audit: where each container that ends is written down.
-    ///   - record: what is written of each.
+    /// Each of them is written down by `record`.
     static func endContainers(
         of instance: String, at now: Int64, noting record: AuditRecord, in audit: AuditLog
     ) -> [SQLStatement] {
