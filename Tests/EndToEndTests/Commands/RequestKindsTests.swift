@@ -33,15 +33,9 @@ struct RequestKindsTests {
             }
         }
 
-        /// What the program has stored.
-        var stored: [String: Data] {
-            get throws {
-                var files: [String: Data] = [:]
-                for name in try FileManager.default.subpathsOfDirectory(atPath: program.home) {
-                    files[name] = FileManager.default.contents(atPath: program.home + "/" + name)
-                }
-                return files
-            }
+        /// The names of all files that the program has stored.
+        var stored: Set<String> {
+            get throws { Set(try FileManager.default.subpathsOfDirectory(atPath: program.home)) }
         }
 
         /// What is in the home beside the program's own files.
@@ -99,7 +93,7 @@ struct RequestKindsTests {
                 #expect(result.status == 0, "\(command): \(result.output)\(result.errors)")
                 switch command {
                 case _ where command.contains("GET /status"):
-                    #expect(try JSONValue.parse(result.output)["greeting"] == "Hello ana")
+                    #expect(try JSONValue.parse(result.output)["isOpen"] == true)
                 case _ where command.contains(" register "): #expect(result.output.contains("Registered as bank-pay~"))
                 case _ where command.contains("/app-info"):
                     #expect(try JSONValue.parse(result.output)["name"] == "Bank app")
@@ -217,10 +211,13 @@ struct RequestKindsTests {
             let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
             #expect(registered.status == 0, "\(registered.errors)")
             let before = try newcomer.stored
+            let secrets = try await newcomer.type("assent vault list")
             let result = try await newcomer.type(line, newcomer.signIn)
             #expect(result.status == 0, "\(result.errors)")
-            #expect(try JSONValue.parse(result.output)["isOpen"] == true)
+            #expect(try JSONValue.parse(result.output)["greeting"] == "Hello ana")
             #expect(try newcomer.stored == before)
+            let secretsAfter = try await newcomer.type("assent vault list")
+            #expect(secrets.status == 0 && secretsAfter.output == secrets.output, "\(secretsAfter.output)")
             let status = try await newcomer.type("assent status")
             #expect(status.status == 1, "\(status.output)")
         }
