@@ -1,3 +1,4 @@
+import Assent
 import AssentCore
 import AssentJOSE
 import HTTPTypes
