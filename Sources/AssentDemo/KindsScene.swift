@@ -20,15 +20,22 @@ struct KindsScene: Sendable {
             configuration.client.id = InstallationScene.app
             configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
             configuration.registration?.deviceScopes = ["app-data"]
-            configuration.resources[story.gateway] = .accessToken(of: [.user, .device])
+            configuration.resources[story.gateway] = .accessToken(of: [.user, .implicit, .device])
+            // Her sessions belong to the installation's key, and she is remembered by keys of a device.
+            configuration.dpop = .installation
+            configuration.resources[try Origin(configuration.server).description] = .session
+            let place = URL(fileURLWithPath: "\(story.world.directory)/kinds.device")
+            configuration.deviceKeys = SoftwareKeyProvider(unprotectedFile: place, clock: story.clock)
+            configuration.device.modes = [.device, .assisted]
         }
         let instance = try await scene.register(assent)
         try await callForNobody(assent)
         try await callForInstallation(assent)
         try await callForUser(operating)
+        try await RememberedScene(story).tell(with: assent)
         let ended = try await scene.administer(operating, "endRegistration", ["clientId": .string(instance.clientID)])
         story.check("the operator removes the installation", ended.status == 200)
-        let error = await refusal { try await assent.deviceClient.sendRequest(.get("app-info")) }
+        let error = await ResourceError.thrown { try await assent.deviceClient.sendRequest(.get("app-info")) }
         let isForgotten = try await assent.registration?.current() == nil
         story.check(
             "its next call: 9002, and it has forgotten that it was registered",
@@ -49,42 +56,42 @@ struct KindsScene: Sendable {
         story.check(
             "the installation asks for them by its own token: 200, and nobody has signed in", data.status == 200)
         let account = try await assent.deviceClient.sendRequest(.get("accounts"))
-        story.check("the installation's token at the account: 403 token_kind", kindIsRefused(account))
+        story.check("the installation's token at the account: 403 token_kind", account.refusesKind)
 
         guard let own = try await assent.tokens.device.token(rejecting: nil) else {
             return story.check("there is a token of the installation to steal", false)
         }
         story.remember("access token", own.value.signature)
-        let connections = try Story.connections(to: story.world, clock: story.clock, logger: story.logger)
-        let thief = try Thief(
-            transport: NarratingTransport(
-                transport: connections, narration: story.narration, parties: story.parties, sender: .thief),
-            clock: story.clock)
-        let bound: HTTPFields = [.authorization: "DPoP \(own.value.reveal())"]
-        story.refused(
-            "a copy of the installation's token at the app's data, with a proof by the thief's key",
-            try await thief.prove(
-                HTTPRequest(.get, url: story.gateway + "/app-info", headerFields: bound), token: own.value),
-            "401 invalid_token")
-        await connections.shutdown()
+        try await Thief.run(against: story) { thief in
+            let bound: HTTPFields = [.authorization: "DPoP \(own.value.reveal())"]
+            story.refused(
+                "a copy of the installation's token at the app's data, with a proof by the thief's key",
+                try await thief.prove(
+                    HTTPRequest(.get, url: story.gateway + "/app-info", headerFields: bound), token: own.value),
+                "401 invalid_token")
+        }
     }
 
     private func callForUser(_ operating: Assent) async throws {
         let greeting = try await operating.userClient.sendAuthenticatedRequest(.get("greeting"))
         story.check("Ana's app asks for her greeting: 200", greeting.status == 200)
         let data = try await operating.userClient.sendAuthenticatedRequest(.get("app-info"))
-        story.check("her token at the app's data: 403 token_kind", kindIsRefused(data))
-        let error = await refusal { try await operating.deviceClient.sendRequest(.get("app-info")) }
+        story.check("her token at the app's data: 403 token_kind", data.refusesKind)
+        let error = await ResourceError.thrown { try await operating.deviceClient.sendRequest(.get("app-info")) }
         story.check(
             "a call of a kind that the app's configuration does not name for the bank: 10101, and nothing is sent",
             error?.code == .hostRefused)
     }
+}
 
-    private func kindIsRefused(_ response: ResourceResponse) -> Bool {
-        response.status == 403 && (try? JSONValue.parse(response.data))?["code"] == "token_kind"
-    }
+extension ResourceResponse {
+    /// Whether the route is not for calls of this kind.
+    var refusesKind: Bool { status == 403 && (try? JSONValue.parse(data))?["code"] == "token_kind" }
+}
 
-    private func refusal(of call: () async throws -> ResourceResponse) async -> ResourceError? {
+extension ResourceError {
+    /// Why a call fails; `nil` when it does not.
+    static func thrown<Result>(by call: () async throws -> Result) async -> ResourceError? {
         do {
             _ = try await call()
             return nil

@@ -55,16 +55,13 @@ extension Story {
 
     /// What a thief tries, over connections of their own, and what the servers answer.
     private func beRobbed(_ assent: Assent, of loot: Thief.Loot) async throws {
-        let connections = try Self.connections(to: world, clock: clock, logger: logger)
-        let thief = try Thief(
-            transport: NarratingTransport(
-                transport: connections, narration: narration, parties: parties, sender: .thief), clock: clock)
-        narration.tell(
-            .note(.thief, "elsewhere, has copies of all tokens and of the session, but not of the keys"))
-        try await stealTokens(thief, assent, loot)
-        try await stealSession(thief, assent, loot)
-        try await InstallationScene(self).steal(thief, assent, loot)
-        await connections.shutdown()
+        try await Thief.run(against: self) { thief in
+            narration.tell(
+                .note(.thief, "elsewhere, has copies of all tokens and of the session, but not of the keys"))
+            try await stealTokens(thief, assent, loot)
+            try await stealSession(thief, assent, loot)
+            try await InstallationScene(self).steal(thief, assent, loot)
+        }
     }
 
     private func stealTokens(_ thief: Thief, _ assent: Assent, _ loot: Thief.Loot) async throws {

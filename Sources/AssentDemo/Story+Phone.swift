@@ -26,8 +26,11 @@ extension Story {
         let invite = try await ask(assent, "invites", [:]).json
         let code = invite["code"]?.string ?? ""
         remember("invite's code", Secret(code))
-        narration.tell(.note(.user, "types the code of the page into her phone (assent device enroll)"))
+        narration.tell(
+            .note(.user, "types the code of the page into her phone (assent device enroll), and chooses a PIN"))
         let enrolling = try phone.start("enroll", code, "--name", "Ana's phone")
+        // The server wants a PIN of each device, for logins; a payment needs none.
+        enrolling.type(RememberedScene.pin.reveal(), RememberedScene.pin.reveal())
         let shown = await enrolling.lines(to: "    ").last?.trimmingCharacters(in: .whitespaces) ?? ""
         narration.tell(.note(.phone, "shows eight digits"))
         narration.tell(.note(.user, "types them into the page"))

@@ -87,12 +87,13 @@ package struct Story: Sendable {
 
     /// The SDK as an app would make it, with the pins that the server printed.
     func makeAssent(
-        vault name: String = "vault", configure: (inout Assent.Configuration, any KeyProvider) -> Void = { _, _ in }
+        vault name: String = "vault",
+        configure: (inout Assent.Configuration, any KeyProvider) throws -> Void = { _, _ in }
     ) throws -> Assent {
         let keys = SoftwareKeyProvider(unprotectedFile: keyFile(ofVault: name), clock: clock)
         var configuration = world.app.configuration(
             .file(at: URL(fileURLWithPath: "\(world.directory)/\(name)"), keys: .software(keys)))
-        configure(&configuration, keys)
+        try configure(&configuration, keys)
         configuration.transport = NarratingTransport(
             transport: transport, narration: narration, parties: parties)
         configuration.clock = clock

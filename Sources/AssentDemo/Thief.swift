@@ -1,3 +1,4 @@
+import Assent
 import AssentCore
 import AssentJOSE
 import HTTPTypes
@@ -52,6 +53,17 @@ struct Thief: Sendable {
         self.transport = transport
         self.clock = clock
         key = try SoftwareSigningKey.generate(.es256)
+    }
+
+    /// Runs `body` with a thief who has connections and a key of their own.
+    static func run(against story: Story, _ body: (Thief) async throws -> Void) async throws {
+        let connections = try Story.connections(to: story.world, clock: story.clock, logger: story.logger)
+        let thief = try Thief(
+            transport: NarratingTransport(
+                transport: connections, narration: story.narration, parties: story.parties, sender: .thief),
+            clock: story.clock)
+        try await body(thief)
+        await connections.shutdown()
     }
 
     /// Sends a request as it is.

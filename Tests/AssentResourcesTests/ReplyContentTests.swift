@@ -1,5 +1,6 @@
 import Assent
 import AssentTesting
+import Foundation
 import HTTPTypes
 import Testing
 
@@ -87,6 +88,25 @@ struct ReplyContentTests {
             #expect(error?.domain == .url && error?.number == -1103)
             #expect(read.withLock { $0 } <= Self.limit + 1)
             if length != nil { #expect(read.withLock { $0 } == 0) }
+        }
+    }
+
+    @Test("6 A download of JSON that is longer than memory takes arrives also where replies may be decisions")
+    func longJSON() async throws {
+        let count = (16 << 20) + 3
+        for length in [nil, count] {
+            let body = streamed(length: length, Locked(0)) { number in
+                let left = count - number << 20
+                return left > 0 ? [UInt8](repeating: 0x20, count: min(left, 1 << 20)) : nil
+            }
+            let world = answering(body, [.contentType: "application/json"])
+            let place = FileManager.default.temporaryDirectory.appending(path: "assent-\(UUID()).json")
+            defer { try? FileManager.default.removeItem(at: place) }
+            let assent = try await world.assent([api: .accessToken(of: [.user, .device]).acceptingDecisions()])
+            let response = try await assent.deviceClient.sendUnauthenticatedRequest(
+                ResourceRequest.get("status").download(to: place.path))
+            #expect(response.file == place.path)
+            #expect(try FileManager.default.attributesOfItem(atPath: place.path)[.size] as? Int == count)
         }
     }
 

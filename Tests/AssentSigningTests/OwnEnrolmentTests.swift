@@ -87,6 +87,31 @@ struct OwnEnrolmentTests {
         #expect(try await device.container(enrolment.containerID).digits == enrolment.digits)
     }
 
+    @Test("Of a container by a code and an own one of a user the own one signs in; of two by a code neither does")
+    func signsIn() async throws {
+        func enrolByCode(_ issuer: String) async throws -> SigningContainer {
+            let server = try ScriptedServer(issuer: issuer)
+            let device = SigningDevice(
+                store: scene.store, keys: scene.keys, transport: server.transport, clock: scene.clock)
+            return try await device.container(
+                device.enrol(SigningInvite(scanned: server.invite())).containerID)
+        }
+        let first = try await enrolByCode("https://b.example/signing")
+        #expect(try await scene.device().loginContainer(of: first.userID).id == first.id)
+        let own = try await enrol(scene.device())
+        #expect(own.userID == first.userID && own.id != first.id)
+        for user in [own.userID, own.userName] {
+            #expect(try await scene.device().loginContainer(of: user).id == own.id)
+            await #expect(throws: SigningError.self) { try await scene.device().container(of: user) }
+        }
+        try await own.delete()
+        _ = try await enrolByCode("https://c.example/signing")
+        let error = await #expect(throws: SigningError.self) {
+            try await scene.device().loginContainer(of: first.userID)
+        }
+        #expect(error?.code == .inexplicitContainer)
+    }
+
     @Test("After an end at any write or call, on either side of it, the next call brings it to its end")
     func crashes() async throws {
         for isAfter in [false, true] {

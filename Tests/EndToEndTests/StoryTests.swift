@@ -15,7 +15,9 @@ struct StoryTests {
     func wholeStory() async throws {
         let log = CollectingLog()
         let witness = SecretWitness()
-        try await World.run(logger: log.logger, watching: witness.watching) { story in
+        try await World.run(
+            logger: log.logger, watching: witness.watching, configuring: { try $0.rememberUsersOfStory() }
+        ) { story in
             // The transport logs what it cannot reach, and nothing else.
             var nowhere = HTTPRequest(method: .get, scheme: "https", authority: "localhost:1", path: "/")
             nowhere.headerFields[.authorization] = "Bearer a-token-for-nobody-0123456789"
@@ -24,7 +26,7 @@ struct StoryTests {
             story.judgeEvidence()
             let narration = story.narration
             #expect(narration.failures == [])
-            #expect(narration.checkCount == 66)
+            #expect(narration.checkCount == 74)
             expectThiefRefused(narration.events)
 
             let kept = try keptSecrets(story.world.directory)
@@ -101,6 +103,8 @@ struct StoryTests {
             "the registration token with a proof by the thief's key: 401 invalid_token",
             "the initial access token, which is used up, with the thief's own key: 401 invalid_token",
             "a copy of the installation's token at the app's data, with a proof by the thief's key: 401 invalid_token",
+            "a copy of her implicit token at her account, with a proof by the thief's key: 401 invalid_token",
+            "a copy of her implicit token at the greeting, with a proof by the thief's key: 401 invalid_token",
         ]
         for refusal in refusals { #expect(events.contains(.check(refusal, passed: true)), "\(refusal)") }
         let answers = events.compactMap { event in

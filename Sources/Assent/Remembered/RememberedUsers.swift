@@ -32,7 +32,7 @@ struct RememberedUsers: Sendable {
     /// The container of a user who is remembered here.
     func container(of user: String, _ kind: CallKind) async throws -> SigningContainer {
         do {
-            return try await device.signing.container(of: user)
+            return try await device.signing.loginContainer(of: user)
         } catch let error as SigningError where error.code == .invalidContainer {
             throw ResourceError(
                 kind == .implicit ? .fetchImplicitResource : .authentication,

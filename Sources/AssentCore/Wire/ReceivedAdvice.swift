@@ -149,9 +149,10 @@ public struct ReceivedAdvice: Hashable, Sendable {
     /// Finds the advice of a reply, in its header or, where the resource may send decisions, in its body.
     ///
     /// - Parameters:
-    ///   - reply: its body may be read for this and is then in memory.
+    ///   - reply: its body may be read for this, and is then in memory if it is short enough for a decision. One that
+    ///     is longer is still read as it comes.
     ///   - acceptsDecisions: whether a body with status 200, 401 or 403 that is AM's policy decision is an advice.
-    ///   - limit: how many bytes of the body are read.
+    ///   - limit: how many bytes of the body are read at most.
     /// - Returns: `nil` when there is none.
     /// - Throws: ``WireError`` when there is one in the header that cannot be read, and what reading the body throws.
     package static func find(
@@ -162,11 +163,12 @@ public struct ReceivedAdvice: Hashable, Sendable {
             let type = reply.response.headerFields[.contentType]?.lowercased(),
             type == "application/json" || type.hasPrefix("application/json;")
         else { return nil }
-        // A download accepts more than may be in memory.
-        let bytes = try await reply.body.collect(upTo: min(limit, 16 << 20))
-        reply.body = HTTPBody(bytes)
+        guard let bytes = try await reply.body.peek(upTo: min(limit, decisionByteLimit)) else { return nil }
         return ReceivedAdvice(decision: bytes)
     }
+
+    /// Longer content is no decision, and may be more than memory holds.
+    private static let decisionByteLimit = 1 << 20
 
     private static let locationByteLimit = 64 << 10
 

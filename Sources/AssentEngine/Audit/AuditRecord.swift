@@ -99,6 +99,29 @@ package struct AuditLog: Sendable {
         return SQLStatement(inserting(record, id: nil, when: condition, detail: "\(start) || \(numbered) || '}'"))
     }
 
+    /// The statement that writes `record` once for each container `c` for which a condition is true after the
+    /// statements before it, with its `did` and its user.
+    func statement(_ record: AuditRecord, forEachContainer condition: SQL) -> SQLStatement {
+        let detail = JSONValue.object(record.detail).serialized()
+        let start = #"{"did":""#
+        let rest = record.detail.members.isEmpty ? #""}"# : #"","# + detail.dropFirst()
+        let position = series.next(Self.containers, at: 1000 * context.clock.epochMilliseconds)
+        return SQLStatement(
+            """
+            INSERT INTO audit
+                (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, node,
+                position)
+            SELECT \(context.random.uuid() + "-") || c.did, \(context.clock.epochMilliseconds),
+                \(record.event.rawValue), \(record.outcome.rawValue), \(record.reason), \(record.realm), c.user_id,
+                \(record.sessionAuditID), \(record.transactionID), \(start) || c.did || \(rest), \(series.node),
+                \(position - 1) + row_number() OVER (ORDER BY c.did)
+            FROM signing_containers c WHERE \(condition)
+            """)
+    }
+
+    /// For how many containers of one act places are kept. The records of more share the places of others.
+    private static let containers: Int64 = 1000
+
     private func inserting(_ record: AuditRecord, id: String?, when condition: SQL, detail: SQL? = nil) -> SQL {
         """
         INSERT INTO audit

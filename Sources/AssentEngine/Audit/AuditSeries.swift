@@ -16,10 +16,14 @@ package final class AuditSeries: Sendable {
     /// The place of the next record: microseconds since 1970, but always later than the one before, whatever the clock
     /// says. Records of several nodes are in the order of their clocks, those of one node in the order in which they
     /// were made.
-    func next(at now: Int64) -> Int64 {
+    func next(at now: Int64) -> Int64 { next(1, at: now) }
+
+    /// The first of so many places in a row.
+    func next(_ count: Int64, at now: Int64) -> Int64 {
         latest.withLock { latest in
-            latest = max(now, latest + 1)
-            return latest
+            let first = max(now, latest + 1)
+            latest = first + count - 1
+            return first
         }
     }
 

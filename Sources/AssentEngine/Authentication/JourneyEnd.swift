@@ -60,6 +60,8 @@ struct JourneyEnd: Sendable {
             userID: userID, epoch: subject.epoch, realm: state.realm,
             authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
             limits: limits, properties: properties(old), sender: sender)
+        // A journey that has asked nothing has proved nothing, whatever its level.
+        new.row.journeyLevel = subject.isProved ? state.progress.authLevel : 0
         new.row.kind = kind
         var statements =
             old.flatMap { $0.user.id == userID ? engine.sessions.inheriting(from: $0, to: new) : nil }

@@ -63,7 +63,11 @@ extension TableRegister {
                 .set(
                     .enrolments, { now in "state = 'VOID', number = NULL, ended_at = \(now)" },
                     where: { _ in "state = 'UNCONFIRMED'" })
-            ], remark: "Devices revoked or blocked since are active again: revoke them again."),
+            ],
+            remark: """
+                Devices revoked or blocked since are active again: revoke them again. Implicit logins of those with a \
+                PIN wait until their user unlocks it; of those without one they work at once.
+                """),
         RegisteredTable(
             "signing_renewals", .purged,
             fence: [
@@ -80,7 +84,7 @@ extension TableRegister {
             fence: [.delete(nil, where: { _ in "state = 'PENDING' OR \(ended("signing_keys"))" })]),
         RegisteredTable(
             "signing_slots", .kept("they end with their container"),
-            // Tries since are not counted here: the PIN is locked until its user signs in.
+            // Tries since are not counted here: the PIN is locked until its user signs in, and implicit logins with it.
             fence: [.set(.slots, { _ in "held = 1" }, where: { _ in "held = 0" })]),
         RegisteredTable(
             "signing_confirms", .kept("a confirmation that comes again must find that it came"),

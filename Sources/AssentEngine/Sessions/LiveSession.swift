@@ -36,6 +36,10 @@ package struct LiveSession: Sendable, Hashable {
     /// Whether a journey has made it, so that its user has just signed in when it began.
     package var isOfJourney = false
 
+    /// How strongly that journey itself has proved who the user is. After a step-up ``authLevel`` may be higher: it
+    /// keeps what was proved before.
+    package var journeyLevel = 0
+
     /// What journeys have noted.
     package let properties: JSONObject
 
@@ -56,7 +60,7 @@ extension LiveSession {
     static let joinedColumns = SQL(
         verbatim: [
             "id", "audit_id", "realm", "auth_level", "created_at", "latest_access", "max_idle", "expires_at",
-            "properties", "kind", "is_of_journey",
+            "properties", "kind", "is_of_journey", "journey_level",
         ].map { "s.\($0) AS \(joinedPrefix)\($0)" }.joined(separator: ", ")
             + ", s.sender AS \(joinedSender)")
 
@@ -76,6 +80,7 @@ extension LiveSession {
             createdAt: try row.integer(prefix + "created_at"), latestAccess: try row.integer(prefix + "latest_access"),
             maxIdle: try row.integer(prefix + "max_idle"), expiresAt: try row.integer(prefix + "expires_at"),
             kind: try row.sessionKind(prefix + "kind"), isOfJourney: try row.bool(prefix + "is_of_journey"),
+            journeyLevel: Int(try row.integer(prefix + "journey_level")),
             properties: try JSONValue.parse(row.text(prefix + "properties")).object ?? JSONObject(),
             sender: try row.sender(Self.joinedSender))
     }

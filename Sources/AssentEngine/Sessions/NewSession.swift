@@ -15,6 +15,8 @@ struct NewSession: Sendable {
     let limits: SessionLimits
     var kind: SessionKind
     let isOfJourney: Bool
+    /// How strongly its journey itself has proved who the user is.
+    var journeyLevel = 0
     var properties = JSONObject()
     var sender: SenderBinding?
     var acr: String?
@@ -28,11 +30,11 @@ struct NewSession: Sendable {
             """
             INSERT INTO sessions
                 (id, audit_id, user_id, realm, auth_level, created_at, latest_access, max_idle, expires_at, properties,
-                epoch, sender, acr, amr, kind, is_of_journey, did)
+                epoch, sender, acr, amr, kind, is_of_journey, journey_level, did)
             SELECT \(id), \(auditID), \(userID), \(realm), \(authLevel), \(authTime), \(now), \(limits.maxIdle),
                 \(authTime + limits.maxSession), \(JSONValue.object(properties).serialized()), epoch,
                 \(sender?.stored), \(acr), \(AuthenticationMethods.text(amr)),
-                \(kind.rawValue), \(isOfJourney), \(container)
+                \(kind.rawValue), \(isOfJourney), \(journeyLevel), \(container)
             FROM users WHERE id = \(userID) AND epoch = \(epoch)
             """, expecting: .exactly(1))
     }

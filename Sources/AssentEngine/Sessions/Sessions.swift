@@ -78,7 +78,8 @@ package struct Sessions: Sendable {
         let now = context.clock.epochSeconds
         let new = NewSession(
             id: id, auditID: auditID, userID: userID, epoch: epoch, realm: realm, authLevel: authLevel, authTime: now,
-            limits: limits, kind: .user, isOfJourney: true, properties: properties, sender: sender)
+            limits: limits, kind: .user, isOfJourney: true, journeyLevel: authLevel,
+            properties: properties, sender: sender)
         return PreparedSession(token: token, row: new, preparedAt: now)
     }
 

@@ -90,7 +90,7 @@ public struct ServerConfiguration: Sendable {
     var isDatabaseTimed: Bool { clockDifferenceSeconds != nil }
 
     /// The realms.
-    package let realms: [RealmConfiguration]
+    package var realms: [RealmConfiguration]
 
     /// The gateway, if there is one.
     package var gateway: GatewayConfiguration?
@@ -169,14 +169,14 @@ package struct RealmConfiguration: Sendable {
     package let clients: [OAuthClient]
 
     /// The apps whose instances register as clients.
-    package let apps: [OAuthApp]
+    package var apps: [OAuthApp]
 
     /// The policy sets.
     package let policySets: [PolicySet]
 
     /// How the realm offers transaction signing; `nil` when it does not. The issuer's name is known when the server
     /// starts.
-    let signing: SigningSettings?
+    package var signing: SigningSettings?
 
     /// The users that are made when the realm has none of their name.
     package let users: [UserSeed]

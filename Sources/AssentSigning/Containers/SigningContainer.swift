@@ -51,6 +51,8 @@ public struct SigningContainer: Sendable, Identifiable {
 
     let device: SigningDevice
     let record: SigningID
+    /// Whether this app made it with its user's own session, without a code.
+    let isOwn: Bool
 
     /// The container of a record; `nil` for an enrolment that is not finished, and for one that is deleted.
     init?(_ stored: ContainerRecord, on device: SigningDevice) throws {
@@ -77,6 +79,7 @@ public struct SigningContainer: Sendable, Identifiable {
         digits = stored.state == .unconfirmed ? try stored.enrolmentValue()?.digits : nil
         self.device = device
         record = stored.id
+        isOwn = stored.isOwn
     }
 
     /// The keys with this usage and this label.

@@ -79,3 +79,18 @@ extension SigningContainer {
             random: parts.random)
     }
 }
+
+extension SigningDevice {
+    /// The container that signs a user in. The server lets a container log in at the installation that has made its
+    /// invite, so one that the app made with the user's own session comes before those that a code made.
+    ///
+    /// - Parameter user: the user's id or name.
+    /// - Returns: the container.
+    /// - Throws: ``SigningError`` with code `invalidContainer` when there is none, `inexplicitContainer` when two could
+    ///   sign in.
+    package func loginContainer(of user: String) async throws -> SigningContainer {
+        let all = try await containers(matching: ContainerFilter(user: user))
+        let own = all.filter { $0.isOwn && $0.state != .unconfirmed }
+        return try (own.isEmpty ? all : own).single()
+    }
+}

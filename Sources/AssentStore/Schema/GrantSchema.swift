@@ -50,6 +50,11 @@ extension Migration {
             "UPDATE sessions SET is_of_journey = 1 WHERE substr(id, 1, 9) <> 'no-token:'",
         ])
 
+    /// Since then a session says how strongly its journey itself has proved who the user is. Of those that were there
+    /// nothing is known, so they are no fresh authentication where one needs a level.
+    static let journeyLevels = Migration(
+        "levels of journeys", ["ALTER TABLE sessions ADD COLUMN journey_level INTEGER NOT NULL DEFAULT 0"])
+
     /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known
     /// for what it is. A grant of a client to itself has no user and no session.
     /// `expires_at` is when nothing of the grant can be used any more.

@@ -11,7 +11,23 @@ public final class ImplicitTokens: AccessTokenSource {
 
     /// Who signs for a user: two may want to be the one user at once, and the last one stays.
     private struct Signers {
-        var all: [String: LoginSigner] = [:]
+        /// The one that was used last comes last.
+        private var all: [(user: String, sign: LoginSigner)] = []
+
+        /// Keeps a signer, in the place of the one that was not used for the longest time when there are too many.
+        mutating func keep(_ sign: @escaping LoginSigner, for user: String) {
+            all.removeAll { $0.user == user }
+            if all.count >= ImplicitTokens.users { all.removeFirst() }
+            all.append((user, sign))
+        }
+
+        /// Who signs for a user; it is used now.
+        mutating func use(_ user: String?) -> LoginSigner? {
+            guard let index = all.firstIndex(where: { $0.user == user }) else { return nil }
+            let signer = all.remove(at: index)
+            all.append(signer)
+            return signer.sign
+        }
     }
 
     /// Calls of a remembered user.
@@ -23,7 +39,7 @@ public final class ImplicitTokens: AccessTokenSource {
         tokens = MemoryTokens(
             configuration, provider: provider, missing: MemoryTokenLife.notImplicit, clock: clock
         ) { ask in
-            guard let sign = signers.withLock({ $0.all[ask.user ?? ""] }) else { throw MemoryTokenLife.notImplicit }
+            guard let sign = signers.withLock({ $0.use(ask.user) }) else { throw MemoryTokenLife.notImplicit }
             return try await provider.implicitLogin(ask, sign: sign)
         }
     }
@@ -37,10 +53,7 @@ public final class ImplicitTokens: AccessTokenSource {
     /// - Throws: ``TokenError``: `scopeRefused`, `notRegistered`, `tokenRefused` with ``TokenError/loginRefusal``,
     ///   `transport`; what `sign` throws; `CancellationError`.
     package func authenticate(user: String, scopes: [String], sign: @escaping LoginSigner) async throws {
-        signers.withLock { signers in
-            if signers.all.count >= Self.users { signers.all = [:] }
-            signers.all[user] = sign
-        }
+        signers.withLock { $0.keep(sign, for: user) }
         try await tokens.authenticate(scopes: Set(scopes), user: user)
     }
 

@@ -86,6 +86,29 @@ struct UpgradeTests {
         #expect(try await fixture.sessions.live(token: app) != nil)
     }
 
+    @Test("A step-up keeps the higher level, and notes the level of the journey alone")
+    func levels() async throws {
+        let fixture = try await JourneyFixture()
+        let old = try await fixture.signIn()
+        _ = try await fixture.database.run(SQLStatement("UPDATE sessions SET auth_level = 9, is_of_journey = 0"))
+        let page = try await fixture.start("Login", session: old)
+        let second = try Page(await fixture.answer(page, Self.credentials, session: old))
+        let new = try await fixture.answer(second, [.string(fixture.code())], session: old).token()
+        let session = try #require(try await fixture.sessions.live(token: new))
+        #expect(session.authLevel == 9 && session.journeyLevel == 5 && session.isOfJourney)
+    }
+
+    @Test("A journey that asks nothing keeps a session's level, and proves none of its own")
+    func nothingAsked() async throws {
+        let fixture = try await JourneyFixture()
+        let old = try await fixture.signIn()
+        _ = try await fixture.database.run(SQLStatement("UPDATE sessions SET auth_level = 9"))
+        let page = try await fixture.start("Message", session: old)
+        let new = try await fixture.answer(page, [nil, 0], session: old).token()
+        let session = try #require(try await fixture.sessions.live(token: new))
+        #expect(session.authLevel == 9 && session.journeyLevel == 0)
+    }
+
     @Test("A journey that proves nothing makes no session of one that no journey has made")
     func unproved() async throws {
         let fixture = try await JourneyFixture()

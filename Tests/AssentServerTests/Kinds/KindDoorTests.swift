@@ -15,11 +15,10 @@ struct KindDoorTests {
         try await ServerFixture.run(editing: Self.file) { fixture in
             let door = try await RegistrationDoor(fixture)
             for (row, asked) in zip(rows, KindDoors.questions) {
-                guard let question = asked.question else { continue }
                 #expect(row.count == KindColumn.allCases.count + 1)
                 for (kind, expected) in zip(KindColumn.allCases, row.dropFirst()) {
                     let caller = try await KindCredentials.make(kind, at: door)
-                    let answered = try await question(KindDoors(door: door, caller: caller))
+                    let answered = try await asked.question(KindDoors(door: door, caller: caller))
                     #expect(answered == expected, "\(asked.row), \(kind)")
                 }
             }
@@ -145,11 +144,12 @@ struct KindDoorTests {
             """
         }
         let kinds = CallerKind.allCases.map(\.rawValue)
+        let links = "\n        webLinks: [\"\(WebLinkDoor.target)\"]"
         let routes =
             kinds.map { route("only-\($0)", [$0]) }.joined() + route("every", kinds)
             + route("strict", ["user"], scopes: ["accounts"])
         let open = (kinds.map { "only-\($0)" } + ["every", "strict"]).map { "\"https://localhost:*/\($0)/open\"" }
-        return RegistrationDoor.file(text, RegistrationDoor.stateless).replacing(
+        return RegistrationDoor.file(text, RegistrationDoor.stateless + links).replacing(
             "  routes:\n", with: "  routes:\n" + routes
         )
         .replacing(

@@ -15,8 +15,8 @@ struct KindDoors: Sendable {
 
     typealias Question = @Sendable (KindDoors) async throws -> String
 
-    /// What is asked at the door of each row, in the order of the page. Rows without one are not built yet.
-    static let questions: [(row: String, question: Question?)] = [
+    /// What is asked at the door of each row, in the order of the page.
+    static let questions: [(row: String, question: Question)] = [
         ("route, default", { try await $0.route("/accounts", denied: "/nowhere") }),
         ("route that names the kind", { try await $0.namedRoute() }),
         ("public route", { try await $0.publicRoute() }),
@@ -28,7 +28,7 @@ struct KindDoors: Sendable {
         ("administration, audit", { try await $0.administration() }),
         ("refresh, exchange, native step-up, code for another client", { try await $0.renewal() }),
         ("approving (CIBA, device grant, transactions)", { try await $0.approving() }),
-        ("web link", nil),
+        ("web link", { try await $0.webLink() }),
         ("relying party's signing transactions", { try await $0.relyingParty() }),
         ("introspected, revoked by its client", { try await $0.tokenStatus() }),
     ]
@@ -285,6 +285,22 @@ struct KindDoors: Sendable {
             answer = try await ask("", filled.serializedBytes())
         }
         return answer.json["tokenId"] == nil ? "no" : "yes"
+    }
+
+    private func webLink() async throws -> String {
+        let url = fixture.oauth("web_link")
+        var fields = try await caller.byToken(fixture, "POST", url)
+        if [.user, .implicit].contains(caller.kind), let kind = caller.kind.session {
+            // Links belong to apps, and so does the token that asks for one.
+            let session = try await fixture.session("ana")
+            let token = try await WebLinkDoor.userToken(door, try await door.instance(), session: session)
+            try await fixture.turn(session, into: kind)
+            fields = ServerFixture.bearer(token)
+        }
+        let answer = try await fixture.send(
+            "POST", url, fields + [KindCredentials.form], text: ServerFixture.query([("target", WebLinkDoor.target)]))
+        #expect((answer.status == 200) == (answer.json["url"] != nil), "\(answer.text)")
+        return word(answer)
     }
 
     private func relyingParty() async throws -> String {

@@ -73,6 +73,25 @@ import Testing
         #expect(try forms().compactMap { $0["assertion"] } == ["by-a", "by-b", "by-b"])
     }
 
+    @Test("Of nine users who want to be the one user, only the one loses who was not used for the longest time")
+    func evicted() async throws {
+        let manager = try await manager()
+        let names = (0...8).map { "u\($0)" }
+        for name in names.dropLast() {
+            try await manager.implicit.authenticate(user: name, scopes: []) { _ in Secret("by-\(name)") }
+        }
+        let last = try #require(try await manager.implicit.token(rejecting: nil)?.value)
+        // The ninth one is refused, so that the eighth one stays the user.
+        let good = provider.behaviour.withLock { $0.tokenReply }
+        provider.change { $0.tokenReply = { _ in .json(400, ["error": "invalid_grant"]) } }
+        await #expect(throws: TokenError.self) {
+            try await manager.implicit.authenticate(user: "u8", scopes: []) { _ in Secret("by-u8") }
+        }
+        provider.change { $0.tokenReply = good }
+        _ = try await manager.implicit.token(rejecting: last)
+        #expect(try forms().last?["assertion"] == "by-u7")
+    }
+
     @Test(
         "A clock that is ten minutes wrong is corrected by the refusal's time, and the login sent once more",
         arguments: [600, -600])

@@ -33,6 +33,11 @@ struct RequestKindsTests {
             }
         }
 
+        /// The names of all files that the program has stored.
+        var stored: Set<String> {
+            get throws { Set(try FileManager.default.subpathsOfDirectory(atPath: program.home)) }
+        }
+
         /// What is in the home beside the program's own files.
         var files: Set<String> {
             get throws {
@@ -189,6 +194,38 @@ struct RequestKindsTests {
             let id = try #require(try JSONValue.parse(listed.output)["container"]?.string, "\(listed.errors)")
             #expect(try await newcomer.type("assent device remove -- \(id)").status == 0)
             try await told("assent request --as implicit GET /greeting", 1, "Nobody is remembered here")
+        }
+    }
+
+    @Test("A sign-in that leaves nothing behind sends one request, and is gone; the server must allow it")
+    func stateless() async throws {
+        let types = "        grantTypes: [authorization_code, refresh_token, client_credentials]\n"
+        func edit(_ file: String) -> String {
+            file.replacing(types, with: types + "        stateless: true\n")
+                .replacing("accepts: [user, implicit]", with: "accepts: [user, implicit, stateless]")
+        }
+        let line = "assent login --config app.yaml --stateless --then GET /greeting"
+        try await Self.run(editing: edit) { newcomer in
+            let early = try await newcomer.type(line, ["ana"])
+            #expect(early.status != 0 && early.errors.contains("9002"), "\(early.errors)")
+            let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
+            #expect(registered.status == 0, "\(registered.errors)")
+            let before = try newcomer.stored
+            let secrets = try await newcomer.type("assent vault list")
+            let result = try await newcomer.type(line, newcomer.signIn)
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(try JSONValue.parse(result.output)["greeting"] == "Hello ana")
+            #expect(try newcomer.stored == before)
+            let secretsAfter = try await newcomer.type("assent vault list")
+            #expect(secrets.status == 0 && secretsAfter.output == secrets.output, "\(secretsAfter.output)")
+            let status = try await newcomer.type("assent status")
+            #expect(status.status == 1, "\(status.output)")
+        }
+        try await Self.run { newcomer in
+            let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
+            #expect(registered.status == 0, "\(registered.errors)")
+            let refused = try await newcomer.type(line, ["ana"])
+            #expect(refused.status != 0 && refused.errors.contains("9034"), "\(refused.errors)")
         }
     }
 

@@ -47,7 +47,7 @@ enum World {
     static func run(
         logger: Logger, watching: (any HTTPTransport) -> any HTTPTransport = { $0 },
         editing edit: (String) -> String = { $0 },
-        configuring: @escaping @Sendable (inout ServerConfiguration) -> Void = { _ in },
+        configuring: @escaping @Sendable (inout ServerConfiguration) throws -> Void = { _ in },
         _ body: (Story) async throws -> Void
     ) async throws {
         let directory = NSTemporaryDirectory() + "/assent-world-" + SystemRandom().token(byteCount: 9)
@@ -62,7 +62,7 @@ enum World {
         let usual = sources.configure
         sources.configure = {
             try usual(&$0)
-            configuring(&$0)
+            try configuring(&$0)
         }
         let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
         do {

@@ -24,6 +24,10 @@ struct LoginCommand: AsyncParsableCommand {
             of such a login are in memory alone, so it ends with the command, and a stored sign-in stays: it shows that the PIN \
             is right. 'assent request --pin' signs in so and calls a resource.
 
+            With --stateless, session and tokens are in memory alone, and nothing of them is stored. The one request behind --then \
+            is sent with them, as 'assent request' sends it, and then they end. The installation must be registered, and the server \
+            let its app do so. A stored sign-in stays. For example: assent login --stateless --then GET /accounts
+
             Where the file says registration, this installation registers first, unless it has: as a client of its own, with a \
             key that what guards the vault holds.
             """)
@@ -54,10 +58,21 @@ struct LoginCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Sign in with the PIN of a user whom this installation remembers, for this command alone.")
     var pin = false
 
+    @Flag(
+        name: .long,
+        help: "Sign in so that nothing is stored, send the one request behind --then, and end the sign-in.")
+    var stateless = false
+
+    @Option(
+        name: .long, parsing: .remaining,
+        help: "With --stateless, and as the last option: METHOD PATH …, as behind 'assent request'.")
+    var then: [String] = []
+
     @Flag(name: .long, help: "Print the result as JSON; questions then go to standard error.")
     var json = false
 
     func run() async throws {
+        guard !stateless else { return try await signInForOneRequest() }
         let console = Console(json: json)
         try await Outcome.run(console) {
             let profile = try client.load()
@@ -76,10 +91,7 @@ struct LoginCommand: AsyncParsableCommand {
                 try profile.keep()
                 return report(tokens, profile, console)
             }
-            var answers = TerminalAnswers(console: console)
-            answers.username = username
-            answers.password = try SecretSource.read(
-                file: passwordFile, descriptor: passwordDescriptor, "the password")
+            let answers = try answers(console)
             try await assent.journey(journey ?? profile.file.journey, options: .init(forceAuth: true)) { step in
                 try answers.answer(&step)
             }
@@ -88,6 +100,24 @@ struct LoginCommand: AsyncParsableCommand {
             await assent.shutdown()
             try profile.keep()
             report(tokens, profile, console)
+        }
+    }
+
+    /// Answers questions at the terminal, but not those whose answers the command line has.
+    private func answers(_ console: Console, _ prompt: Prompt = Prompt()) throws -> TerminalAnswers {
+        var answers = TerminalAnswers(console: console, prompt: prompt)
+        answers.username = username
+        answers.password = try SecretSource.read(
+            file: passwordFile, descriptor: passwordDescriptor, "the password")
+        return answers
+    }
+
+    private func signInForOneRequest() async throws {
+        // The body of the reply is what goes to standard output.
+        let console = Console(json: true)
+        try await Outcome.run(console, reportsErrors: false) {
+            let request = try StatelessRequest(then, journey: journey)
+            try await request.run(try client.load(asking: request.prompt), try answers(console, request.prompt))
         }
     }
 
@@ -139,6 +169,16 @@ struct LoginCommand: AsyncParsableCommand {
         if pin, browser || dpop || journey != nil || passwordFile != nil || passwordDescriptor != nil {
             throw ValidationError(
                 "--pin asks for the PIN alone: leave out --browser, --dpop, --journey and the password.")
+        }
+        guard stateless == !then.isEmpty else {
+            throw ValidationError(
+                "--stateless and --then belong together: assent login --stateless --then GET /accounts")
+        }
+        if stateless {
+            guard !browser, !dpop, !pin, !json else {
+                throw ValidationError("--stateless stands alone: leave out --browser, --dpop, --pin and --json.")
+            }
+            _ = try StatelessRequest(then)
         }
         if browser, journey != nil || passwordFile != nil || passwordDescriptor != nil {
             throw ValidationError("--browser asks everything in the browser: leave out --journey and the password.")

@@ -47,11 +47,13 @@ struct DemoCommand: AsyncParsableCommand {
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .error
         let sources = DemoWorld.Sources(configurationFile: config, programs: Self.programs)
+        var ofStory = sources
+        ofStory.configure = { try $0.rememberUsersOfStory() }
         let clock = DemoClock()
         let narration = Narration(to: console)
         do {
             let world = try await DemoWorld.start(
-                sources: sources, clock: clock, narration: narration, logger: logger)
+                sources: ofStory, clock: clock, narration: narration, logger: logger)
             do {
                 let story = try Story(world: world, clock: clock, narration: narration)
                 try await story.tell()

@@ -114,15 +114,18 @@ extension ClientInstance {
     /// The statements that end an instance at a time, with its grants and all that hangs on them, which the database
     /// deletes with its row, the consents given to it, its containers with their sessions, and of the sessions that its
     /// grants hang on those that are without a token or belong to its key. They fail as a whole when it has ended
-    /// already, or is not one of `condition`.
+    /// already, or is not one of `condition`. Its own end is written down, and that of each container.
     static func ending(
         _ id: String, of app: String, realm: String, at now: Int64, if condition: SQL = "1 = 1",
-        noting record: SQLStatement
+        noting record: AuditRecord, in audit: AuditLog
     ) -> [SQLStatement] {
-        [
+        let container = AuditRecord(
+            .signingContainer, .success, realm: realm,
+            detail: ["step": "revoked", "why": "registration", "client": .string(id)])
+        return [
             // Who agrees writes in this order, too, so that neither waits for the other.
             SQLStatement("DELETE FROM consents WHERE client_id = \(id) AND realm = \(realm)")
-        ] + LoginSQL.endContainers(of: id, at: now).map { SQLStatement($0) } + [
+        ] + LoginSQL.endContainers(of: id, at: now, noting: container, in: audit) + [
             // Nothing else could use them.
             SQLStatement(
                 """
@@ -137,7 +140,7 @@ extension ClientInstance {
             SQLStatement("DELETE FROM consents WHERE client_id = \(id) AND realm = \(realm)"),
             SQLStatement(
                 "UPDATE registered_apps SET instances = instances - 1 WHERE realm = \(realm) AND app = \(app)"),
-            record,
+            audit.statement(record),
         ]
     }
 
@@ -164,7 +167,7 @@ extension ClientInstance {
                     _ = try await context.database.run(
                         ending(
                             id, of: app, realm: realm, at: now, if: "expires_at <= \(now)",
-                            noting: audit.statement(record)))
+                            noting: record, in: audit))
                 } catch let error as StoreError where error.code == .unexpectedCount {
                     // It was used, or has ended, in between.
                 }

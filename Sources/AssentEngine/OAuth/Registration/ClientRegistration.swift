@@ -198,7 +198,7 @@ extension ClientRegistration {
             _ = try await context.database.run(
                 ClientInstance.ending(
                     instance.id, of: app.id, realm: realm, at: now,
-                    if: "key_thumbprint = \(instance.metadata.keyThumbprint)", noting: audit.statement(record)))
+                    if: "key_thumbprint = \(instance.metadata.keyThumbprint)", noting: record, in: audit))
         } catch let error as StoreError where error.code == .unexpectedCount {
             throw OAuthError.invalidToken
         }

@@ -139,7 +139,7 @@ package struct RegistrationAdministration: Sendable {
             _ = try await context.database.run(
                 ClientInstance.ending(
                     id, of: app, realm: session.realm, at: context.clock.epochSeconds,
-                    noting: administration.audit.statement(record)))
+                    noting: record, in: administration.audit))
             return true
         } catch let error as StoreError where error.code == .unexpectedCount {
             return false

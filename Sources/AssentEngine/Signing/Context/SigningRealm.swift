@@ -86,13 +86,13 @@ extension SigningPart {
         try context.masterKey.open(sealed, for: .signingContainer, context: "\(name) \(did)")
     }
 
-    /// Refuses a caller who has not authenticated in a journey lately, or not strongly enough: what a device has stored
-    /// can make other sessions at any time.
+    /// Refuses a caller who has not authenticated in a journey lately, or not strongly enough in it: what a device has
+    /// stored can make other sessions at any time, and a step-up keeps their level.
     func requireFreshness(of caller: SigningCaller, at now: Int64) throws(SigningRefusal) {
         let isFresh =
             caller.session.kind == .user && caller.session.isOfJourney
             && now - caller.session.createdAt <= settings.freshness
-            && caller.session.authLevel >= settings.freshLevel
+            && caller.session.journeyLevel >= settings.freshLevel
         guard isFresh else { throw SigningRefusal(.freshAuthenticationRequired) }
     }
 }

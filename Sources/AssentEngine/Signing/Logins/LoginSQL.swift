@@ -1,3 +1,4 @@
+import AssentCore
 import AssentSigningProtocol
 import AssentStore
 
@@ -11,16 +12,18 @@ enum LoginSQL {
         """
     }
 
-    /// Uses a key, unless a PIN of its container was destroyed, or its user is locked. It comes after the container's
-    /// lock, so that it sees what somebody did who had that lock before.
-    static func use(key kid: KeyThumbprint, of did: SigningID, at now: Int64) -> SQL {
-        """
-        UPDATE signing_keys SET used_at = \(now)
-        WHERE kid = \(kid) AND did = \(did) AND state = \(SigningKeyState.active)
-            AND NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = \(did) AND s.sealed_k IS NULL)
-            AND EXISTS (SELECT 1 FROM signing_containers c JOIN users u ON u.id = c.user_id
-                WHERE c.did = \(did) AND u.active = 1)
-        """
+    /// Uses a key, unless a PIN of its container was destroyed or, in an implicit login, is locked by somebody or by a
+    /// restore; or its user is locked. It comes after the container's lock, so that it sees what somebody did who had
+    /// that lock before.
+    static func use(key kid: KeyThumbprint, of did: SigningID, isImplicit: Bool, at now: Int64) -> SQL {
+        let isUnusable: SQL = isImplicit ? "(s.sealed_k IS NULL OR s.held = 1)" : "s.sealed_k IS NULL"
+        return """
+            UPDATE signing_keys SET used_at = \(now)
+            WHERE kid = \(kid) AND did = \(did) AND state = \(SigningKeyState.active)
+                AND NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = \(did) AND \(isUnusable))
+                AND EXISTS (SELECT 1 FROM signing_containers c JOIN users u ON u.id = c.user_id
+                    WHERE c.did = \(did) AND u.active = 1)
+            """
     }
 
     /// Spends a confirmed evaluation for one login.
@@ -47,9 +50,12 @@ enum LoginSQL {
     static func endSessions(of did: SigningID) -> SQL { "DELETE FROM sessions WHERE did = \(did.text)" }
 
     /// Ends the containers of an installation, as their users would one by one: first these, then what hangs on them.
-    static func endContainers(of instance: String, at now: Int64) -> [SQL] {
+    /// Each of them is written down by `record`.
+    static func endContainers(
+        of instance: String, at now: Int64, noting record: AuditRecord, in audit: AuditLog
+    ) -> [SQLStatement] {
         let own: SQL = "(SELECT c.did FROM signing_containers c WHERE c.instance_id = \(instance))"
-        return [
+        let before: [SQL] = [
             """
             UPDATE signing_invites SET state = 'VOID', digits = NULL
             WHERE instance_id = \(instance) AND state IN ('OPEN', 'USED')
@@ -58,6 +64,12 @@ enum LoginSQL {
             UPDATE signing_enrolments SET state = 'VOID' WHERE state IN ('STARTED', 'COMMITTED')
                 AND pid IN (SELECT i.pid FROM signing_invites i WHERE i.instance_id = \(instance))
             """,
+            // Who ends one of them by itself waits, or has written its end down already.
+            "UPDATE signing_containers SET seen_at = seen_at WHERE instance_id = \(instance)",
+        ]
+        let notes = audit.statement(
+            record, forEachContainer: "c.instance_id = \(instance) AND c.state NOT IN (\(ContainerState.ended))")
+        let after: [SQL] = [
             """
             UPDATE signing_containers SET state = \(ContainerState.revoked), number = NULL, ended_at = \(now)
             WHERE instance_id = \(instance) AND state NOT IN (\(ContainerState.ended))
@@ -70,5 +82,6 @@ enum LoginSQL {
             "UPDATE signing_slots SET sealed_k = NULL, pending_k = NULL WHERE did IN \(own)",
             "DELETE FROM signing_otp_keys WHERE did IN \(own)",
         ]
+        return before.map { SQLStatement($0) } + [notes] + after.map { SQLStatement($0) }
     }
 }

@@ -76,6 +76,9 @@ package struct SigningLogins: SigningPart {
         if key.usage == .device {
             guard content.unl == nil, key.kid == container.deviceKeyID else { throw refusal(nil, "signer") }
             guard request.allowsImplicit else { throw refusal(.implicitDisabled, "implicit") }
+            // Nobody types what is locked, but who has locked it means this device. A restore locks it too: the device
+            // may have been revoked since the backup.
+            guard !slots.contains(where: \.isHeld) else { throw refusal(.locked, "locked") }
             let signIn = ProvedSignIn(
                 user: user, authLevel: 0, amr: [Self.implicitMethod], authTime: now, container: container.did.text)
             return JudgedLogin(
@@ -135,7 +138,8 @@ package struct SigningLogins: SigningPart {
         let method = evaluation == nil ? "implicit" : "pin"
         let taken = evaluation.map { LoginSQL.take($0, jti: content.jti, did: did, at: now) }
         let sql = [
-            LoginSQL.use(container: did, of: request.instanceID, at: now), LoginSQL.use(key: key.kid, of: did, at: now),
+            LoginSQL.use(container: did, of: request.instanceID, at: now),
+            LoginSQL.use(key: key.kid, of: did, isImplicit: evaluation == nil, at: now),
             taken, LoginSQL.spend(content.jti, of: did, at: now),
         ]
         let note = store.record(

@@ -86,6 +86,38 @@ struct ImplicitLoginTests {
         #expect(try await world.refusal(try world.implicit()) == end.refusal)
     }
 
+    @Test("A PIN that an administrator or a restore has locked also stops implicit logins, until its user unlocks it")
+    func locked() async throws {
+        let world = try await LoginWorld()
+        let signing = world.signing
+        let (root, fresh) = (SigningCaller(try await world.administrator()), signing.ana)
+        let before = try world.implicit()
+        _ = try await signing.provider.slots.act(root, did: world.did.text, .lock, on: "signing")
+        #expect(try await world.refusal(before) == "invalid_grant locked")
+        _ = try await signing.provider.slots.act(fresh, did: world.did.text, .unlock, on: "signing")
+        #expect(try await world.refusal(before) == nil)
+        _ = try await RestoredDatabase(signing.base.context).fence(keepingSessions: true)
+        let after = try world.implicit()
+        #expect(try await world.refusal(after) == "invalid_grant locked")
+        _ = try await signing.provider.slots.act(fresh, did: world.did.text, .unlock, on: "signing")
+        #expect(try await world.refusal(after) == nil)
+    }
+
+    @Test("A lock of the PIN stops an implicit login that was judged before it")
+    func lockedMeanwhile() async throws {
+        let world = try await LoginWorld()
+        let root = SigningCaller(try await world.administrator())
+        let key = try ProtocolKey(world.device.deviceKey).thumbprint
+        _ = try await world.signing.provider.slots.act(root, did: world.did.text, .lock, on: "signing")
+        let now = world.clock.epochSeconds
+        func use(isImplicit: Bool) async throws {
+            let use = LoginSQL.use(key: key, of: world.did, isImplicit: isImplicit, at: now)
+            _ = try await world.database.run([SQLStatement(use, expecting: .exactly(1))])
+        }
+        await #expect(throws: StoreError.self) { try await use(isImplicit: true) }
+        try await use(isImplicit: false)
+    }
+
     @Test("Of a block and logins at once, no login is left that came before it")
     func race() async throws {
         for _ in 0..<5 {

@@ -258,4 +258,28 @@ struct PINLoginTests {
         #expect(try await world.count("signing_slots", "did = '\(world.did)' AND sealed_k IS NOT NULL") == 0)
         #expect(try await world.count("signing_keys", "did = '\(world.did)' AND state = 'ACTIVE'") == 0)
     }
+
+    @Test("The removal of an installation writes down the end of each container that it ends, and of no other one")
+    func removalRecords() async throws {
+        let world = try await LoginWorld()
+        let (_, second, _) = try await LoginWorld.enrolled(world.signing, of: world.key)
+        let (_, ended, _) = try await LoginWorld.enrolled(world.signing, of: world.key)
+        let (_, foreign, _) = try await LoginWorld.enrolled(world.signing, of: nil)
+        let root = SigningCaller(try await world.administrator())
+        _ = try await world.signing.provider.devices.change(root, did: ended.did.text, .revoke)
+        let log = AuditLog(world.signing.base.context)
+        try await LoginEnd.removal.run(world)
+        let written = try await log.newest(1000)
+        let records = written.filter { $0.detail["why"] == "registration" }
+        #expect(Set(records.compactMap { $0.detail["did"]?.string }) == [world.did.text, second.did.text])
+        #expect(records.count == 2 && Set(records.compactMap(\.position)).count == 2)
+        for record in records {
+            #expect(record.event == .signingContainer && record.outcome == .success && record.realm == "/alpha")
+            #expect(record.userID == world.container.sub && record.detail["step"] == "revoked")
+            #expect(record.detail["client"]?.string == world.instance)
+        }
+        #expect(try await world.signing.provider.devices.find(foreign.did.text)?.state == .active)
+        try await log.number()
+        #expect(try await log.newest(1000).allSatisfy { $0.sequence != nil })
+    }
 }

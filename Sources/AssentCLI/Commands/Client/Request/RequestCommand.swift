@@ -163,7 +163,8 @@ struct RequestCommand: AsyncParsableCommand {
         }
     }
 
-    private func send(
+    /// Sends the request by an app in which somebody has signed in.
+    func send(
         _ request: ResourceRequest, to place: DownloadPlace?, by assent: Assent, _ profile: ClientProfile,
         _ prompt: Prompt, _ console: Console
     ) async throws -> RequestAnswer {
@@ -208,7 +209,10 @@ struct RequestCommand: AsyncParsableCommand {
         try await assent.deviceClient.authenticateDevice(scopes: scope.isEmpty ? known : scope)
     }
 
-    private func report(_ answer: RequestAnswer, _ console: Console) throws {
+    /// Writes what came back.
+    ///
+    /// - Throws: `ExitCode` unless it is a 2xx reply.
+    func report(_ answer: RequestAnswer, _ console: Console) throws {
         if include || Self.method(method) == .head { answer.show(on: console) }
         let isSuccess = (200..<300).contains(answer.status)
         if let file = answer.file { console.say("\(file) is complete.") } else { console.raw(answer.body) }
