@@ -2,8 +2,8 @@ package import AssentCore
 import AssentSigningProtocol
 
 extension PolicySet {
-    /// Reads a policy set: `name`, `realm`, `actions`, `selfEvaluation`, `policies`, each policy in AM's JSON with our `bind`,
-    /// `display` and `notShown`.
+    /// Reads a policy set: `name`, `realm`, `actions`, `selfEvaluation`, `policies`, each policy in AM's JSON with our
+    /// `bind`, `display` and `notShown`.
     ///
     /// ```yaml
     /// name: bank

@@ -1,4 +1,5 @@
 package import AssentCore
+import AssentSigningProtocol
 
 extension PolicySet {
     /// Everything that would keep the policies from doing what they say. `journeys` are those of the set's realm.

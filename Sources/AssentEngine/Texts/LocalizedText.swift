@@ -28,8 +28,8 @@ package struct LocalizedText: Sendable, Hashable, ExpressibleByStringInterpolati
     /// Whether a text is a language's tag as documents have it.
     static func isTag(_ text: String) -> Bool {
         (2...35).contains(text.utf8.count)
-            && text.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { {
-                !$0.isEmpty && $0.utf8.allSatisfy(\.isASCIIAlphanumeric)
+            && text.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { part in
+                !part.isEmpty && part.utf8.allSatisfy(\.isASCIIAlphanumeric)
             }
     }
 

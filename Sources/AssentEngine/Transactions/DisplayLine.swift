@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 
 /// A line that the user is shown: what it is called, maybe in several languages, and the value as it was sent.
 package struct DisplayLine: Sendable, Hashable {

@@ -27,7 +27,8 @@ struct PlacedRule {
     /// The lines of a policy for one request, in their order. Rules in a row about the same list stand together for
     /// each of its elements.
     ///
-    /// - Throws: ``EngineError`` `invalidRequest` when a list is missing or empty, and for more lines than a user reads.
+    /// - Throws: ``EngineError`` `invalidRequest` when a list is missing or empty, and for more lines
+    ///   than a user reads.
     static func all(_ rules: [DisplayRule], in request: ShownContent) throws(EngineError) -> [PlacedRule] {
         var placed: [PlacedRule] = []
         var rest = rules[...]

@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 import AssentStore
 
 /// A transaction as the store has it.

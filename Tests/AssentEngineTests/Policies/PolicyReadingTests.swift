@@ -105,7 +105,10 @@ struct PolicyReadingTests {
             (#""label":"To""#, #""label":{"en":"To","x y":"A"}"#, "policies[1].display[1].label", "by language"),
             (#""label":"To","#, "", "policies[1].display[1].label", "missing"),
             (#""field":"/to""#, #""field":"/to","type":"iban""#, "policies[1].display[1].type", "maxAmount, account"),
-            (#""field":"/to""#, #""suffix":"u","field":"/to","type":"date""#, "policies[1].display[1].suffix", "amount"),
+            (
+                #""field":"/to""#, #""suffix":"u","field":"/to","type":"date""#, "policies[1].display[1].suffix",
+                "amount"
+            ),
             (#""field":"/to""#, #""field":"/to","each":"list""#, "policies[1].display[1].each", "JSON Pointer"),
             (#""field":"/to""#, #""field":"/to","each":"?""#, "policies[1].display[1].each", "JSON Pointer"),
             (#""field":"/to""#, #""field":"?to","each":"/list""#, "policies[1].display[1].field", "not in the query"),

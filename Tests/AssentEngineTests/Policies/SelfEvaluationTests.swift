@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEngine
+import AssentStore
 import Testing
 
 @Suite("Whether users may ask a policy set about themselves")

@@ -63,7 +63,8 @@ struct SigningQuestions: SigningPart {
         guard try await hasDevice(user: user, for: template, at: now) else { return nil }
         let draft = try DocumentDraft(
             template, lines: approval.lines, locale: approval.language,
-            relyingParty: RelyingParty(id: Self.journeyParty, name: settings.name), origin: address.flatMap(Self.origin))
+            relyingParty: RelyingParty(id: Self.journeyParty, name: settings.name), origin: address.flatMap(Self.origin)
+        )
         let frame = record.binding.signingFrame(id: approval.id)
         let lifetime = min(template.lifetime, approval.expiresAt - now)
         guard lifetime >= 10 else { throw EngineError.transactionUnreadable }
