@@ -24,6 +24,9 @@ package struct AuthenticateRequest: Sendable {
     /// journey, and ends as soon as a new one begins.
     package var replacesSession = false
 
+    /// The languages that the user would read, as tags in lower case, the dearest first.
+    package var languages: [String] = []
+
     /// `suspendedId`.
     package var suspendedID: String?
 

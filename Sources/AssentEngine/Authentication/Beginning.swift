@@ -58,7 +58,8 @@ struct Beginning: Sendable {
             try await engine.refuse(transactionID: id, realm: request.realm)
             throw EngineError.transactionUnreadable
         }
-        let approval = try await engine.transactions.start(id: id, session: session)
+        let approval = try await engine.transactions.start(
+            id: id, session: session, languages: request.languages)
         guard let journey = realm.journeys[approval.journey] else {
             engine.context.logger.error(
                 "a policy names a missing journey", metadata: ["journey": "\(approval.journey)"])

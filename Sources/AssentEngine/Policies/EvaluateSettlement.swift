@@ -23,7 +23,8 @@ extension AccessSettlement {
     /// The client's address (`IP` in the environment) is believed only of an enforcement point.
     /// A transaction id that does not help (unknown, expired, for another request) is not an error: the decision
     /// carries the advice of a new transaction.
-    /// - Throws: ``EngineError``: `forbidden` as ``authorize(_:toAskAbout:realm:)``, `unknownPolicySet`,
+    /// - Throws: ``EngineError``: `forbidden` as ``authorize(_:toAskAbout:realm:)``, and where users may not ask the
+    ///   set about themselves (``PolicySet/selfEvaluation``); `unknownPolicySet`,
     ///   `invalidResources`, what ``TransactionDisplay`` throws for a body that cannot be shown to the user;
     ///   `unavailable`.
     package func settle(_ request: EvaluateRequest, caller: LiveSession) async throws -> [PolicyDecision] {
@@ -32,6 +33,7 @@ extension AccessSettlement {
         guard let set = decisions.policySet(request.policySet, realm: request.realm) else {
             throw EngineError(.unknownPolicySet, about: request.policySet)
         }
+        guard set.selfEvaluation || Self.isEnforcementPoint(caller) else { throw EngineError.forbidden }
         guard !request.resources.isEmpty, request.resources.count <= EvaluateRequest.maximumResources else {
             throw EngineError(.invalidResources)
         }

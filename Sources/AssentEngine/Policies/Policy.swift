@@ -1,4 +1,5 @@
 package import AssentCore
+package import AssentSigningProtocol
 import Crypto
 
 /// The policies that a gateway or another enforcement point asks about under one name (AM's "application").
@@ -15,11 +16,18 @@ package struct PolicySet: Sendable, Hashable {
     /// Its policies.
     package let policies: [Policy]
 
+    /// Whether users may ask about their own access over REST; otherwise only the roles `pep` and `admin` may.
+    package let selfEvaluation: Bool
+
     /// The actions of AM's own resource type for URLs.
     package static let defaultActions = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
 
     /// A policy set.
-    package init(name: String, realm: String, actions: [String] = defaultActions, policies: [Policy]) {
+    package init(
+        name: String, realm: String, actions: [String] = defaultActions, policies: [Policy],
+        selfEvaluation: Bool = true
+    ) {
+        self.selfEvaluation = selfEvaluation
         self.name = name
         self.realm = realm
         self.actions = actions
@@ -115,24 +123,42 @@ package enum BoundField: String, Sendable, Hashable, CaseIterable {
 /// parameter of its query.
 package struct DisplayRule: Sendable, Hashable {
     /// What the line is called, for example `Amount`.
-    package let label: String
+    package let label: LocalizedText
 
     /// Where the value stands: a JSON Pointer (RFC 6901), the name of a member of the outermost object or of a form's
-    /// field, or a question mark and the name of a parameter of the query.
+    /// field, or a question mark and the name of a parameter of the query. With ``each`` it begins at the element, and
+    /// the empty text is the element itself.
     package let field: String
 
     /// Where a second value stands that is written behind the first: a currency or a unit.
     package let suffix: String?
 
+    /// What kind of value it must be; `nil` for any single value.
+    package let type: FieldType?
+
+    /// The list with a line for each of its elements: a JSON Pointer, `/` for a body that is a list, or a question mark
+    /// and the name of a parameter that may come several times. Rules in a row with the same list are shown together
+    /// for each element.
+    package let each: String?
+
     /// A rule.
-    package init(label: String, field: String, suffix: String? = nil) {
+    package init(
+        label: LocalizedText, field: String, suffix: String? = nil, type: FieldType? = nil, each: String? = nil
+    ) {
         self.label = label
         self.field = field
         self.suffix = suffix
+        self.type = type
+        self.each = each
     }
 
     var json: JSONValue {
-        ["label": .string(label), "field": .string(field), "suffix": suffix.map { .string($0) } ?? .null]
+        var object: JSONObject = [
+            "label": label.json, "field": .string(field), "suffix": suffix.map { .string($0) } ?? .null,
+        ]
+        object["type"] = type.map { .string($0.rawValue) }
+        object["each"] = each.map { .string($0) }
+        return .object(object)
     }
 }
 

@@ -1,8 +1,9 @@
 package import AssentCore
+import AssentSigningProtocol
 
 extension PolicySet {
-    /// Reads a policy set: `name`, `realm`, `actions`, `policies`, each policy in AM's JSON with our `bind`,
-    /// `display` and `notShown`.
+    /// Reads a policy set: `name`, `realm`, `actions`, `selfEvaluation`, `policies`, each policy in AM's JSON with our
+    /// `bind`, `display` and `notShown`.
     ///
     /// ```yaml
     /// name: bank
@@ -31,7 +32,8 @@ extension PolicySet {
         self.init(
             name: settings.string("name"), realm: settings.string("realm", default: "/"),
             actions: settings.optionalStrings("actions") ?? PolicySet.defaultActions,
-            policies: settings.json("policies")?.array == nil ? [] : settings.list("policies").map { Policy($0) })
+            policies: settings.json("policies")?.array == nil ? [] : settings.list("policies").map { Policy($0) },
+            selfEvaluation: settings.bool("selfEvaluation", default: true))
         settings.finish()
     }
 }
@@ -90,9 +92,22 @@ extension Policy {
     private static func display(_ settings: SettingsReader<Void>) -> [DisplayRule] {
         settings.list("display").map { rule in
             defer { rule.finish() }
+            if !rule.has("label") { rule.refuse("label", "is missing") }
+            let each = rule.optionalString("each")
             return DisplayRule(
-                label: rule.string("label"), field: rule.string("field"), suffix: rule.optionalString("suffix"))
+                label: rule.localizedText("label") ?? "",
+                field: each == nil ? rule.string("field") : rule.optionalString("field") ?? "",
+                suffix: rule.optionalString("suffix"), type: fieldType(rule), each: each)
         }
+    }
+
+    private static func fieldType(_ rule: SettingsReader<Void>) -> FieldType? {
+        guard let name = rule.optionalString("type") else { return nil }
+        let type = FieldType(rawValue: name)
+        if type == nil {
+            rule.refuse("type", "can only be: \(FieldType.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        return type
     }
 
     private static func attributes(_ settings: SettingsReader<Void>) -> [PolicyAttribute] {

@@ -1,4 +1,5 @@
 package import AssentCore
+import AssentSigningProtocol
 
 extension PolicySet {
     /// Everything that would keep the policies from doing what they say. `journeys` are those of the set's realm.
@@ -73,8 +74,8 @@ extension Policy {
         if display.count > TransactionDisplay.maximumLines {
             issue("display", "at most \(TransactionDisplay.maximumLines) lines can be shown")
         }
-        for (index, rule) in display.enumerated() where !TransactionDisplay.isLabel(rule.label) {
-            issue("display[\(index)].label", "must be a short text without control characters")
+        for (index, rule) in display.enumerated() {
+            for problem in rule.problems { issue("display[\(index)].\(problem.path)", problem.message) }
         }
         if display.isEmpty, !notShown.isEmpty { issue("notShown", "needs display: without it nothing is shown") }
         if notShown.count > TransactionDisplay.maximumLeftOut {
@@ -87,6 +88,33 @@ extension Policy {
             )
         }
         return issues
+    }
+}
+
+extension DisplayRule {
+    fileprivate var problems: [SettingsIssue] {
+        var problems: [SettingsIssue] = []
+        if !label.all.allSatisfy(TransactionDisplay.isLabel) {
+            problems.append(SettingsIssue(path: "label", "must be a short text without control characters"))
+        }
+        if !label.byLanguage.keys.allSatisfy(LocalizedText.isTag) {
+            problems.append(SettingsIssue(path: "label", "is a text by language: en, de, pt-BR"))
+        }
+        if suffix != nil, let type, type != .amount, type != .maxAmount {
+            problems.append(SettingsIssue(path: "suffix", "belongs to an amount, not to \(type.rawValue)"))
+        }
+        guard let each else { return problems }
+        if list == nil {
+            problems.append(
+                SettingsIssue(
+                    path: "each",
+                    "\(each) must be a JSON Pointer to a list, for example /payments, or ? and a query parameter's name"
+                ))
+        }
+        if field.hasPrefix("?") || suffix?.hasPrefix("?") == true {
+            problems.append(SettingsIssue(path: "field", "begins at an element of \(each), not in the query"))
+        }
+        return problems
     }
 }
 

@@ -42,6 +42,33 @@ package struct ContentPointer: Sendable, Hashable {
         }
     }
 
+    /// The list that a line is shown for each element of: as ``init(leftOut:)``, but neither a pattern nor a whole
+    /// query.
+    init?(list text: String) {
+        guard let pointer = ContentPointer(leftOut: text), pointer.isInBody || !pointer.isWhole else { return nil }
+        self = pointer
+    }
+
+    /// A place in a part.
+    init(_ part: Part, _ tokens: [String]) {
+        self.part = part
+        self.tokens = tokens
+    }
+
+    /// An element of the list that is here.
+    func element(_ index: Int) -> ContentPointer { ContentPointer(part, tokens + ["\(index)"]) }
+
+    /// What a line names below here; the empty text is what is here.
+    func appending(field: String) -> ContentPointer {
+        field.isEmpty ? self : ContentPointer(part, tokens + ContentPointer(field: field).tokens)
+    }
+
+    /// As a JSON Pointer, or with the question mark of a query.
+    var text: String {
+        let names = tokens.map { $0.replacing("~", with: "~0").replacing("/", with: "~1") }
+        return part == .query ? "?" + tokens.joined(separator: "/") : names.map { "/" + $0 }.joined()
+    }
+
     /// Whether it is a whole body, or a whole query.
     package var isWhole: Bool { tokens.isEmpty }
 

@@ -29,6 +29,24 @@ package struct PendingApproval: Sendable, Hashable {
     /// The OAuth client whose access token came with the request; `nil` when none did.
     package var clientID: String?
 
+    /// The language in which it is shown.
+    package var language = "en"
+
+    /// What is said of a body that is bound and of which nothing is shown: a label and a value.
+    static let unshownBody = [
+        LocalizedText("Content", byLanguage: ["en": "Content", "de": "Inhalt"]),
+        LocalizedText("not shown here", byLanguage: ["en": "not shown here", "de": "wird hier nicht angezeigt"]),
+    ]
+
+    private static let emptyBody = Base64URL.encode(SHA2.sha256([]))
+
+    /// What a user reads: ``display``, or that there is a body of which nothing is shown.
+    package var lines: [DisplayField] {
+        guard display.isEmpty, let bodySHA256, bodySHA256 != Self.emptyBody else { return display }
+        let texts = Self.unshownBody.map { $0.text(language) }
+        return [DisplayField(label: texts[0], value: texts[1])]
+    }
+
     /// An approval that is pending.
     package init(
         id: String, journey: String, method: String?, resource: String, contentType: String?, bodySHA256: String?,
@@ -53,6 +71,7 @@ extension PendingApproval {
             "display": .array(display.map(\.json)), "expiresAt": .integer(expiresAt),
         ]
         object["method"] = method.map(JSONValue.string)
+        if language != "en" { object["language"] = .string(language) }
         object["client"] = clientID.map(JSONValue.string)
         object["contentType"] = contentType.map(JSONValue.string)
         object["bodySHA256"] = bodySHA256.map(JSONValue.string)
@@ -72,5 +91,6 @@ extension PendingApproval {
                 DisplayField(label: $0["label"]?.string ?? "", value: $0["value"]?.string ?? "")
             }, expiresAt: expiresAt)
         clientID = json["client"]?.string
+        language = json["language"]?.string ?? "en"
     }
 }

@@ -12,10 +12,12 @@ struct ShownContent {
 
     private let body: JSONValue
     private let query: JSONValue
+    private let isForm: Bool
 
     /// What is shown of a document that is not a request.
     init(details: JSONValue) {
         body = details
+        isForm = false
         query = .object(JSONObject())
     }
 
@@ -30,9 +32,10 @@ struct ShownContent {
     init(_ content: RequestContent?, query: String?, needsBody: Bool) throws(EngineError) {
         let bytes = content?.body ?? []
         let type = content?.mediaType.flatMap(BoundMediaType.init)
+        isForm = type?.essence == FormEncoding.mediaType
         if type?.isJSON == true {
             body = try BoundJSON.parse(bytes, limits: Self.limits)
-        } else if type?.essence == FormEncoding.mediaType {
+        } else if isForm {
             guard bytes.count <= Self.limits.bytes else { throw BoundJSON.tooLarge }
             body = try Self.parameters(String(decoding: bytes, as: UTF8.self), of: "body")
         } else if bytes.isEmpty, content?.mediaType == nil, !needsBody {
@@ -58,6 +61,16 @@ struct ShownContent {
         return current
     }
 
+    /// The elements of the list there; `nil` when there is none, or an empty one. A parameter of a form or a query that
+    /// comes once is a list of one.
+    func elements(at list: ContentPointer) -> [ContentPointer]? {
+        switch value(at: list) {
+        case .array(let elements) where !elements.isEmpty: elements.indices.map(list.element)
+        case .string where isForm || !list.isInBody: [list]
+        default: nil
+        }
+    }
+
     /// The first place that the user does not see: neither shown nor left out, nor below such a place; `nil` when the
     /// user sees all.
     func firstUnseen(shown: [ContentPointer], leftOut: [ContentPointer]) -> String? {
@@ -66,7 +79,7 @@ struct ShownContent {
                 + leftOut.filter { $0.part == part }.map { Rule(rest: $0.tokens[...], isPattern: true) }
         }
         if let place = Self.unseen(body, at: [], rules(.body)) {
-            let pointer = place.map { "/" + $0.replacing("~", with: "~0").replacing("/", with: "~1") }.joined()
+            let pointer = ContentPointer(.body, place).text
             return pointer.isEmpty ? "the body" : Self.printable(pointer)
         }
         return Self.unseen(query, at: [], rules(.query)).map { Self.printable("?" + ($0.first ?? "")) }

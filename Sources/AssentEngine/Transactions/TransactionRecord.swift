@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 import AssentStore
 
 /// A transaction as the store has it.
@@ -31,8 +31,8 @@ package struct TransactionRecord: Sendable, Hashable {
     /// The URL with its query, as it was sent.
     package let url: String
 
-    /// What the user is shown.
-    package let display: [DisplayField]
+    /// What the user is shown, in every language that the policy has.
+    package let display: [DisplayLine]
 
     /// When it was made, in seconds since 1970.
     package let createdAt: Int64
@@ -43,15 +43,21 @@ package struct TransactionRecord: Sendable, Hashable {
     /// What became of the request after it was taken.
     package let outcome: UpstreamOutcome?
 
+    /// What the user was first shown; `nil` as long as nobody has looked.
+    package var shown: ShownLines?
+
     /// The approval that the journey asks for: what is bound, for the client to compare with the request that it will
     /// repeat, and what the user is shown.
     package var approval: PendingApproval {
         let isBodyBound = binding.bound.contains(.body)
-        return PendingApproval(
+        let shown = shown ?? ShownLines(display, languages: [])
+        var approval = PendingApproval(
             id: id, journey: binding.specifier, method: binding.bound.contains(.method) ? binding.method : nil,
             resource: binding.bound.contains(.query) ? url : String(url.prefix { $0 != "?" }),
             contentType: isBodyBound ? binding.mediaType : nil, bodySHA256: isBodyBound ? binding.bodyDigest : nil,
-            display: display, expiresAt: expiresAt)
+            display: shown.fields, expiresAt: expiresAt)
+        approval.language = shown.language
+        return approval
     }
 }
 
@@ -79,13 +85,12 @@ extension TransactionRecord {
         guard let state = State(rawValue: try row.text("state")) else {
             throw StoreError(.corrupt, "unknown transaction state")
         }
-        let display = try (JSONValue.parse(row.text("display")).array ?? []).map { line in
-            DisplayField(label: line["label"]?.string ?? "", value: line["value"]?.string ?? "")
-        }
+        let display = try (JSONValue.parse(row.text("display")).array ?? []).map(DisplayLine.init(stored:))
         self.init(
             id: try row.text("id"), state: state, binding: try TransactionBinding(row), url: try row.text("url"),
             display: display, createdAt: try row.integer("created_at"), expiresAt: try row.integer("expires_at"),
-            outcome: state == .taken ? try UpstreamOutcome(row) : nil)
+            outcome: state == .taken ? try UpstreamOutcome(row) : nil,
+            shown: try row.optionalText("shown").flatMap(ShownLines.init(stored:)))
     }
 }
 

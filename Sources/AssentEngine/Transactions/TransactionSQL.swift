@@ -72,10 +72,10 @@ package enum TransactionSQL {
         (SELECT client_id FROM grants WHERE grants.id = transactions.grant_id) AS client
         """
 
-    /// CREATED → IN_PROGRESS. Gives the record, with ``client``.
-    static func start(_ id: String, session: LiveSession, at now: Int64) -> SQL {
+    /// CREATED → IN_PROGRESS, with what is shown. Gives the record, with ``client``.
+    static func start(_ id: String, session: LiveSession, shown: String?, at now: Int64) -> SQL {
         """
-        UPDATE transactions SET state = 'IN_PROGRESS', started_at = \(now)
+        UPDATE transactions SET state = 'IN_PROGRESS', started_at = \(now), shown = \(shown)
         WHERE id = \(id) AND state = 'CREATED' AND \(isOwn(session, at: now)) RETURNING *, \(client)
         """
     }

@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 package import AssentStore
 import Logging
 
@@ -51,7 +51,7 @@ package struct Transactions: Sendable {
     /// - Throws: ``EngineError``: `tooManyRequests` when the session has made too many, `sessionRequired` when it is no
     ///   longer alive, `unavailable`.
     package func create(
-        binding: TransactionBinding, url: String, display: [DisplayField], ttl: Int64,
+        binding: TransactionBinding, url: String, display: [DisplayLine], ttl: Int64,
         idempotencyKey: String? = nil
     ) async throws -> TransactionRecord {
         try await context.translatingStoreErrors {
@@ -96,13 +96,20 @@ package struct Transactions: Sendable {
         ).first.map(TransactionRecord.init)
     }
 
-    /// CREATED → IN_PROGRESS, for the session that it was made for.
+    /// CREATED → IN_PROGRESS, for the session that it was made for. From here on it is shown in one language: the
+    /// first of `languages` in which the policy has labels.
     ///
     /// - Throws: ``EngineError`` `transactionUnreadable`, the same for unknown, expired, foreign and in another state.
-    package func start(id: String, session: LiveSession) async throws -> PendingApproval {
+    package func start(
+        id: String, session: LiveSession, languages: [String] = []
+    ) async throws -> PendingApproval {
         try await context.translatingStoreErrors {
+            let now = context.clock.epochSeconds
+            // Nothing changes the lines once they are stored, so that they may be read before the statement.
+            let lines = try await find(id, at: now)?.record.display
+            let shown = lines.map { ShownLines($0, languages: languages).stored }
             let statement = SQLStatement(
-                TransactionSQL.start(id, session: session, at: context.clock.epochSeconds), expecting: .exactly(1))
+                TransactionSQL.start(id, session: session, shown: shown, at: now), expecting: .exactly(1))
             let note = audit.statement(record(.transactionStart, .success, id: id, session: session))
             do {
                 let rows = try await context.database.run([statement, note])

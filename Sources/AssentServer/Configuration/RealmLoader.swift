@@ -68,6 +68,7 @@ struct RealmLoader {
             json["description"] = set.json("description")
             json["actions"] = set.json("actions")
             json["policies"] = set.json("policies")
+            json["selfEvaluation"] = set.json("selfEvaluation")
             set.finish()
             do {
                 return try PolicySet(.object(json), journeys: journeys)

@@ -82,10 +82,10 @@ struct SigningLoader {
     }
 
     private func template(_ reader: SettingsReader<Void>) throws -> SigningTemplate {
-        var template = SigningTemplate(title: try text("title", of: reader) ?? LocalizedText(""))
+        var template = SigningTemplate(title: reader.localizedText("title") ?? LocalizedText(""))
         if reader.has("kind") { template.kind = try choice("kind", of: reader) }
-        template.text = try text("text", of: reader)
-        template.warning = try text("warning", of: reader)
+        template.text = reader.localizedText("text")
+        template.warning = reader.localizedText("warning")
         template.lifetime = Int64(reader.integer("ttl", default: 180, in: 10...3600))
         if let match = reader.optionalString("match") {
             guard match == "number" else { throw reader.issue("match", "can only be: number") }
@@ -93,7 +93,7 @@ struct SigningLoader {
         }
         template.fields = try reader.list("fields").map { field in
             let read = SigningTemplate.Field(
-                id: field.string("id"), label: try text("label", of: field) ?? LocalizedText(""),
+                id: field.string("id"), label: field.localizedText("label") ?? LocalizedText(""),
                 type: try choice("type", of: field), pointer: field.string("from"))
             field.finish()
             guard read.pointer.isEmpty || read.pointer.hasPrefix("/") else {
@@ -109,7 +109,7 @@ struct SigningLoader {
 
     private func status(_ reader: SettingsReader<Void>) throws -> SigningTemplate.Status {
         let status = SigningTemplate.Status(
-            name: reader.string("name"), label: try text("label", of: reader) ?? LocalizedText(""),
+            name: reader.string("name"), label: reader.localizedText("label") ?? LocalizedText(""),
             effect: try choice("effect", of: reader), keys: reader.strings("keys"),
             reason: reader.has("reason") ? try choice("reason", of: reader) : .none)
         reader.finish()
@@ -124,24 +124,5 @@ struct SigningLoader {
             throw reader.issue(key, "can only be: \(known)")
         }
         return choice
-    }
-
-    /// A text, or a mapping of texts by language. The fallback is the one for `en`, or the first.
-    private func text(_ key: String, of reader: SettingsReader<Void>) throws -> LocalizedText? {
-        switch reader.json(key) {
-        case nil: return nil
-        case .string(let text): return LocalizedText(text)
-        case .object(let texts):
-            var byLanguage: [String: String] = [:]
-            for member in texts.members {
-                guard let text = member.value.string else { throw reader.issue(key, "must be texts by language") }
-                byLanguage[member.name] = text
-            }
-            guard let fallback = byLanguage["en"] ?? texts.members.first?.value.string else {
-                throw reader.issue(key, "has no text")
-            }
-            return LocalizedText(fallback, byLanguage: byLanguage)
-        default: throw reader.issue(key, "must be a text, or texts by language")
-        }
     }
 }

@@ -92,7 +92,7 @@ struct SignInContent {
         let firstField =
             callbacks.firstIndex { $0.isField && $0.preset.isEmpty } ?? callbacks.firstIndex(where: \.isField)
         let asksName = callbacks.contains { $0.prompt.kind == .name }
-        let hasSummary = transaction?.approval.display.isEmpty == false
+        let hasSummary = transaction?.approval.lines.isEmpty == false
         return callbacks.enumerated().compactMap { index, callback in
             // The text of an approval says what the lines above say.
             if hasSummary, callback.prompt.kind == .textOutput { return nil }
@@ -136,7 +136,9 @@ struct TransactionSummary {
     let asker: String?
 
     func html(_ language: PageLanguage) -> HTML {
-        let rows: [HTML] = approval.display.map { "<div><dt>\(language[$0.label])</dt><dd>\($0.value)</dd></div>" }
+        let rows: [HTML] = approval.lines.map {
+            "<div><dt>\(language[$0.label])</dt><dd><bdi>\($0.value)</bdi></dd></div>"
+        }
         let list: HTML? = rows.isEmpty ? nil : "<dl class=\"summary\">\(rows)</dl>"
         let method: HTML? = approval.method.map { "\($0) " }
         let account: HTML? = username.map {

@@ -53,7 +53,7 @@ extension PendingApproval {
         object["resource"] = .string(resource)
         object["contentType"] = contentType.map(JSONValue.string)
         object["bodySHA256"] = bodySHA256.map(JSONValue.string)
-        object["display"] = .array(display.map { ["label": .string($0.label), "value": .string($0.value)] })
+        object["display"] = .array(lines.map { ["label": .string($0.label), "value": .string($0.value)] })
         object["expiresAt"] = .integer(expiresAt)
         return .object(object)
     }

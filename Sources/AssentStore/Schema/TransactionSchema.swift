@@ -57,4 +57,7 @@ extension Migration {
     /// Since then a record holds who has asked for it. Older ones can no longer be taken.
     static let transactionMakers = Migration(
         "transaction makers", ["ALTER TABLE transactions ADD COLUMN maker TEXT NOT NULL DEFAULT ''"])
+
+    /// Since then a record holds what its user was first shown, in one language.
+    static let shownLines = Migration("shown lines", ["ALTER TABLE transactions ADD COLUMN shown TEXT"])
 }

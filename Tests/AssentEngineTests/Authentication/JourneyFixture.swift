@@ -120,7 +120,10 @@ final class JourneyFixture: Sendable {
 
     /// A transaction that waits for its approval by the journey `Confirm`.
     func transaction(
-        _ session: Secret, journey: String = "Confirm", method: String = "POST", ttl: Int64 = 180
+        _ session: Secret, journey: String = "Confirm", method: String = "POST", ttl: Int64 = 180,
+        display: [DisplayLine] = [
+            DisplayLine(label: "Amount", value: "200.00 EUR"), DisplayLine(label: "To", value: "Bob"),
+        ]
     ) async throws -> String {
         let live = try #require(try await sessions.live(token: session))
         let condition = TransactionCondition(specifier: journey)
@@ -134,8 +137,7 @@ final class JourneyFixture: Sendable {
                 maker: .gateway))
         return try await transactions.create(
             binding: binding, url: "https://api.bank.example:443/transfers",
-            display: [DisplayField(label: "Amount", value: "200.00 EUR"), DisplayField(label: "To", value: "Bob")],
-            ttl: ttl, idempotencyKey: context.random.uuid()
+            display: display, ttl: ttl, idempotencyKey: context.random.uuid()
         ).id
     }
 

@@ -99,6 +99,20 @@ struct PolicyReadingTests {
                 "policies[1].notShown", "needs display"
             ),
             (#""label":"To""#, #""label":"To\u001b""#, "policies[1].display[1].label", "control"),
+            (#""label":"To""#, #""label":{"en":"To","de":"A\u202e"}"#, "policies[1].display[1].label", "control"),
+            (#""label":"To""#, #""label":{"en":"To","de":7}"#, "policies[1].display[1].label", "by language"),
+            (#""label":"To""#, #""label":{}"#, "policies[1].display[1].label", "by language"),
+            (#""label":"To""#, #""label":{"en":"To","x y":"A"}"#, "policies[1].display[1].label", "by language"),
+            (#""label":"To","#, "", "policies[1].display[1].label", "missing"),
+            (#""field":"/to""#, #""field":"/to","type":"iban""#, "policies[1].display[1].type", "maxAmount, account"),
+            (
+                #""field":"/to""#, #""suffix":"u","field":"/to","type":"date""#, "policies[1].display[1].suffix",
+                "amount"
+            ),
+            (#""field":"/to""#, #""field":"/to","each":"list""#, "policies[1].display[1].each", "JSON Pointer"),
+            (#""field":"/to""#, #""field":"/to","each":"?""#, "policies[1].display[1].each", "JSON Pointer"),
+            (#""field":"/to""#, #""field":"?to","each":"/list""#, "policies[1].display[1].field", "not in the query"),
+            (#""realm":"/alpha""#, #""realm":"/alpha","selfEvaluation":"no""#, "selfEvaluation", "true or false"),
             ("443/transfers", "x/transfers", "policies[1].resources[0]", "Invalid port x"),
             (#""name":"transfers""#, #""name":"accounts""#, "policies[1].name", "another policy"),
             (#""name":"transfers""#, #""name":"a/b""#, "policies[1].name", "without any of"),

@@ -25,7 +25,7 @@ struct PolicyValidationTests {
         #expect(
             try Self.issues(try TransactionFixture.policy(notShown: places))
                 == (more == 0 ? [] : ["policies[0].notShown"]))
-        let label = DisplayRule(label: String(repeating: "l", count: 40 + more), field: "to")
+        let label = DisplayRule(label: LocalizedText(String(repeating: "l", count: 40 + more)), field: "to")
         #expect(
             try Self.issues(try TransactionFixture.policy(display: [label]))
                 == (more == 0 ? [] : ["policies[0].display[0].label"]))

@@ -71,14 +71,17 @@ struct SignTransactionNodeTests {
             return (device, container)
         }
 
-        func begin(_ id: String) async throws -> Page { try Page(await answer(id)) }
+        func begin(_ id: String, languages: [String] = []) async throws -> Page {
+            try Page(await answer(id, languages: languages))
+        }
 
-        func answer(_ id: String) async throws -> AuthenticateReply {
-            try await authentication.authenticate(
-                AuthenticateRequest(
-                    realm: "/alpha", authIndexType: "transaction", authIndexValue: id, forceAuth: false,
-                    noSession: false, sessionToken: session, answer: nil, clientAddress: "192.0.2.7",
-                    header: { _ in nil }))
+        func answer(_ id: String, languages: [String] = []) async throws -> AuthenticateReply {
+            var request = AuthenticateRequest(
+                realm: "/alpha", authIndexType: "transaction", authIndexValue: id, forceAuth: false,
+                noSession: false, sessionToken: session, answer: nil, clientAddress: "192.0.2.7",
+                header: { _ in nil })
+            request.languages = languages
+            return try await authentication.authenticate(request)
         }
 
         func poll(_ page: Page) async throws -> AuthenticateReply {
@@ -111,6 +114,29 @@ struct SignTransactionNodeTests {
     func origin(address: String, isShown: Bool) {
         let origin = SigningQuestions.origin(address)
         #expect(isShown ? origin?.address == address && origin?.place == nil : origin == nil)
+    }
+
+    @Test("A device signs the lines that the page has shown, in the same language")
+    func language() async throws {
+        let world = try await World()
+        let (device, container) = try await world.enrolled()
+        let line = DisplayLine(label: LocalizedText("To", byLanguage: ["en": "To", "de": "An"]), value: "Bob")
+        let id = try await world.journeys.transaction(world.session, journey: "Sign", display: [line])
+        let page = try await world.begin(id, languages: ["de"])
+        #expect(page.content.prompts.contains(.textOutput("An: Bob")))
+        let document = try await device.fetch(try await world.signing().txn, container).content
+        #expect(document.locale == "de" && document.fields.map(\.label) == ["An"])
+        #expect(document.fields.map(\.display) == ["Bob"])
+    }
+
+    @Test("A device is told of a body of which nothing is shown")
+    func nothingShown() async throws {
+        let world = try await World()
+        let (device, container) = try await world.enrolled()
+        let id = try await world.journeys.transaction(world.session, journey: "Sign", display: [])
+        _ = try await world.begin(id)
+        let document = try await device.fetch(try await world.signing().txn, container).content
+        #expect(document.fields.map(\.display) == ["not shown here"])
     }
 
     @Test("The approval completes the policy's transaction, in one step and once")

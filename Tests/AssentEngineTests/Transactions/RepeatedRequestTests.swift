@@ -12,7 +12,7 @@ struct RepeatedRequestTests {
     ) async throws -> TransactionRecord {
         try await fixture.transactions.create(
             binding: try binding ?? fixture.binding(), url: "https://api.bank.example:443/transfers?kind=sepa",
-            display: [DisplayField(label: "Amount", value: "200.00 EUR")], ttl: 180, idempotencyKey: key)
+            display: [DisplayLine(label: "Amount", value: "200.00 EUR")], ttl: 180, idempotencyKey: key)
     }
 
     private func count(_ fixture: TransactionFixture) async throws -> Int64 {

@@ -125,7 +125,7 @@ final class TransactionFixture: Sendable {
     func create(_ binding: TransactionBinding? = nil, ttl: Int64 = 180) async throws -> TransactionRecord {
         try await transactions.create(
             binding: try binding ?? self.binding(), url: "https://api.bank.example:443/transfers?kind=sepa",
-            display: [DisplayField(label: "Amount", value: "200.00 EUR")], ttl: ttl,
+            display: [DisplayLine(label: "Amount", value: "200.00 EUR")], ttl: ttl,
             idempotencyKey: context.random.uuid())
     }
 

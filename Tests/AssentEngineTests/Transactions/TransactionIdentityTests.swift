@@ -51,6 +51,7 @@ struct TransactionIdentityTests {
                 contentType: isBound ? "application/json" : nil, bodySHA256: isBound ? "digest" : nil,
                 display: isBound ? lines : [], expiresAt: 1_767_225_600)
             approval.clientID = isBound ? "bank-app" : nil
+            approval.language = isBound ? "de" : "en"
             let stored = approval.stored
             let read = try #require(PendingApproval(stored: stored))
             #expect(read == approval && read.clientID == approval.clientID)

@@ -40,7 +40,7 @@ import Testing
             page.html(action: evil, client: evil, notice: .failed))
         let known: Set<String> = [
             "h1", "p", "form", "input", "label", "br", "fieldset", "legend", "span", "dl", "div", "dt", "dd", "button",
-            "strong", "wbr",
+            "strong", "wbr", "bdi",
         ]
         #expect(elements(html).isSubset(of: known))
         #expect(!html.description.contains("\u{202E}") || html.description.contains("value="))

@@ -47,7 +47,10 @@ struct StepUpPageTests {
         _ = try await browser.open(page.url)
         let asked = try await browser.submit(page, [])
         #expect(asked.answer.status == 200)
-        #expect(asked.text.contains("<div><dt>Amount</dt><dd>200.00 EUR</dd></div><div><dt>To</dt><dd>Bob</dd></div>"))
+        #expect(
+            asked.text.contains(
+                "<div><dt>Amount</dt><dd><bdi>200.00 EUR</bdi></dd></div><div><dt>To</dt><dd><bdi>Bob</bdi></dd></div>")
+        )
         // The address breaks between its parts.
         #expect(asked.text.contains("POST https://<wbr>localhost:\(fixture.gatewayPort)/<wbr>transfers"))
         #expect(asked.text.contains(">Approve</button>") && asked.text.contains(">Decline</button>"))
@@ -111,7 +114,8 @@ struct StepUpPageTests {
         let session = try await fixture.session()
         let browser = Browser(fixture, session: session)
         let (page, back) = try await begin(fixture, browser, session, target: "/transfers")
-        let summary = "<div><dt>Amount</dt><dd>200.00 EUR</dd></div><div><dt>To</dt><dd>Bob</dd></div>"
+        let summary =
+            "<div><dt>Amount</dt><dd><bdi>200.00 EUR</bdi></dd></div><div><dt>To</dt><dd><bdi>Bob</bdi></dd></div>"
         // A second click, and back to the first page and "Continue" again.
         let asked = try await browser.submit(page, [])
         for again in [
@@ -179,7 +183,7 @@ struct StepUpPageTests {
         #expect(asked.answer.status == 200)
         let shown = text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
             .replacing("\"", with: "&quot;").replacing("'", with: "&#39;")
-        #expect(asked.text.contains("<dt>To</dt><dd>\(shown)</dd>"))
+        #expect(asked.text.contains("<dt>To</dt><dd><bdi>\(shown)</bdi></dd>"))
         #expect(!asked.text.contains(text))
     }
 }

@@ -6,14 +6,8 @@ package typealias NodeSettings = SettingsReader<NodeCatalog>
 extension SettingsReader<NodeCatalog> {
     /// A text to be shown: plain, or by language, of which English is taken, else the first.
     package func text(_ key: String, default fallback: String? = nil) -> String {
-        guard let languages = json(key)?.object else { return string(key, default: fallback) }
-        guard !languages.members.isEmpty, languages.members.allSatisfy({ $0.value.string?.isEmpty == false }),
-            let text = (languages["en"] ?? languages.members.first?.value)?.string
-        else {
-            refuse(key, "must be a text, or texts by language")
-            return fallback ?? ""
-        }
-        return text
+        guard json(key)?.object != nil else { return string(key, default: fallback) }
+        return localizedText(key)?.fallback ?? fallback ?? ""
     }
 
     /// A text to be shown, or `nil` when there is none.

@@ -30,9 +30,9 @@ extension PendingApproval {
 
     private var text: String {
         let request = [method, resource].compactMap(\.self).joined(separator: " ")
-        var lines = display.map { "\($0.label): \($0.value)" }
+        var lines = lines.map { "\($0.label): \($0.value)" }
         // A query that is bound is approved as well, and no line of the body says it.
-        if lines.isEmpty || resource.contains("?") { lines.append(request) }
+        if display.isEmpty || resource.contains("?") { lines.append(request) }
         return lines.joined(separator: "\n")
     }
 }

@@ -62,8 +62,9 @@ struct SigningQuestions: SigningPart {
         let user = record.binding.userID
         guard try await hasDevice(user: user, for: template, at: now) else { return nil }
         let draft = try DocumentDraft(
-            template, lines: approval.display, relyingParty: RelyingParty(id: Self.journeyParty, name: settings.name),
-            origin: address.flatMap(Self.origin))
+            template, lines: approval.lines, locale: approval.language,
+            relyingParty: RelyingParty(id: Self.journeyParty, name: settings.name), origin: address.flatMap(Self.origin)
+        )
         let frame = record.binding.signingFrame(id: approval.id)
         let lifetime = min(template.lifetime, approval.expiresAt - now)
         guard lifetime >= 10 else { throw EngineError.transactionUnreadable }

@@ -85,13 +85,14 @@ struct DocumentDraft: MessagePart {
 
     /// Makes a draft of the lines that a policy shows.
     init(
-        _ template: SigningTemplate, lines: [DisplayField], relyingParty: RelyingParty, origin: DocumentOrigin?
+        _ template: SigningTemplate, lines: [DisplayField], locale: String, relyingParty: RelyingParty,
+        origin: DocumentOrigin?
     ) throws(SigningRefusal) {
         var fields: [DocumentField] = []
         for (index, line) in lines.enumerated() {
             fields.append(DocumentField(id: "line-\(index + 1)", label: line.label, value: .text(line.value)))
         }
-        try self.init(template, fields: fields, relyingParty: relyingParty, locale: "en", origin: origin)
+        try self.init(template, fields: fields, relyingParty: relyingParty, locale: locale, origin: origin)
     }
 
     private init(

@@ -1,29 +1,6 @@
 import AssentCore
 package import AssentSigningProtocol
 
-/// A text, or one for each of several languages.
-package struct LocalizedText: Sendable, Hashable {
-    /// The text where there is none for the language.
-    package let fallback: String
-
-    /// Texts by the language's tag, for example `de`.
-    package let byLanguage: [String: String]
-
-    /// A text.
-    package init(_ fallback: String, byLanguage: [String: String] = [:]) {
-        self.fallback = fallback
-        self.byLanguage = byLanguage
-    }
-
-    /// The text for a language tag: of the tag, of its language without a region, or the fallback.
-    package func text(_ locale: String) -> String {
-        byLanguage[locale] ?? byLanguage[String(locale.prefix { $0 != "-" })] ?? fallback
-    }
-
-    /// All texts.
-    package var all: [String] { [fallback] + byLanguage.values }
-}
-
 /// How the server makes a document from what somebody asks for. Who asks names a template, and never writes what is
 /// shown.
 package struct SigningTemplate: Sendable, Hashable {

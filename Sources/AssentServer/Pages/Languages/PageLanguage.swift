@@ -81,14 +81,7 @@ struct PageLanguages: Sendable, Hashable {
 
     /// The one that a browser asks for most (RFC 9110 §12.5.4).
     func language(for fields: HTTPFields) -> PageLanguage {
-        var best: (language: PageLanguage, quality: Double)?
-        for item in (fields[.acceptLanguage] ?? "").split(separator: ",").prefix(Self.limit) {
-            let parts = item.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" } }
-            let quality = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) } ?? 1
-            guard quality > best?.quality ?? 0, let tag = parts.first?.lowercased() else { continue }
-            let found = tag == "*" ? fallback : find(tag)
-            if let found { best = (found, quality) }
-        }
-        return best?.language ?? fallback
+        let wished = AcceptedLanguages(fields).tags
+        return wished.lazy.compactMap { $0 == "*" ? fallback : find($0) }.first ?? fallback
     }
 }
