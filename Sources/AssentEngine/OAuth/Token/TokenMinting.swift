@@ -73,6 +73,15 @@ extension OAuthProvider {
         return try await keys.sign(claims, type: Self.idTokenType, for: .idToken, with: client.idTokenAlgorithm)
     }
 
+    /// The claims of an ID token of ours that has not expired (OpenID Connect Core §3.1.3.7); `nil` for anything else.
+    /// Whether its session is still alive is not looked at.
+    package func verifiedClaims(ofIDToken token: Secret) async throws -> JSONObject? {
+        guard let claims = try await hintedClaims(token), let end = claims["exp"]?.integer, end > now else {
+            return nil
+        }
+        return claims
+    }
+
     /// The claims of an ID token of ours, expired or not; `nil` for anything else.
     func hintedClaims(_ idToken: Secret) async throws -> JSONObject? {
         let claims = try await keys.claims(
