@@ -15,6 +15,9 @@ package struct PolicyDecisionPoint: Sendable {
         policySets.first { $0.name == name && $0.realm == realm }
     }
 
+    /// The policy sets of a realm.
+    package func policySets(realm: String) -> [PolicySet] { policySets.filter { $0.realm == realm } }
+
     /// The policies of a set that are about a resource, for whomever they are.
     ///
     /// - Parameters:

@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 
 /// Whom a policy is for.
 package indirect enum PolicySubject: Sendable, Hashable {

@@ -11,10 +11,14 @@ struct PolicyRoutes: Sendable {
     let sessions: Sessions
     let access: AccessSettlement
 
+    /// What shows the policies themselves.
+    var objects: PolicyObjectRoutes { PolicyObjectRoutes(decisions: access.decisions) }
+
     /// Answers an action of a realm.
     func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let caller = try call.session
         let action = try call.action() ?? ""
+        guard action != "create" else { throw AMError(405, "Use evaluate as _action. " + PolicyObjectRoutes.place) }
         guard action == "evaluate" else { throw AMError.unknownAction(action) }
         let body = try await call.jsonObject()
         guard let resources = body["resources"]?.strings else { throw EngineError(.invalidResources) }

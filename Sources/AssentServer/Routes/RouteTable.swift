@@ -26,12 +26,15 @@ enum RouteTable {
         },
 
         // A session of another realm is refused as AM refuses it. About others may ask somebody with the role `pep` or
-        // `admin`; the engine decides that.
+        // `admin`; the engine decides that. The roles `admin` and `auditor` read which policies there are.
         Route(
             RouteRule(
-                "policies", methods: [.post], caller: .session(foreign: .forbidden), door: .policySubject,
-                bodyLimit: 1 << 20, takesAction: true)
-        ) { try await $0.policies.respond(to: $1) },
+                "policies", methods: [.get, .post], caller: .session(foreign: .forbidden), door: .policySubject,
+                bodyLimit: 1 << 20, takesAction: true, methodHint: PolicyObjectRoutes.place)
+        ) {
+            $1.request.method == .post
+                ? try await $0.policies.respond(to: $1) : try $0.policies.objects.list(.policies, $1)
+        },
 
         // Ours. The engine asks for the role `admin` and records refusals; for `bootstrap` it asks for the one-time
         // token.
@@ -57,7 +60,7 @@ enum RouteTable {
         Route(RouteRule("serverinfo/*", methods: nil, caller: .anyone)) {
             .json(200, ServerInformation(cookie: $0.cookie, realm: $1.realm).json)
         },
-    ]
+    ] + policyObjects
 
     /// OAuth 2.0 and OpenID Connect, below `/oauth2` and the realm, by the paths that AM has. Pages of any origin may
     /// read the answers of endpoints that an app in a browser calls itself: a browser adds nothing to such a call by
@@ -169,6 +172,26 @@ enum RouteTable {
                         .confidentialClient(scope: "signing"), otherwise: .session(foreign: .unauthorized)))
             ) { try await $0.evidence($1) },
         ]
+
+    /// The rows that show policies and what they are made of, except the list of policies.
+    private static let policyObjects: [Route<JSONRoutes, OAuthProvider>] = PolicyObjectRoutes.Kind.allCases.flatMap {
+        kind -> [Route<JSONRoutes, OAuthProvider>] in
+        let one = Route(policyObject(kind.rawValue + "/{id}")) { (routes: JSONRoutes, call) in
+            try routes.policies.objects.one(kind, call)
+        }
+        guard kind != .policies else { return [one] }
+        return [
+            Route(policyObject(kind.rawValue)) { (routes: JSONRoutes, call) in
+                try routes.policies.objects.list(kind, call)
+            }, one,
+        ]
+    }
+
+    private static func policyObject(_ path: String) -> RouteRule {
+        RouteRule(
+            path, methods: [.get], caller: .session(foreign: .forbidden), door: .administration,
+            methodHint: PolicyObjectRoutes.place)
+    }
 
     /// A row of signing for users.
     private static func user(

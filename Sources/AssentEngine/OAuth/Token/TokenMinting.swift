@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import AssentJOSE
 import Crypto
 

@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 
 /// An address of the Internet Protocol. An IPv6 address that stands for an IPv4 one (RFC 4291 §2.5.5.2) is that one.
 package struct IPAddress: Sendable, Hashable, CustomStringConvertible {

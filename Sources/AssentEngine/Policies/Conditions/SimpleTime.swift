@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 import Foundation
 
 /// Times of day, days of the week and dates, in one time zone. Where several are given, all of them must hold. It goes
