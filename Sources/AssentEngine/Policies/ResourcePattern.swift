@@ -81,6 +81,22 @@ package struct ResourcePattern: Sendable, Hashable {
         return false
     }
 
+    /// The parts of a resource that the pattern does not cover.
+    func mismatches(_ resource: CanonicalResource) -> [String] {
+        var steps = 0
+        var parts: [String] = []
+        if !scheme.matches(resource.scheme.utf8, steps: &steps) { parts.append("scheme") }
+        if !host.matches(resource.host.utf8, steps: &steps) { parts.append("host") }
+        if !port.matches("\(resource.port)".utf8, steps: &steps) { parts.append("port") }
+        if !path.matches(resource.path.utf8, steps: &steps) { parts.append("path") }
+        switch (query, resource.comparedQuery) {
+        case (nil, nil): break
+        case (.some(let pattern), .some(let text)) where pattern.matches(text.utf8, steps: &steps): break
+        default: parts.append("query")
+        }
+        return parts
+    }
+
     /// Whether some URL matches both patterns.
     func overlaps(_ other: Self) -> Bool {
         guard scheme.overlaps(other.scheme), host.overlaps(other.host), port.overlaps(other.port),

@@ -11,7 +11,9 @@ import Hummingbird
 enum RouteTable {
     /// AM's REST interface and ours beside it, below `/json` and the realm. `Accept-API-Version` must name a version
     /// that AM has had. Pages of the origins that a realm lists may call all of them.
-    static let json: [Route<JSONRoutes, OAuthProvider>] = [
+    static let json = withoutPolicyObjects + policyObjects
+
+    private static let withoutPolicyObjects: [Route<JSONRoutes, OAuthProvider>] = [
         // Journeys find the session themselves: it may be upgraded, replaced, or bound to a transaction.
         Route(RouteRule("authenticate", methods: [.post], caller: .anyone, bodyLimit: 256 << 10, cookie: .given)) {
             try await $0.authenticate.respond(to: $1)
@@ -60,7 +62,7 @@ enum RouteTable {
         Route(RouteRule("serverinfo/*", methods: nil, caller: .anyone)) {
             .json(200, ServerInformation(cookie: $0.cookie, realm: $1.realm).json)
         },
-    ] + policyObjects
+    ]
 
     /// OAuth 2.0 and OpenID Connect, below `/oauth2` and the realm, by the paths that AM has. Pages of any origin may
     /// read the answers of endpoints that an app in a browser calls itself: a browser adds nothing to such a call by

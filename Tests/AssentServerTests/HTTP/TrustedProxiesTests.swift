@@ -121,4 +121,31 @@ struct TrustedProxiesTests {
             #expect(try rows.map { try JSONValue.parse($0.text("detail"))["address"]?.string } == ["198.51.100.9"])
         }
     }
+
+    @Test("Conditions are about the client behind a trusted proxy, whatever others wrote into its field or another one")
+    func conditions() async throws {
+        try await ServerFixture.run { configuration in
+            configuration.trustedProxies.networks = ["127.0.0.1", "::1"].compactMap(TrustedProxies.Network.init)
+        } _: { fixture in
+            let ana = ServerFixture.session(try await fixture.session())
+            func status(_ path: String, _ fields: [(String, String)]) async throws -> Int {
+                try await fixture.send("GET", fixture.gateway(path), ana + fields).status
+            }
+            let (field, other) = ("X-Forwarded-For", "Forwarded")
+            for inside in [
+                [(field, "127.5.5.5")], [(field, "8.8.8.8, 127.5.5.5")], [(field, "8.8.8.8"), (field, "127.5.5.5")],
+                [(field, "127.5.5.5"), (other, "for=8.8.8.8")], [(field, "::ffff:127.5.5.5")],
+                [(field, Array(repeating: "8.8.8.8", count: 99).joined(separator: ",") + ",127.5.5.5:80")],
+            ] {
+                #expect(try await status("/inside", inside) == 200, "\(inside)")
+                #expect(try await status("/outside", inside) == 403, "\(inside)")
+            }
+            for outside in [[(field, "8.8.8.8")], [(field, "127.5.5.5, 8.8.8.8")]] {
+                #expect(try await status("/inside", outside) == 403, "\(outside)")
+                #expect(try await status("/outside", outside) != 403, "\(outside)")
+            }
+            // Nothing is said of an address of the other family.
+            for path in ["/inside", "/outside"] { #expect(try await status(path, [(field, "2001:db8::1")]) == 403) }
+        }
+    }
 }

@@ -32,7 +32,8 @@ struct NotBuiltTests {
         let moved = try await fixture.send("POST", fixture.json("policies?_action=move"), fields, text: "{}")
         #expect(
             moved.text
-                == #"{"code":501,"reason":"Not Implemented","message":"Action move not implemented for this resource"}"#)
+                == #"{"code":501,"reason":"Not Implemented","message":"Action move not implemented for this resource"}"#
+        )
     }
 
     @Test(

@@ -74,7 +74,7 @@ extension PolicyCondition {
     private static func address(_ family: IPAddress.Family, _ settings: SettingsReader<Void>) -> PolicyCondition {
         if settings.json("dnsName")?.array?.isEmpty == false {
             settings.refuse(
-                "dnsName", "whoever owns an address decides which name it has: use startIp and endIp, or cidr")
+                "dnsName", "the owner of an address decides which name it has: use startIp and endIp, or cidr")
         }
         var ranges: [AddressRange] = []
         if settings.has("startIp") || settings.has("endIp") || !settings.has("cidr") {
