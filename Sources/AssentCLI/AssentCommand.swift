@@ -23,7 +23,8 @@ struct AssentCommand: AsyncParsableCommand {
             UnregisterCommand.self, RequestCommand.self, TokenCommand.self, UserInfoCommand.self, WebCommand.self,
             LogoutCommand.self, ConsentsCommand.self, VaultCommand.self,
             DeviceCommand.self, TransactionsCommand.self, OTPCommand.self, VerifyCommand.self, UsersCommand.self,
-            ClientsCommand.self, AdminCommand.self, DatabaseCommand.self, RestoreFenceCommand.self, DoctorCommand.self,
+            ClientsCommand.self, AdminCommand.self, PolicyCommand.self, DatabaseCommand.self, RestoreFenceCommand.self,
+            DoctorCommand.self,
         ])
     static func main() async {
         // tpm2-tss writes to standard error what we say ourselves. To see it, set TSS2_LOG.

@@ -65,6 +65,15 @@ public struct NormalizedHost: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// The 4 or 16 bytes of an IP address; `nil` for a name.
+    package var addressBytes: [UInt8]? {
+        switch kind {
+        case .name: nil
+        case .ipv4: text.split(separator: ".").compactMap { UInt8($0) }
+        case .ipv6: IPv6.groups(of: text)?.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] }
+        }
+    }
+
     /// The host as a URL has it: an IPv6 address in brackets.
     public var description: String { kind == .ipv6 ? "[\(text)]" : text }
 

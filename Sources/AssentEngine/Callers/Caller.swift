@@ -40,6 +40,11 @@ package indirect enum Caller: Sendable {
         }
     }
 
+    /// The scopes of the access token; `nil` for a caller without one.
+    package var scopes: Set<String>? {
+        if case .accessToken(let grant, _) = self { Set(grant.scopes) } else { nil }
+    }
+
     /// The nonce for the client's next proof, where it is time for a new one.
     package var newNonce: String? {
         switch self {

@@ -109,8 +109,8 @@ package struct GatewayRequest: Sendable {
     /// The transaction's id, if the request carries one.
     package var transactionID: String?
 
-    /// The client's IPv4 address, when it has one.
-    package var clientAddress: IPv4Address?
+    /// The client's address, when it has one.
+    package var clientAddress: IPAddress?
 
     /// The value of `Idempotency-Key`, which tells requests apart that look alike.
     package var idempotencyKey: String?
@@ -118,7 +118,7 @@ package struct GatewayRequest: Sendable {
     /// A request.
     package init(
         _ admission: GatewayAdmission, mediaType: String? = nil, body: [UInt8]? = nil, transactionID: String? = nil,
-        clientAddress: IPv4Address? = nil, idempotencyKey: String? = nil
+        clientAddress: IPAddress? = nil, idempotencyKey: String? = nil
     ) {
         self.idempotencyKey = idempotencyKey
         self.admission = admission
@@ -145,7 +145,8 @@ extension AccessSettlement {
             matched: matched, maker: .gateway,
             facts: PolicyFacts(
                 user: request.admission.caller.user, client: request.admission.caller.clientItself, session: session,
-                clientAddress: request.clientAddress),
+                clientAddress: request.clientAddress, now: context.clock.epochSeconds,
+                scopes: request.admission.caller.scopes),
             presented: presented,
             // Without a body that was read, only what is bound without one can be bound.
             content: matched.action.map {

@@ -29,7 +29,7 @@ extension AccessSettlement {
     ///   `unavailable`.
     package func settle(_ request: EvaluateRequest, caller: LiveSession) async throws -> [PolicyDecision] {
         try authorize(caller, toAskAbout: request.subject, realm: request.realm)
-        let address = (request.environment["IP"] ?? request.environment["requestIp"])?.first.flatMap(IPv4Address.init)
+        let address = (request.environment["IP"] ?? request.environment["requestIp"])?.first.flatMap(IPAddress.init)
         guard let set = decisions.policySet(request.policySet, realm: request.realm) else {
             throw EngineError(.unknownPolicySet, about: request.policySet)
         }
@@ -38,9 +38,10 @@ extension AccessSettlement {
             throw EngineError(.invalidResources)
         }
         let presented = request.subject.presented
-        let facts = PolicyFacts(
+        var facts = PolicyFacts(
             session: presented?.session.realm == request.realm ? presented?.session : nil,
-            clientAddress: Self.isEnforcementPoint(caller) ? address : nil)
+            clientAddress: Self.isEnforcementPoint(caller) ? address : nil, now: context.clock.epochSeconds)
+        facts.claims = request.subject.verifiedClaims
         var transactionID = request.environment["TxId"]?.first
         var hasTaken = false
         var answers: [PolicyDecision] = []
@@ -76,16 +77,19 @@ extension SettledAccess {
         case .granted(let taken):
             PolicyDecision(
                 resource: resource, actions: assessment.actions, attributes: assessment.attributes,
-                ttl: taken == nil ? PolicyDecision.noLimit : 0, reasons: reasons)
+                ttl: taken == nil ? ttl : 0, reasons: reasons)
         case .advised(let advice, let record):
             PolicyDecision(
                 resource: resource,
                 advices: Dictionary(
                     advice.entries.map { ($0.name.rawValue, $0.values) }, uniquingKeysWith: ConditionOutcome.union),
-                ttl: record == nil ? PolicyDecision.noLimit : 0, reasons: reasons)
+                ttl: record == nil ? ttl : 0, reasons: reasons)
         case .denied(.notPermitted):
-            PolicyDecision(resource: resource, actions: assessment.actions, reasons: reasons)
-        case .denied, .alreadyTaken: PolicyDecision(resource: resource, reasons: reasons)
+            PolicyDecision(resource: resource, actions: assessment.actions, ttl: ttl, reasons: reasons)
+        case .denied, .alreadyTaken: PolicyDecision(resource: resource, ttl: ttl, reasons: reasons)
         }
     }
+
+    /// Until when the decision may be kept, in milliseconds since 1970.
+    private var ttl: Int64 { assessment.nextChange.map { $0 * 1000 } ?? PolicyDecision.noLimit }
 }

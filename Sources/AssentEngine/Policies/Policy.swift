@@ -71,6 +71,9 @@ package struct Policy: Sendable, Hashable {
     /// The digest of all of the above: a transaction made under another revision grants nothing.
     package let revision: String
 
+    /// All of that as JSON, in AM's names where AM has them.
+    let definition: JSONObject
+
     /// A policy.
     package init(
         name: String, isActive: Bool = true, resources: [ResourcePattern], actionValues: [String: Bool],
@@ -87,7 +90,7 @@ package struct Policy: Sendable, Hashable {
         self.display = display
         self.notShown = notShown
         self.attributes = attributes
-        let definition: JSONValue = [
+        let definition: JSONObject = [
             "name": .string(name), "active": .bool(isActive),
             "resources": .array(resources.map { .string($0.text) }),
             "actionValues": .object(
@@ -97,7 +100,8 @@ package struct Policy: Sendable, Hashable {
             "display": .array(display.map(\.json)), "notShown": .array(notShown.map { .string($0) }),
             "attributes": .array(attributes.map(\.json)),
         ]
-        revision = Base64URL.encode(Array(SHA256.hash(data: definition.serializedBytes())))
+        self.definition = definition
+        revision = Base64URL.encode(Array(SHA256.hash(data: JSONValue.object(definition).serializedBytes())))
     }
 
     /// The places of ``notShown``.

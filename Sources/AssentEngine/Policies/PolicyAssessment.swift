@@ -52,11 +52,37 @@ extension PolicyCondition {
                 return values.contains { ignoreCase ? $0.lowercased() == value.lowercased() : $0 == value }
             }
             return ConditionOutcome(verdict: holds ? .holds : .fails)
-        case .ipv4(let start, let end):
-            guard let address = facts.clientAddress else { return ConditionOutcome(verdict: .unknown) }
-            return ConditionOutcome(verdict: address >= start && address <= end ? .holds : .fails)
+        case .address(let family, let ranges):
+            // Of an address of the other family nothing is said, so that NOT lets nobody past who has two.
+            guard let address = facts.clientAddress, address.family == family else {
+                return ConditionOutcome(verdict: .unknown)
+            }
+            return ConditionOutcome(verdict: ranges.contains { $0.contains(address) } ? .holds : .fails)
+        case .time(let time):
+            guard let now = facts.now else { return ConditionOutcome(verdict: .unknown) }
+            return ConditionOutcome(verdict: time.contains(now) ? .holds : .fails)
+        case .sessionAge(let minutes):
+            guard let now = facts.now, let session = facts.session else { return ConditionOutcome(verdict: .unknown) }
+            return ConditionOutcome(verdict: now < session.createdAt + minutes * 60 ? .holds : .fails)
+        case .scopes(let scopes):
+            guard let granted = facts.scopes else { return ConditionOutcome(verdict: .unknown) }
+            return ConditionOutcome(verdict: granted.isSuperset(of: scopes) ? .holds : .fails)
         case .transaction(let condition):
             return ConditionOutcome(verdict: facts.session == nil ? .unknown : .pending(condition))
+        }
+    }
+
+    /// When the condition may come out otherwise because time has passed, in seconds since 1970; `nil` when it cannot.
+    func nextChange(_ facts: PolicyFacts) -> Int64? {
+        switch self {
+        case .and(let conditions), .or(let conditions): conditions.compactMap { $0.nextChange(facts) }.min()
+        case .not(let condition): condition.nextChange(facts)
+        case .time: facts.now.map(SimpleTime.nextChange)
+        case .sessionAge(let minutes):
+            facts.session.map { $0.createdAt + minutes * 60 }.flatMap { end in
+                facts.now.map { $0 < end } == true ? end : nil
+            }
+        case .authLevel, .authenticateToService, .sessionProperty, .address, .scopes, .transaction: nil
         }
     }
 
@@ -115,6 +141,9 @@ package struct PolicyAssessment: Sendable {
     /// Why, for the log and for an administrator who asks.
     package private(set) var reasons: [String] = []
 
+    /// When what the policies say may change because time has passed, in seconds since 1970; `nil` when it cannot.
+    package private(set) var nextChange: Int64?
+
     /// Advices of other kinds than transactions.
     private(set) var advices: [String: [String]] = [:]
     private var pendings: [Pending] = []
@@ -123,10 +152,11 @@ package struct PolicyAssessment: Sendable {
     init(_ matched: MatchedPolicies, facts: PolicyFacts) {
         action = matched.action
         for policy in matched.policies {
-            guard policy.subject.matches(facts.user, client: facts.client) else {
+            guard policy.subject.matches(facts.user, client: facts.client, claims: facts.claims) else {
                 reasons.append("\(policy.name): the subject does not match")
                 continue
             }
+            if let change = policy.condition?.nextChange(facts) { nextChange = min(nextChange ?? change, change) }
             let outcome = policy.condition?.evaluate(facts) ?? ConditionOutcome(verdict: .holds)
             switch outcome.verdict {
             case .holds: grant(policy, facts)

@@ -14,8 +14,14 @@ package indirect enum PolicyCondition: Sendable, Hashable {
     case authenticateToService(String)
     /// Each of these session properties has one of these values.
     case sessionProperty([String: [String]], ignoreCase: Bool)
-    /// The client's address lies between two IPv4 addresses, both included.
-    case ipv4(start: IPv4Address, end: IPv4Address)
+    /// The client's address is of this family and lies in one of these ranges.
+    case address(IPAddress.Family, [AddressRange])
+    /// It is within these times.
+    case time(SimpleTime)
+    /// The session began less than this many minutes ago.
+    case sessionAge(minutes: Int64)
+    /// The access token that came with the request has all of these scopes.
+    case scopes([String])
     /// The user approves this one access.
     case transaction(TransactionCondition)
 
@@ -47,10 +53,29 @@ package indirect enum PolicyCondition: Sendable, Hashable {
                             .init(name: $0.key, value: .array($0.value.map { .string($0) }))
                         })),
             ]
-        case .ipv4(let start, let end):
-            ["type": "IPv4", "startIp": .string(start.description), "endIp": .string(end.description)]
+        case .address(let family, let ranges): Self.json(family, ranges)
+        case .time(let time): time.json
+        case .sessionAge(let minutes):
+            ["type": "Session", "maxSessionTime": .integer(minutes), "terminateSession": false]
+        case .scopes(let scopes):
+            ["type": "OAuth2Scope", "requiredScopes": .array(scopes.map { .string($0) })]
         case .transaction(let condition): condition.json
         }
+    }
+
+    private static func json(_ family: IPAddress.Family, _ ranges: [AddressRange]) -> JSONValue {
+        var object: JSONObject = ["type": .string(family.rawValue)]
+        var prefixes: [JSONValue] = []
+        for range in ranges {
+            switch range {
+            case .between(let start, let end):
+                object["startIp"] = .string(start.description)
+                object["endIp"] = .string(end.description)
+            case .prefix(let prefix): prefixes.append(.string(prefix.text))
+            }
+        }
+        if !prefixes.isEmpty { object["cidr"] = .array(prefixes) }
+        return .object(object)
     }
 }
 
@@ -89,42 +114,4 @@ package struct TransactionCondition: Sendable, Hashable {
             "strategySpecifier": .string(specifier), "ttl": .integer(ttl),
         ]
     }
-}
-
-/// An IPv4 address.
-package struct IPv4Address: Sendable, Hashable, Comparable, CustomStringConvertible {
-    private let number: UInt32
-
-    /// Four decimal numbers with dots between; `nil` for anything else, also for leading zeros.
-    package init?(_ text: String) {
-        var number: UInt32 = 0
-        var part: UInt32?
-        var dots = 0
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"):
-                guard part != 0 else { return nil }
-                let value = (part ?? 0) * 10 + UInt32(byte - UInt8(ascii: "0"))
-                guard value <= 255 else { return nil }
-                part = value
-            case UInt8(ascii: "."):
-                guard let value = part, dots < 3 else { return nil }
-                number = number << 8 | value
-                part = nil
-                dots += 1
-            default: return nil
-            }
-        }
-        guard let part, dots == 3 else { return nil }
-        number = number << 8 | part
-        self.number = number
-    }
-
-    /// The four numbers with dots between.
-    package var description: String {
-        [24, 16, 8, 0].map { "\(number >> $0 & 0xFF)" }.joined(separator: ".")
-    }
-
-    /// Compares as numbers.
-    package static func < (left: Self, right: Self) -> Bool { left.number < right.number }
 }

@@ -26,12 +26,18 @@ package enum DecisionSubject: Sendable, Hashable {
     case session(PresentedSession)
     /// Nobody: no session, or one that is no longer alive.
     case anonymous
-    /// Claims that nobody has verified (`jwt` or `claims`): no subject or condition that needs a session holds for
-    /// them.
+    /// Claims that a caller merely says (`claims`, or a `jwt` that is not valid here): no subject holds for them.
     case claims(JSONObject)
+    /// The claims of an ID token (`jwt`) that was verified. Only the subject `JwtClaim` looks at them, and nothing that
+    /// needs a session holds.
+    case verifiedClaims(JSONObject)
 
     var presented: PresentedSession? {
         if case .session(let presented) = self { presented } else { nil }
+    }
+
+    var verifiedClaims: JSONObject? {
+        if case .verifiedClaims(let claims) = self { claims } else { nil }
     }
 }
 

@@ -15,6 +15,9 @@ package struct PolicyDecisionPoint: Sendable {
         policySets.first { $0.name == name && $0.realm == realm }
     }
 
+    /// The policy sets of a realm.
+    package func policySets(realm: String) -> [PolicySet] { policySets.filter { $0.realm == realm } }
+
     /// The policies of a set that are about a resource, for whomever they are.
     ///
     /// - Parameters:
@@ -65,21 +68,35 @@ package struct PolicyFacts: Sendable {
     /// Their live session, when there is one. Only with one do conditions on sessions, levels and transactions hold.
     package let session: LiveSession?
 
-    /// The client's IPv4 address, when it is known and believed.
-    package let clientAddress: IPv4Address?
+    /// The client's address, when it is known and believed.
+    package let clientAddress: IPAddress?
+
+    /// Seconds since 1970 by the server's clock; `nil` when nobody has looked at it, and then no condition on a time
+    /// holds.
+    package var now: Int64?
+
+    /// The scopes of the access token that came with the request; `nil` when none came.
+    package var scopes: Set<String>?
+
+    /// The claims of a token that was verified, when that says whose access it is; never what a caller merely says.
+    package var claims: JSONObject?
 
     /// Facts about the user of a live session, or about nobody.
-    package init(session: LiveSession?, clientAddress: IPv4Address? = nil) {
-        self.init(user: session?.user, session: session, clientAddress: clientAddress)
+    package init(session: LiveSession?, clientAddress: IPAddress? = nil, now: Int64? = nil) {
+        self.init(user: session?.user, session: session, clientAddress: clientAddress, now: now)
     }
 
     /// Facts about a user who need not have a session.
     package init(
-        user: User?, client: ClientItself? = nil, session: LiveSession?, clientAddress: IPv4Address? = nil
+        user: User?, client: ClientItself? = nil, session: LiveSession?, clientAddress: IPAddress? = nil,
+        now: Int64? = nil, scopes: Set<String>? = nil, claims: JSONObject? = nil
     ) {
         self.user = user
         self.client = client
         self.session = session
         self.clientAddress = clientAddress
+        self.now = now
+        self.scopes = scopes
+        self.claims = claims
     }
 }

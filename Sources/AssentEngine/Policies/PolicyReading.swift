@@ -131,7 +131,7 @@ extension Policy {
 extension PolicySubject {
     fileprivate init(_ settings: SettingsReader<Void>) {
         // AM exports members that a type does not use.
-        settings.ignore("subjects", "subject", "subjectValues")
+        settings.ignore("subjects", "subject", "subjectValues", "claimName", "claimValue")
         defer { settings.finish() }
         switch settings.string("type") {
         case "AND": self = .and(settings.list("subjects").map { PolicySubject($0) })
@@ -142,77 +142,14 @@ extension PolicySubject {
         case "Identity": self = .identity(settings.strings("subjectValues"))
         case "App": self = .app(settings.strings("apps"))
         case "Client": self = .client(settings.strings("ids"))
+        case "JwtClaim":
+            self = .jwtClaim(name: settings.string("claimName"), value: settings.string("claimValue"))
+        case "Policy":
+            settings.refuse("type", "a policy cannot refer to another one here: write its subject in this policy")
+            self = .none
         default:
-            settings.refuse("type", "must be AND, OR, NOT, AuthenticatedUsers, NONE, Identity, App or Client")
+            settings.refuse("type", "must be AND, OR, NOT, AuthenticatedUsers, NONE, Identity, JwtClaim, App or Client")
             self = .none
         }
-    }
-}
-
-extension PolicyCondition {
-    /// Members that some type of condition has. AM exports members that a type does not use.
-    private static let members = [
-        "conditions", "condition", "authLevel", "authenticateToService", "properties", "ignoreValueCase", "startIp",
-        "endIp", "authenticationStrategy", "strategySpecifier", "ttl",
-    ]
-
-    fileprivate init(_ settings: SettingsReader<Void>) {
-        for member in Self.members { settings.ignore(member) }
-        defer { settings.finish() }
-        switch settings.string("type") {
-        case "AND": self = .and(settings.list("conditions").map { PolicyCondition($0) })
-        case "OR": self = .or(settings.list("conditions").map { PolicyCondition($0) })
-        case "NOT": self = .not(PolicyCondition(settings.mapping("condition")))
-        case "AuthLevel":
-            let level = settings.json("authLevel")?.integer
-            if level == nil { settings.refuse("authLevel", "must be a whole number") }
-            self = .authLevel(level.map(Int.init(clamping:)) ?? .max)
-        case "AuthenticateToService":
-            self = .authenticateToService(settings.string("authenticateToService"))
-        case "SessionProperty": self = Self.sessionProperty(settings)
-        case "IPv4": self = Self.ipv4(settings)
-        case "Transaction": self = .transaction(TransactionCondition(settings))
-        default:
-            settings.refuse(
-                "type", "must be AND, OR, NOT, AuthLevel, AuthenticateToService, SessionProperty, IPv4 or Transaction")
-            self = .or([])
-        }
-    }
-
-    private static func sessionProperty(_ settings: SettingsReader<Void>) -> PolicyCondition {
-        var properties: [String: [String]] = [:]
-        let reader = settings.optionalMapping("properties")
-        for name in reader?.keys ?? [] {
-            properties[name] = reader?.optionalStrings(name, allowingEmpty: true)
-        }
-        if properties.isEmpty { settings.refuse("properties", "must name a property and its values") }
-        return .sessionProperty(properties, ignoreCase: settings.bool("ignoreValueCase", default: true))
-    }
-
-    private static func ipv4(_ settings: SettingsReader<Void>) -> PolicyCondition {
-        guard let start = IPv4Address(settings.string("startIp")), let end = IPv4Address(settings.string("endIp")),
-            start <= end
-        else {
-            settings.refuse("startIp", "startIp and endIp must be IPv4 addresses in this order")
-            return .or([])
-        }
-        return .ipv4(start: start, end: end)
-    }
-}
-
-extension TransactionCondition {
-    fileprivate init(_ settings: SettingsReader<Void>) {
-        let name = settings.string("authenticationStrategy", default: Strategy.tree.rawValue)
-        let strategy = Strategy(rawValue: name)
-        if strategy == nil {
-            let known = Strategy.allCases.map(\.rawValue).joined(separator: " or ")
-            settings.refuse("authenticationStrategy", "must be \(known)")
-        }
-        let ttl = settings.json("ttl")
-        let isGood = ttl.map { (10...3600).contains($0.integer ?? 0) } ?? true
-        if !isGood { settings.refuse("ttl", "must be a number of seconds from 10 to 3600") }
-        self.init(
-            strategy: strategy ?? .tree, specifier: settings.string("strategySpecifier"),
-            ttl: isGood ? ttl?.integer ?? Self.defaultTTL : Self.defaultTTL)
     }
 }

@@ -23,6 +23,12 @@ extension PolicySet {
             for found in policy.validate(actions: actions, journeys: journeys) {
                 issue("\(place).\(found.path)", found.message)
             }
+            if let other = policies.prefix(index).first(where: policy.mayAskBeside) {
+                issue(
+                    "\(place).condition",
+                    "asks for a transaction as the policy \(other.name) does, and one access can have one: their "
+                        + "resources, actions, subjects or conditions must exclude each other, or one policy must do")
+            }
         }
         return issues
     }
@@ -40,6 +46,12 @@ extension Policy {
         var issues: [SettingsIssue] = []
         func issue(_ place: String, _ message: String) { issues.append(SettingsIssue(path: place, message)) }
         if resources.isEmpty { issue("resources", "the policy covers no resource") }
+        for (index, pattern) in resources.enumerated() where !pattern.matchesSomeURL {
+            issue(
+                "resources[\(index)]",
+                "matches no http or https URL in its canonical form: no dot segments, one slash at a time, escapes only "
+                    + "where they are needed")
+        }
         if actionValues.isEmpty { issue("actionValues", "the policy says nothing of any action") }
         for action in actionValues.keys.sorted() where !actions.contains(action) {
             issue("actionValues.\(action)", "unknown action; known: \(actions.joined(separator: ", "))")
@@ -47,6 +59,9 @@ extension Policy {
         for problem in subject.problems { issue("subject", problem) }
         for problem in condition?.problems ?? [] { issue("condition", problem) }
         let transactions = condition?.transactions ?? []
+        if subject.hasJWTClaim, !transactions.isEmpty {
+            issue("subject", "JwtClaim has no session that could approve a transaction: use two policies")
+        }
         for journey in Set(transactions.map(\.specifier) + (condition?.journeys ?? [])).sorted()
         where !journeys.contains(journey) {
             let known = journeys.sorted().joined(separator: ", ")
@@ -127,7 +142,16 @@ extension PolicySubject {
         case .identity(let ids): ids.isEmpty ? ["Identity needs subjectValues"] : []
         case .app(let apps): apps.isEmpty ? ["App needs apps"] : []
         case .client(let ids): ids.isEmpty ? ["Client needs ids"] : []
-        case .authenticatedUsers, .none: []
+        case .authenticatedUsers, .none, .jwtClaim: []
+        }
+    }
+
+    fileprivate var hasJWTClaim: Bool {
+        switch self {
+        case .and(let subjects), .or(let subjects): subjects.contains(where: \.hasJWTClaim)
+        case .not(let subject): subject.hasJWTClaim
+        case .jwtClaim: true
+        case .authenticatedUsers, .none, .identity, .app, .client: false
         }
     }
 }

@@ -63,6 +63,56 @@ package struct ResourcePattern: Sendable, Hashable {
         }
     }
 
+    /// Whether a URL of `http` or `https` matches at all. The texts that are tried for the wildcards stand for all that
+    /// a canonical URL can have there.
+    var matchesSomeURL: Bool {
+        let fillings = ["a", "", "1", "::1", "41", "a.a"]
+        for scheme in ["https", "http"] {
+            for host in fillings {
+                for path in fillings {
+                    let query = query.map { "?" + String(decoding: $0.filled(with: "a"), as: UTF8.self) } ?? ""
+                    let url =
+                        "\(scheme)://\(Self.text(self.host, host)):\(Self.text(port, "443"))"
+                        + Self.text(self.path, path) + query
+                    if let resource = try? CanonicalResource(url), matches(resource) { return true }
+                }
+            }
+        }
+        return false
+    }
+
+    /// The parts of a resource that the pattern does not cover.
+    func mismatches(_ resource: CanonicalResource) -> [String] {
+        var steps = 0
+        var parts: [String] = []
+        if !scheme.matches(resource.scheme.utf8, steps: &steps) { parts.append("scheme") }
+        if !host.matches(resource.host.utf8, steps: &steps) { parts.append("host") }
+        if !port.matches("\(resource.port)".utf8, steps: &steps) { parts.append("port") }
+        if !path.matches(resource.path.utf8, steps: &steps) { parts.append("path") }
+        switch (query, resource.comparedQuery) {
+        case (nil, nil): break
+        case (.some(let pattern), .some(let text)) where pattern.matches(text.utf8, steps: &steps): break
+        default: parts.append("query")
+        }
+        return parts
+    }
+
+    /// Whether some URL matches both patterns.
+    func overlaps(_ other: Self) -> Bool {
+        guard scheme.overlaps(other.scheme), host.overlaps(other.host), port.overlaps(other.port),
+            path.overlaps(other.path)
+        else { return false }
+        switch (query, other.query) {
+        case (nil, nil): return true
+        case (.some(let query), .some(let otherQuery)): return query.overlaps(otherQuery)
+        default: return false
+        }
+    }
+
+    private static func text(_ pattern: WildcardPattern, _ filling: String) -> String {
+        String(decoding: pattern.filled(with: filling), as: UTF8.self)
+    }
+
     private static func port(of parts: URLParts) throws(PatternError) -> [UInt8] {
         guard let port = parts.port, !port.isEmpty else {
             return switch String(decoding: parts.scheme, as: UTF8.self).lowercased() {

@@ -30,6 +30,63 @@ struct WildcardPattern: Sendable, Hashable {
         return zip(segments, parts).allSatisfy { Self.matches($0, $1, steps: &steps) }
     }
 
+    /// A text that the pattern matches: `filling` stands where its wildcards are.
+    func filled(with filling: String) -> [UInt8] {
+        Array(segments.map { Array($0.joined(separator: filling.utf8)) }.joined(separator: "/".utf8))
+    }
+
+    /// Whether some text matches both patterns.
+    func overlaps(_ other: Self) -> Bool {
+        let (left, right) = (parts, other.parts)
+        // Which beginnings of both patterns some text matches: a row for each beginning of `left`.
+        var row = Array(repeating: false, count: right.count + 1)
+        row[0] = true
+        for index in 0...left.count {
+            let part = index < left.count ? left[index] : nil
+            var next = Array(repeating: false, count: right.count + 1)
+            for place in 0...right.count where row[place] {
+                let opposite = place < right.count ? right[place] : nil
+                if part?.isRun == true { next[place] = true }
+                if opposite?.isRun == true { row[place + 1] = true }
+                guard let part, let opposite else { continue }
+                switch (part, opposite) {
+                case (.byte(let byte), .byte(let same)): if byte == same { next[place + 1] = true }
+                case (.byte(let byte), _): if opposite.runs(over: byte) { next[place] = true }
+                case (_, .byte(let byte)): if part.runs(over: byte) { row[place + 1] = true }
+                default: break
+                }
+            }
+            if index == left.count { return row[right.count] }
+            row = next
+        }
+        return false
+    }
+
+    /// One byte, or a wildcard.
+    private enum Part {
+        case byte(UInt8)
+        case anything
+        case withinSegment
+
+        var isRun: Bool { if case .byte = self { false } else { true } }
+
+        func runs(over byte: UInt8) -> Bool {
+            switch self {
+            case .byte: false
+            case .anything: true
+            case .withinSegment: byte != UInt8(ascii: "/")
+            }
+        }
+    }
+
+    private var parts: [Part] {
+        let wildcard = isPerSegment ? Part.withinSegment : .anything
+        let segments = segments.map { pieces in
+            Array(pieces.map { $0.map(Part.byte) }.joined(separator: [wildcard]))
+        }
+        return Array(segments.joined(separator: [.byte(UInt8(ascii: "/"))]))
+    }
+
     /// Each piece is taken at the first place where it fits, which leaves most for those that follow: no going back.
     private static func matches(_ pieces: [[UInt8]], _ text: ArraySlice<UInt8>, steps: inout Int) -> Bool {
         guard let first = pieces.first, let last = pieces.last else { return false }

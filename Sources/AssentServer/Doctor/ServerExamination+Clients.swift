@@ -27,7 +27,7 @@ extension ServerExamination {
 
     /// Proxies that are everybody.
     static func proxies(_ configuration: ServerConfiguration) -> [Diagnosis] {
-        configuration.trustedProxies.networks.filter { $0.prefix == 0 }.map {
+        configuration.trustedProxies.networks.filter { $0.length == 0 }.map {
             Diagnosis(
                 .note,
                 "trustedProxies has \($0.text), which is every address: each client can then say that it is another one, "

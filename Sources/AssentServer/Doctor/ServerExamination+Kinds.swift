@@ -96,6 +96,8 @@ extension ServerExamination {
         case .not(.authenticatedUsers), .none: []
         case .not, .authenticatedUsers: users
         case .identity(let ids): ids.isEmpty ? [] : users
+        // Who asks over REST about a token is a program, and the token's subject is no caller of a route.
+        case .jwtClaim: [.user]
         case .app(let ids): realm.apps.contains { ids.contains($0.id) && $0.client.callsForItself } ? [.device] : []
         case .client(let ids): realm.clients.contains { ids.contains($0.id) && $0.callsForItself } ? [.client] : []
         }
@@ -107,8 +109,8 @@ extension ServerExamination {
         case .and(let conditions): conditions.contains(where: needsSession)
         case .or(let conditions): !conditions.isEmpty && conditions.allSatisfy(needsSession)
         case .not(let condition): needsSession(condition)
-        case .authLevel, .authenticateToService, .sessionProperty, .transaction: true
-        case .ipv4: false
+        case .authLevel, .authenticateToService, .sessionProperty, .sessionAge, .transaction: true
+        case .address, .time, .scopes: false
         }
     }
 }

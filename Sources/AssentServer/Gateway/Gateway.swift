@@ -122,7 +122,7 @@ struct Gateway: RequestHandler {
         let decision = await access.settle(
             GatewayRequest(
                 admission, mediaType: request.headers[.contentType], body: boundBody,
-                transactionID: visit.transactionID, clientAddress: visit.client.ipv4,
+                transactionID: visit.transactionID, clientAddress: visit.client.ip,
                 idempotencyKey: request.headers[.idempotencyKey]))
         switch decision {
         case .granted(let transaction):

@@ -1,6 +1,5 @@
 import AssentCore
 import AssentEngine
-import Foundation
 import NIOCore
 
 /// Where a connection comes from, for limits by address.
@@ -8,8 +7,8 @@ struct ClientAddress: Sendable {
     /// The address as text; `nil` for what has none.
     let text: String?
 
-    /// The IPv4 address, also of a client that has one and came by IPv6; `nil` for any other.
-    let ipv4: IPv4Address?
+    /// The address, an IPv4 one also of a client that has it and came by IPv6; `nil` for what has none.
+    let ip: IPAddress?
 
     /// The IPv4 address, or the /64 network of an IPv6 address: one subscriber has all of that. `nil` for what has no
     /// address.
@@ -17,23 +16,17 @@ struct ClientAddress: Sendable {
 
     init(_ address: SocketAddress?) {
         let whole = address?.ipAddress
-        switch address {
-        case .v4: limitKey = whole
-        case .v6: limitKey = whole.flatMap(Self.network)
-        default: limitKey = nil
+        ip = whole.flatMap(IPAddress.init)
+        switch ip?.family {
+        case .ipv4: (text, limitKey) = (ip?.description, ip?.description)
+        case .ipv6: (text, limitKey) = (whole, ip.map(Self.network))
+        case nil: (text, limitKey) = (whole, nil)
         }
-        ipv4 = limitKey.flatMap(IPv4Address.init)
-        text = ipv4 == nil ? whole : limitKey
     }
 
-    /// The network of an IPv6 address, or the IPv4 address that it stands for.
-    private static func network(_ text: String) -> String? {
-        // By its text: to which module the fields of the system's own form belong depends on what else is compiled.
-        var bytes = [UInt8](repeating: 0, count: 16)
-        guard inet_pton(AF_INET6, text, &bytes) == 1 else { return nil }
-        let isMapped = bytes.prefix(10).allSatisfy { $0 == 0 } && bytes[10...11].allSatisfy { $0 == 0xFF }
-        guard !isMapped else { return bytes.suffix(4).map { "\($0)" }.joined(separator: ".") }
-        let groups = stride(from: 0, to: 8, by: 2).map { Hex.encode(Array(bytes[$0...$0 + 1])) }
+    /// The network of an IPv6 address.
+    private static func network(_ address: IPAddress) -> String {
+        let groups = stride(from: 0, to: 8, by: 2).map { Hex.encode(Array(address.bytes[$0...$0 + 1])) }
         return groups.joined(separator: ":") + "::/64"
     }
 }

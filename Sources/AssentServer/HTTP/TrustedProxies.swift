@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEngine
 import Foundation
 import HTTPTypes
 import NIOCore
@@ -15,41 +16,7 @@ struct TrustedProxies: Sendable, Hashable {
     }
 
     /// Addresses with a common beginning.
-    struct Network: Sendable, Hashable {
-        /// As it is written in the file.
-        let text: String
-
-        /// How many bits the addresses have in common.
-        let prefix: Int
-
-        private let bytes: [UInt8]
-
-        /// Reads an address or a prefix, for example `192.0.2.7` or `2001:db8::/32`; `nil` for anything else, also
-        /// when bits are set behind the prefix.
-        init?(_ text: String) {
-            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-            guard (1...2).contains(parts.count), let bytes = Self.bytes(of: String(parts[0])) else { return nil }
-            let length = parts.count == 1 ? bytes.count * 8 : TrustedProxies.number(parts[1], digits: 1...3)
-            guard let length, (0...bytes.count * 8).contains(length) else { return nil }
-            guard (length..<bytes.count * 8).allSatisfy({ bytes[$0 / 8] & (0x80 >> UInt8($0 % 8)) == 0 }) else {
-                return nil
-            }
-            (self.text, self.bytes, prefix) = (text, bytes, length)
-        }
-
-        /// Whether an address is one of them.
-        func contains(_ address: ClientAddress) -> Bool {
-            guard let other = address.text.flatMap(Self.bytes), other.count == bytes.count else { return false }
-            return (0..<prefix).allSatisfy { (bytes[$0 / 8] ^ other[$0 / 8]) & (0x80 >> UInt8($0 % 8)) == 0 }
-        }
-
-        /// The 4 or 16 bytes of an address in the form that the system reads.
-        private static func bytes(of text: String) -> [UInt8]? {
-            var bytes = [UInt8](repeating: 0, count: 16)
-            if inet_pton(AF_INET, text, &bytes) == 1 { return Array(bytes.prefix(4)) }
-            return inet_pton(AF_INET6, text, &bytes) == 1 ? bytes : nil
-        }
-    }
+    typealias Network = NetworkPrefix
 
     /// Which proxies they are; none when there are none.
     var networks: [Network] = []
@@ -64,7 +31,7 @@ struct TrustedProxies: Sendable, Hashable {
     private static let entryLength = 512
 
     /// Whether a connection comes from one of them.
-    func contain(_ address: ClientAddress) -> Bool { networks.contains { $0.contains(address) } }
+    func contain(_ address: ClientAddress) -> Bool { networks.contains { address.ip.map($0.contains) ?? false } }
 
     /// Where a request comes from that came by a connection: the last address in the field that is not a trusted
     /// proxy's, if the connection comes from one. A field that does not say it leaves it at the connection's address.

@@ -53,7 +53,8 @@ extension AMError {
         case .unknownRealm(let realm): self.init(EngineError(.unknownRealm, about: String(realm.prefix(200))))
         case .method:
             let named = (rule?.methods ?? []).map(\.rawValue).joined(separator: " or ")
-            self.init(405, "Use \(named)" + (rule?.takesAction == true ? " with _action." : "."))
+            let use = "Use \(named)" + (rule?.takesAction == true ? " with _action." : ".")
+            self.init(405, [use, rule?.methodHint].compactMap(\.self).joined(separator: " "))
         case .forgery(let reason): self.init(403, reason)
         case .foreignSession: self.init(.forbidden)
         case .kind: self.init(EngineError(.tokenKind))

@@ -11,14 +11,18 @@ struct PolicyRoutes: Sendable {
     let sessions: Sessions
     let access: AccessSettlement
 
+    /// What shows the policies themselves.
+    var objects: PolicyObjectRoutes { PolicyObjectRoutes(decisions: access.decisions) }
+
     /// Answers an action of a realm.
     func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let caller = try call.session
         let action = try call.action() ?? ""
+        guard action != "create" else { throw AMError(405, "Use evaluate as _action. " + PolicyObjectRoutes.place) }
         guard action == "evaluate" else { throw AMError.unknownAction(action) }
         let body = try await call.jsonObject()
         guard let resources = body["resources"]?.strings else { throw EngineError(.invalidResources) }
-        let subject = try await subject(body["subject"], caller: caller)
+        let subject = try await subject(body["subject"], caller: caller, provider: call.service)
         let explain = try call.request.flag("_explain") && AccessSettlement.isEnforcementPoint(caller)
         let answers = try await access.settle(
             EvaluateRequest(
@@ -28,7 +32,9 @@ struct PolicyRoutes: Sendable {
         return .json(200, .array(answers.map { $0.json(explained: explain) }))
     }
 
-    private func subject(_ json: JSONValue?, caller: LiveSession) async throws -> DecisionSubject {
+    private func subject(
+        _ json: JSONValue?, caller: LiveSession, provider: OAuthProvider
+    ) async throws -> DecisionSubject {
         guard let json else { return .session(PresentedSession(caller)) }
         guard let object = json.object else { throw RequestError(400, "Invalid value subject") }
         if let token = object["ssoToken"]?.string {
@@ -41,6 +47,11 @@ struct PolicyRoutes: Sendable {
         }
         guard object["jwt"] != nil || object["claims"] != nil else {
             throw RequestError(400, "Invalid value subject")
+        }
+        if let token = object["jwt"]?.string,
+            let claims = try await provider.claims(ofIDToken: Secret(token), mayHaveExpired: false)
+        {
+            return .verifiedClaims(claims)
         }
         return .claims(object["claims"]?.object ?? JSONObject())
     }

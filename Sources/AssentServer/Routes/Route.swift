@@ -99,9 +99,13 @@ struct RouteRule: Sendable, Hashable {
     /// Whose pages may read the answers.
     var crossOrigin: CrossOriginRule
 
+    /// What a request with another method is told besides the methods.
+    var methodHint: String?
+
     init(
         _ path: String, methods: [HTTPRequest.Method]?, caller: CallerRule, door: Door = .account, bodyLimit: Int = 0,
-        takesAction: Bool = false, cookie: CookieRule = .used, crossOrigin: CrossOriginRule = .listedOrigins
+        takesAction: Bool = false, cookie: CookieRule = .used, crossOrigin: CrossOriginRule = .listedOrigins,
+        methodHint: String? = nil
     ) {
         self.path = path
         self.methods = methods
@@ -111,6 +115,7 @@ struct RouteRule: Sendable, Hashable {
         self.takesAction = takesAction
         self.cookie = cookie
         self.crossOrigin = crossOrigin
+        self.methodHint = methodHint
     }
 
     /// Whether the route takes a method. What can only be read can be asked for by HEAD (RFC 9110 §9.1).

@@ -11,7 +11,9 @@ import Hummingbird
 enum RouteTable {
     /// AM's REST interface and ours beside it, below `/json` and the realm. `Accept-API-Version` must name a version
     /// that AM has had. Pages of the origins that a realm lists may call all of them.
-    static let json: [Route<JSONRoutes, OAuthProvider>] = [
+    static let json = withoutPolicyObjects + policyObjects
+
+    private static let withoutPolicyObjects: [Route<JSONRoutes, OAuthProvider>] = [
         // Journeys find the session themselves: it may be upgraded, replaced, or bound to a transaction.
         Route(RouteRule("authenticate", methods: [.post], caller: .anyone, bodyLimit: 256 << 10, cookie: .given)) {
             try await $0.authenticate.respond(to: $1)
@@ -26,12 +28,15 @@ enum RouteTable {
         },
 
         // A session of another realm is refused as AM refuses it. About others may ask somebody with the role `pep` or
-        // `admin`; the engine decides that.
+        // `admin`; the engine decides that. The roles `admin` and `auditor` read which policies there are.
         Route(
             RouteRule(
-                "policies", methods: [.post], caller: .session(foreign: .forbidden), door: .policySubject,
-                bodyLimit: 1 << 20, takesAction: true)
-        ) { try await $0.policies.respond(to: $1) },
+                "policies", methods: [.get, .post], caller: .session(foreign: .forbidden), door: .policySubject,
+                bodyLimit: 1 << 20, takesAction: true, methodHint: PolicyObjectRoutes.place)
+        ) {
+            $1.request.method == .post
+                ? try await $0.policies.respond(to: $1) : try $0.policies.objects.list(.policies, $1)
+        },
 
         // Ours. The engine asks for the role `admin` and records refusals; for `bootstrap` it asks for the one-time
         // token.
@@ -169,6 +174,26 @@ enum RouteTable {
                         .confidentialClient(scope: "signing"), otherwise: .session(foreign: .unauthorized)))
             ) { try await $0.evidence($1) },
         ]
+
+    /// The rows that show policies and what they are made of, except the list of policies.
+    private static let policyObjects: [Route<JSONRoutes, OAuthProvider>] = PolicyObjectRoutes.Kind.allCases.flatMap {
+        kind -> [Route<JSONRoutes, OAuthProvider>] in
+        let one = Route(policyObject(kind.rawValue + "/{id}")) { (routes: JSONRoutes, call) in
+            try routes.policies.objects.one(kind, call)
+        }
+        guard kind != .policies else { return [one] }
+        return [
+            Route(policyObject(kind.rawValue)) { (routes: JSONRoutes, call) in
+                try routes.policies.objects.list(kind, call)
+            }, one,
+        ]
+    }
+
+    private static func policyObject(_ path: String) -> RouteRule {
+        RouteRule(
+            path, methods: [.get], caller: .session(foreign: .forbidden), door: .administration,
+            methodHint: PolicyObjectRoutes.place)
+    }
 
     /// A row of signing for users.
     private static func user(

@@ -12,7 +12,7 @@ struct PolicyCombinationTests {
     static let service = PolicyCondition.authenticateToService("Strong")
     /// Nobody says where the client is.
     static let elsewhere =
-        IPv4Address("10.0.0.0").map { PolicyCondition.ipv4(start: $0, end: $0) } ?? .or([])
+        NetworkPrefix("10.0.0.0").map { PolicyCondition.address(.ipv4, [.prefix($0)]) } ?? .or([])
     static let silent = PolicyCondition.sessionProperty(["device": ["known"]], ignoreCase: true)
 
     /// For a session of level 0 without properties: actions, the advice's names, whether a transaction was made.
@@ -141,8 +141,7 @@ struct PolicyCombinationTests {
     @Test("An address counts when an enforcement point tells it, and not when users tell their own")
     func addresses() async throws {
         let fixture = try await TransactionFixture()
-        let range = PolicyCondition.ipv4(
-            start: try #require(IPv4Address("10.0.0.0")), end: try #require(IPv4Address("10.0.0.255")))
+        let range = PolicyCondition.address(.ipv4, [.prefix(try #require(NetworkPrefix("10.0.0.0/24")))])
         let policy = try Point.policy("p", ["GET": true], range)
         func granted(_ address: String, caller: LiveSession) async throws -> Bool {
             try await fixture.settlement([policy]).settle(

@@ -34,25 +34,38 @@ struct PolicyConditionTests {
             ("10.0.2.0", "fails"), ("9.255.255.255", "fails"), ("0.0.0.0", "fails"), ("255.255.255.255", "fails"),
         ])
     func addresses(text: String, verdict: String) throws {
-        let range = PolicyCondition.ipv4(
-            start: try #require(IPv4Address("10.0.1.0")), end: try #require(IPv4Address("10.0.1.255")))
-        let facts = PolicyFacts(session: nil, clientAddress: IPv4Address(text))
+        let (start, end) = (try #require(IPAddress("10.0.1.0")), try #require(IPAddress("10.0.1.255")))
+        let range = PolicyCondition.address(.ipv4, [try #require(AddressRange(from: start, to: end))])
+        let facts = PolicyFacts(session: nil, clientAddress: IPAddress(text))
         #expect(Self.verdict(range, facts) == verdict)
     }
 
     @Test(
-        "What is not four numbers up to 255 is no address",
+        "What is neither four numbers up to 255 nor eight groups is no address",
         arguments: [
             "", "1", "1.2.3", "1.2.3.4.5", "1.2.3.", ".1.2.3", "1..2.3", "256.1.1.1", "1.1.1.256", "01.1.1.1",
-            "1.1.1.00", "1.1.1.1 ", "-1.1.1.1", "1.1.1.1e0", "::1", "4294967296.1.1.1",
+            "1.1.1.00", "1.1.1.1 ", "-1.1.1.1", "1.1.1.1e0", "4294967296.1.1.1", "1.1.1.1.",
+            "[::1]", "::1%eth0", ":", ":::", "1::2::3", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "::g", "::12345",
+            "::1.2.3",
+            "::/0", "1.1.1.1:80",
         ])
     func noAddress(text: String) {
-        #expect(IPv4Address(text) == nil)
+        #expect(IPAddress(text) == nil)
     }
 
-    @Test("Addresses are read and written as they are", arguments: ["0.0.0.0", "255.254.253.0", "10.0.0.1"])
+    @Test(
+        "Addresses are read and written as they are",
+        arguments: ["0.0.0.0", "255.254.253.0", "10.0.0.1", "::", "::1", "2001:db8::7"])
     func address(text: String) {
-        #expect(IPv4Address(text)?.description == text)
+        #expect(IPAddress(text)?.description == text)
+    }
+
+    @Test("An IPv6 address that stands for an IPv4 one is that one")
+    func mapped() {
+        for text in ["::ffff:10.0.1.7", "::FFFF:a00:107", "0:0:0:0:0:ffff:0a00:0107"] {
+            #expect(IPAddress(text) == IPAddress("10.0.1.7"), "\(text)")
+        }
+        #expect(IPAddress("10.0.1.7")?.family == .ipv4 && IPAddress("::1")?.family == .ipv6)
     }
 
     @Test("Of several session properties each must have one of its values")

@@ -87,10 +87,11 @@ struct TrustedProxiesTests {
         let half = try #require(TrustedProxies.Network("128.0.0.0/1"))
         for (text, isInHalf) in [("127.255.255.255", false), ("128.0.0.0", true), ("255.1.2.3", true)] {
             let address = ClientAddress(try SocketAddress(ipAddress: text, port: 1))
-            #expect(whole.contains(address) && half.contains(address) == isInHalf)
+            let ip = try #require(address.ip)
+            #expect(whole.contains(ip) && half.contains(ip) == isInHalf)
         }
-        let other = ClientAddress(try SocketAddress(ipAddress: "::1", port: 1))
-        #expect(whole.prefix == 0 && !whole.contains(other))
+        let other = try #require(ClientAddress(try SocketAddress(ipAddress: "::1", port: 1)).ip)
+        #expect(whole.length == 0 && !whole.contains(other))
     }
 
     @Test("Limits and the audit log are about the client behind a trusted proxy")
@@ -118,6 +119,33 @@ struct TrustedProxiesTests {
             #expect(reply.status == 401)
             let rows = try await fixture.rows("SELECT detail FROM audit WHERE event = 'password.verify'")
             #expect(try rows.map { try JSONValue.parse($0.text("detail"))["address"]?.string } == ["198.51.100.9"])
+        }
+    }
+
+    @Test("Conditions are about the client behind a trusted proxy, whatever others wrote into its field or another one")
+    func conditions() async throws {
+        try await ServerFixture.run { configuration in
+            configuration.trustedProxies.networks = ["127.0.0.1", "::1"].compactMap(TrustedProxies.Network.init)
+        } _: { fixture in
+            let ana = ServerFixture.session(try await fixture.session())
+            func status(_ path: String, _ fields: [(String, String)]) async throws -> Int {
+                try await fixture.send("GET", fixture.gateway(path), ana + fields).status
+            }
+            let (field, other) = ("X-Forwarded-For", "Forwarded")
+            for inside in [
+                [(field, "127.5.5.5")], [(field, "8.8.8.8, 127.5.5.5")], [(field, "8.8.8.8"), (field, "127.5.5.5")],
+                [(field, "127.5.5.5"), (other, "for=8.8.8.8")], [(field, "::ffff:127.5.5.5")],
+                [(field, Array(repeating: "8.8.8.8", count: 99).joined(separator: ",") + ",127.5.5.5:80")],
+            ] {
+                #expect(try await status("/inside", inside) == 200, "\(inside)")
+                #expect(try await status("/outside", inside) == 403, "\(inside)")
+            }
+            for outside in [[(field, "8.8.8.8")], [(field, "127.5.5.5, 8.8.8.8")]] {
+                #expect(try await status("/inside", outside) == 403, "\(outside)")
+                #expect(try await status("/outside", outside) != 403, "\(outside)")
+            }
+            // Nothing is said of an address of the other family.
+            for path in ["/inside", "/outside"] { #expect(try await status(path, [(field, "2001:db8::1")]) == 403) }
         }
     }
 }

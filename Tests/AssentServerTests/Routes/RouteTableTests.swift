@@ -28,7 +28,7 @@ struct RouteTableTests {
         }
         for rule in Self.json {
             let method = rule.methods?.first ?? .get
-            let reply = try await fixture.send(method.rawValue, fixture.json(rule.path), Self.requested)
+            let reply = try await fixture.send(method.rawValue, fixture.json(Self.address(rule)), Self.requested)
             #expect(reply.status != 404 && reply.status != 405, "\(rule.path)")
         }
         for rule in Self.oauth {
@@ -55,7 +55,7 @@ struct RouteTableTests {
         let session = ServerFixture.session(try await fixture.session("ana"))
         for method in Self.other(than: rule) {
             let reply = try await fixture.send(
-                method.rawValue, fixture.json(rule.path), session + Self.requested)
+                method.rawValue, fixture.json(Self.address(rule)), session + Self.requested)
             #expect(reply.status == 405, "\(method) \(rule.path)")
             #expect(reply.json["message"]?.string?.hasPrefix("Use ") == true)
         }
@@ -91,14 +91,14 @@ struct RouteTableTests {
             guard case .session(let answer) = rule.caller else { continue }
             asked += 1
             let method = try #require(rule.methods?.first).rawValue
-            let url = fixture.json(rule.path)
+            let url = fixture.json(Self.address(rule))
             #expect(try await fixture.send(method, url, Self.requested).status == 401, "\(rule.path)")
             let unknown = ServerFixture.session("nobody") + Self.requested
             #expect(try await fixture.send(method, url, unknown).status == 401, "\(rule.path)")
             let reply = try await fixture.send(method, url, foreign + Self.requested)
             #expect(reply.status == (answer == .forbidden ? 403 : 401), "\(rule.path)")
         }
-        #expect(asked == 4)
+        #expect(asked == 13)
         let tokens = try await fixture.tokens(session: try await fixture.signIn())
         for rule in Self.oauth where rule.caller == .accessToken {
             let method = try #require(rule.methods?.first).rawValue

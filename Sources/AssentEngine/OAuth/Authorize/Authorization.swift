@@ -100,7 +100,7 @@ extension OAuthProvider {
             return nil
         }
         guard let hint = request.idTokenHint else { return session }
-        let claims = try await hintedClaims(Secret(hint))
+        let claims = try await claims(ofIDToken: Secret(hint), mayHaveExpired: true)
         guard let claims, claims["aud"]?.string == request.client.id else {
             throw OAuthError.invalidRequest("The id_token_hint is not an ID token of this client.")
         }

@@ -84,7 +84,8 @@ extension OAuthProvider {
     private func endSessionHint(_ hints: [String]) async throws -> EndSessionHint? {
         var found: Set<EndSessionHint> = []
         for hint in hints.prefix(2) {
-            guard let claims = try await hintedClaims(Secret(hint)), let clientID = claims["aud"]?.string,
+            guard let claims = try await claims(ofIDToken: Secret(hint), mayHaveExpired: true),
+                let clientID = claims["aud"]?.string,
                 let userID = claims["sub"]?.string, let auditID = claims["sid"]?.string
             else { continue }
             found.insert(EndSessionHint(clientID: clientID, userID: userID, sessionAuditID: auditID))

@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import AssentJOSE
 import Crypto
 
@@ -73,11 +73,13 @@ extension OAuthProvider {
         return try await keys.sign(claims, type: Self.idTokenType, for: .idToken, with: client.idTokenAlgorithm)
     }
 
-    /// The claims of an ID token of ours, expired or not; `nil` for anything else.
-    func hintedClaims(_ idToken: Secret) async throws -> JSONObject? {
+    /// The claims of an ID token of ours; `nil` for anything else. A hint may have expired (OpenID Connect Core
+    /// §3.1.2.1). Whether the token's session is still alive is not looked at.
+    package func claims(ofIDToken idToken: Secret, mayHaveExpired: Bool) async throws -> JSONObject? {
         let claims = try await keys.claims(
             of: idToken, type: Self.idTokenType, for: .idToken, includesExpiredKeys: true)
         guard let claims, claims.iss == configuration.issuer else { return nil }
+        guard mayHaveExpired || claims.object["exp"]?.integer.map({ $0 > now }) == true else { return nil }
         return claims.object
     }
 }
