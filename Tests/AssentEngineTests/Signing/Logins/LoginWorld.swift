@@ -12,11 +12,11 @@ import Testing
 struct LoginWorld: Sendable {
     let signing: SigningWorld
     let provider: OAuthProvider
-    let key: AssertionKey
-    let instance: String
-    let device: TestDevice
-    let container: TestDevice.Enrolled
-    let pin: TestPIN?
+    private(set) var key: AssertionKey
+    private(set) var instance: String
+    private(set) var device: TestDevice
+    private(set) var container: TestDevice.Enrolled
+    private(set) var pin: TestPIN?
 
     /// With its `auth` key behind the PIN or, without `hasPIN`, bound to the device only.
     init(
@@ -36,6 +36,15 @@ struct LoginWorld: Sendable {
         key = try AssertionKey()
         instance = try await Self.register(key, provider)
         (device, container, pin) = try await Self.enrolled(signing, of: key, hasPIN: hasPIN)
+    }
+
+    /// Another installation at the same nodes, with a container of its own.
+    func another() async throws -> LoginWorld {
+        var other = self
+        other.key = try AssertionKey()
+        other.instance = try await Self.register(other.key, provider)
+        (other.device, other.container, other.pin) = try await Self.enrolled(signing, of: other.key)
+        return other
     }
 
     /// A node with a provider, on a database.
@@ -188,17 +197,20 @@ enum LoginEnd: String, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 
     func run(_ world: LoginWorld) async throws {
-        let root = try await world.administrator()
+        try await run(world, on: world.provider, by: try await world.administrator())
+    }
+
+    /// The same at a node.
+    func run(_ world: LoginWorld, on node: OAuthProvider, by root: LiveSession) async throws {
+        let signing = try #require(node.configuration.signing)
         let (caller, did) = (SigningCaller(root), world.did.text)
         switch self {
-        case .block: _ = try await world.signing.provider.devices.change(caller, did: did, .block)
-        case .revoke: _ = try await world.signing.provider.devices.change(caller, did: did, .revoke)
-        case .wipe: _ = try await world.signing.provider.slots.act(caller, did: did, .wipe, on: "signing")
+        case .block: _ = try await signing.devices.change(caller, did: did, .block)
+        case .revoke: _ = try await signing.devices.change(caller, did: did, .revoke)
+        case .wipe: _ = try await signing.slots.act(caller, did: did, .wipe, on: "signing")
         case .removal:
-            try await RegistrationAdministration(Administration(world.signing.base.context)).end(
-                world.instance, by: root)
-        case .lock:
-            try await Administration(world.signing.base.context).setActive(false, of: "ana", by: root)
+            try await RegistrationAdministration(Administration(node.context)).end(world.instance, by: root)
+        case .lock: try await Administration(node.context).setActive(false, of: "ana", by: root)
         }
     }
 
