@@ -8,6 +8,9 @@ extension Assent {
     /// The version of the trust file that is in force; `nil` where the app has none, or the vault's cannot be read.
     public var trustVersion: Int? { network.keeper?.inForce.version }
 
+    /// What all calls go through, for the program's own.
+    package var transport: any HTTPTransport { network.transport }
+
     /// Asks for a later trust file, unless that was done within the last hour by any process that shares the vault, and
     /// waits for it. Calls do this by themselves; a program that ends soon may do it on its own.
     ///
