@@ -1,8 +1,9 @@
 import AssentAuthorization
-public import AssentCore
+package import AssentCore
 import AssentTokens
 import AssentTransportNIO
 public import AssentTrust
+import Logging
 
 extension Assent {
     /// The version of the trust file that is in force; `nil` where the app has none, or the vault's cannot be read.

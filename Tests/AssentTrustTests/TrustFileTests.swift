@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import AssentSigningProtocol
 import AssentTokens
 import Foundation
 import Testing

@@ -25,8 +25,12 @@ struct TrustSamples {
     /// A pin that no other number has.
     static func pin(_ number: UInt8) -> String { Base64URL.encode([UInt8](repeating: number, count: 32)) }
 
+    static func host(_ pins: [(UInt8, Int)], sends: [String] = ["user"]) -> JSONValue {
+        host("api.bank.example", pins, sends: sends)
+    }
+
     static func host(
-        _ name: String = "api.bank.example", _ pins: [(UInt8, Int)], sends: [String] = ["user"]
+        _ name: String, _ pins: [(UInt8, Int)], sends: [String] = ["user"]
     ) -> JSONValue {
         let pins = pins.map { JSONValue(dictionaryLiteral: ("spki", .string(pin($0))), ("notAfter", .integer($1))) }
         return ["host": .string(name), "pins": .array(pins), "sends": .array(sends.map(JSONValue.string))]

@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 
 /// How a member's value is read, with its bounds, and how it is written.
 package struct MemberRule<Value>: Sendable {

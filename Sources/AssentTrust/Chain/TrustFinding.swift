@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// What is worth knowing about a trust file before it is published, and while it is in use.
 package struct TrustFinding: Sendable, Hashable {

@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 package import AssentSigningProtocol
 
 /// What a trust file says (`docs/trust-file.md`, "Members"). Times are seconds since 1970.

@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 package import AssentSigningProtocol
 
 /// What happens when a probe of the app finds something.

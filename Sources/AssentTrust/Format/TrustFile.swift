@@ -1,4 +1,4 @@
-public import AssentCore
+package import AssentCore
 import AssentJOSE
 package import AssentSigningProtocol
 package import AssentTokens

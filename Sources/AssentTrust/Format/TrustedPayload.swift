@@ -1,5 +1,5 @@
-package import AssentCore
-package import AssentPayload
+import AssentCore
+import AssentPayload
 package import AssentSigningProtocol
 
 /// How calls are sealed inside of TLS (`docs/payload-encryption.md`).

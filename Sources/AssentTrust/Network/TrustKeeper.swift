@@ -1,6 +1,6 @@
 package import AssentCore
 package import AssentTokens
-package import Foundation
+import Foundation
 import HTTPTypes
 package import Logging
 

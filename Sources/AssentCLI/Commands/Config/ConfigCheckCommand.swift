@@ -1,5 +1,7 @@
 import ArgumentParser
 import AssentCore
+import AssentSigningProtocol
+import AssentTokens
 import AssentTrust
 import Foundation
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import AssentCore
 import AssentSigningProtocol
 
 /// `assent config key`
