@@ -82,7 +82,8 @@ let package = Package(
         .target(
             name: "AssentTrust",
             dependencies: [
-                "AssentCore", "AssentJOSE", "AssentSigningProtocol", "AssentPayload", "AssentTokens", httpTypes, logging,
+                "AssentCore", "AssentJOSE", "AssentSigningProtocol", "AssentPayload", "AssentTokens", httpTypes,
+                logging,
             ]),
         .target(name: "AssentEvidence", dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol"]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
@@ -314,7 +315,8 @@ let package = Package(
             name: "AssentCLITests",
             dependencies: [
                 "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine", "AssentJOSE",
-                "AssentPeers", "AssentServer", "AssentStore", "AssentTokens", "AssentTrust", "AssentVault", "TestSupport",
+                "AssentPeers", "AssentServer", "AssentStore", "AssentTokens", "AssentTrust", "AssentVault",
+                "TestSupport",
                 httpTypes,
             ] + nio),
         .testTarget(

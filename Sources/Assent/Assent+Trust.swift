@@ -28,7 +28,6 @@ extension Assent.Configuration {
     /// A configuration whose hosts, pins, credentials and issuer are those of a trust file, and change with it.
     ///
     /// ```swift
-    /// let file = try TrustFile(shipped: String(contentsOf: bundled, encoding: .utf8))
     /// let configuration = Assent.Configuration(server: server, client: client, trust: file, vault: vault)
     /// ```
     public init(
@@ -80,7 +79,8 @@ extension Assent.Configuration {
         let origins = trust.content.hosts.compactMap(\.origin)
         var settings = try AuthorizationConfiguration(
             resources: Dictionary(
-                origins.map { ($0.description, ResourceAccess(of: trust.kinds(of: $0) ?? [])) }, uniquingKeysWith: { $1 }),
+                origins.map { ($0.description, ResourceAccess(of: trust.kinds(of: $0) ?? [])) },
+                uniquingKeysWith: { $1 }),
             requiresBinding: requiresBinding)
         settings.changing = { origin in inForce.kinds(of: origin).map(ResourceAccess.init(of:)) }
         return settings

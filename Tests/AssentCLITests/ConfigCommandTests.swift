@@ -76,7 +76,9 @@ struct ConfigCommandTests {
         let draft = try draft()
         for (number, key) in [(1, "first"), (2, "second")] {
             let signed = try sign(draft, key)
-            #expect(signed.status == 0 && signed.out.contains("version \(number) for bank-app/linux/production"), "\(signed.err)")
+            #expect(
+                signed.status == 0 && signed.out.contains("version \(number) for bank-app/linux/production"),
+                "\(signed.err)")
         }
         let rotated = try self.draft(["keys": "keys: [third.jwk, second.jwk]"])
         #expect(try sign(rotated).status == 0)
@@ -85,7 +87,9 @@ struct ConfigCommandTests {
         #expect(try sign(rotated, "third").status == 0)
         let checked = try home.run("config", "check", versions, "--from", versions + "/1")
         #expect(checked.status == 0, "\(checked.out) \(checked.err)")
-        #expect(checked.out.contains("version 4 for") && checked.out.contains("api.bank.example gets the credential of user, device"))
+        #expect(
+            checked.out.contains("version 4 for")
+                && checked.out.contains("api.bank.example gets the credential of user, device"))
         #expect(checked.out.contains("source: https://trust.bank.example/app/5"))
         let json = try JSONValue.parse(Array(try home.run("config", "check", versions, "--json").out.utf8))
         #expect(json["version"]?.integer == 4 && json["findings"]?.array?.isEmpty == true)

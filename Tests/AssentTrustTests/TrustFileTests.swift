@@ -48,7 +48,8 @@ struct TrustFileTests {
         ])
     func members(name: String) async throws {
         #expect(code(try await samples.file(1, [name: JSONValue?.none])) != nil, "missing")
-        for value: JSONValue in [.null, true, -1, "", [], [:], [1], ["a"], .string(String(repeating: "a", count: 600))] {
+        for value: JSONValue in [.null, true, -1, "", [], [:], [1], ["a"], .string(String(repeating: "a", count: 600))]
+        {
             if name == "source", value == [] { continue }
             #expect(code(try await samples.file(1, [name: value])) != nil, "\(value.serialized())")
         }
@@ -57,7 +58,8 @@ struct TrustFileTests {
     @Test(
         "Members that are not known, and values that are not allowed, are refused",
         arguments: [
-            ("more", 1), ("exp", "soon"), ("exp", 1), ("development", false), ("version", 0), ("version", 2_147_483_649),
+            ("more", 1), ("exp", "soon"), ("exp", 1), ("development", false), ("version", 0),
+            ("version", 2_147_483_649),
             ("aud", "bank-app/linux"), ("aud", "bank-app//production"), ("aud", "a/b/c/d"), ("aud", "a/b/c d"),
             ("issuer", "http://am.bank.example"), ("issuer", "https://am.bank.example/"), ("identity", "AAAA"),
             ("source", ["http://trust.bank.example"]), ("source", ["https://a.example", "https://a.example"]),
@@ -65,8 +67,10 @@ struct TrustFileTests {
             ("controls", ["debugger": "refuse", "rooted": "refuse"]),
             ("controls", ["debugger": "maybe", "rooted": "refuse", "preload": "off"]),
             ("controls", ["debugger": "off", "rooted": "off", "preload": "off", "camera": "off"]),
-            ("hosts", [TrustSamples.host([(1, 5), (1, 5)])]), ("hosts", [TrustSamples.host([(1, 5), (2, 5)]), TrustSamples.host([(3, 5), (4, 5)])]),
-            ("hosts", [TrustSamples.host([(1, 5)])]), ("hosts", [TrustSamples.host("API.bank.example", [(1, 5), (2, 5)])]),
+            ("hosts", [TrustSamples.host([(1, 5), (1, 5)])]),
+            ("hosts", [TrustSamples.host([(1, 5), (2, 5)]), TrustSamples.host([(3, 5), (4, 5)])]),
+            ("hosts", [TrustSamples.host([(1, 5)])]),
+            ("hosts", [TrustSamples.host("API.bank.example", [(1, 5), (2, 5)])]),
             ("hosts", [TrustSamples.host("https://a.example", [(1, 5), (2, 5)])]),
             ("hosts", [TrustSamples.host("a.example:0443", [(1, 5), (2, 5)])]),
             ("hosts", [TrustSamples.host([(1, 5), (2, 5)], sends: ["nobody"])]),
@@ -93,7 +97,9 @@ struct TrustFileTests {
     @Test("A member that occurs twice is refused, at every depth")
     func twice() async throws {
         let text = JSONValue.object(try samples.members(1)).serialized()
-        for (name, again) in [("\"v\":1", "\"v\":1,\"v\":1"), ("\"rooted\":\"report\"", "\"rooted\":\"off\",\"rooted\":\"off\"")] {
+        for (name, again) in [
+            ("\"v\":1", "\"v\":1,\"v\":1"), ("\"rooted\":\"report\"", "\"rooted\":\"off\",\"rooted\":\"off\""),
+        ] {
             let changed = text.replacing(name, with: again)
             #expect(changed != text)
             let kid = try JWK(publicKeyInfo: samples.first.publicKeyInfo).thumbprint
@@ -168,7 +174,9 @@ struct TrustFileTests {
     func time() async throws {
         let (time, year) = (TrustSamples.time, TrustSamples.year)
         let file = try TrustFile(shipped: try await samples.file(1, ["exp": .integer(time + 3 * year)]))
-        let (one, other) = (try Pin(sha256: [UInt8](repeating: 1, count: 32)), try Pin(sha256: [UInt8](repeating: 2, count: 32)))
+        let (one, other) = (
+            try Pin(sha256: [UInt8](repeating: 1, count: 32)), try Pin(sha256: [UInt8](repeating: 2, count: 32))
+        )
         #expect(file.pins(at: time) == ["api.bank.example": .pins([one, other])])
         #expect(file.pins(at: time + year) == ["api.bank.example": .singlePin(other)])
         #expect(file.pins(at: time + 2 * year) == [:])

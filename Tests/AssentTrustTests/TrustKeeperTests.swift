@@ -245,7 +245,9 @@ struct TrustKeeperTests {
         #expect(TrustRecord(TrustRecord().secret) == TrustRecord())
         #expect(!record.isDue(at: 4599, after: 3600) && record.isDue(at: 4600, after: 3600))
         #expect(record.isDue(at: 999, after: 3600))
-        for text in ["", "[]", #"{"v":2,"asked":1}"#, #"{"v":1}"#, #"{"v":1,"asked":"1"}"#, #"{"v":1,"asked":1,"file":2}"#] {
+        for text in [
+            "", "[]", #"{"v":2,"asked":1}"#, #"{"v":1}"#, #"{"v":1,"asked":"1"}"#, #"{"v":1,"asked":1,"file":2}"#,
+        ] {
             #expect(TrustRecord(Secret(text)) == nil, "\(text)")
         }
     }

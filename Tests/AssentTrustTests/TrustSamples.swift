@@ -36,7 +36,9 @@ struct TrustSamples {
         return ["host": .string(name), "pins": .array(pins), "sends": .array(sends.map(JSONValue.string))]
     }
 
-    static func json(_ keys: [SoftwareSigningKey]) throws -> JSONValue { .array(try keys.map { try ProtocolKey($0).json }) }
+    static func json(_ keys: [SoftwareSigningKey]) throws -> JSONValue {
+        .array(try keys.map { try ProtocolKey($0).json })
+    }
 
     /// The members of a version; `changes` sets or removes some.
     func members(

@@ -37,6 +37,8 @@ extension ClientFile {
     /// - Parameters:
     ///   - reader: of `resources`.
     ///   - isSigned: whether a trust file names the origins, so that only `base` may stand here.
+    /// - Returns: the origins, and the address that paths are appended to.
+    /// - Throws: `SettingsIssue`.
     static func resources(
         _ reader: SettingsReader<Void>?, bySignedFile isSigned: Bool
     ) throws -> (origins: [Resource], base: String?) {

@@ -73,7 +73,8 @@ extension MemberRule<[String]> {
             guard let sources = json.strings, sources.count <= 3, Set(sources).count == sources.count,
                 sources.allSatisfy({ IssuerName.isValid($0) && (try? Origin($0)) != nil })
             else {
-                throw .invalid(place, "is not a list of at most 3 different https URLs without query and slash at the end")
+                throw .invalid(
+                    place, "is not a list of at most 3 different https URLs without query and slash at the end")
             }
             return sources
         }

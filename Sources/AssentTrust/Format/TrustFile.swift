@@ -7,7 +7,7 @@ package import Foundation
 /// A signed trust file: which hosts an app calls, with which pins, and whose credentials each gets.
 ///
 /// ```swift
-/// let shipped = try TrustFile(shipped: String(contentsOf: bundledFile, encoding: .utf8))
+/// let shipped = try TrustFile(shipped: String(contentsOf: bundled, encoding: .utf8))
 /// let assent = try Assent(.init(server: server, client: client, trust: shipped, vault: vault))
 /// ```
 ///
@@ -88,8 +88,8 @@ public struct TrustFile: Sendable, Hashable {
 }
 
 extension TrustFile {
-    /// What counts as now, in seconds since 1970: a device's clock that has been set back does not make an old pin valid
-    /// again, since this file, and all before it, were made at a known time.
+    /// What counts as now, in seconds since 1970: a device's clock that has been set back makes no old pin valid again,
+    /// since this file, and all before it, were made at a known time.
     package func now(_ clock: Date) -> Int { max(clock.wholeSeconds, content.issuedAt) }
 
     /// Whether nothing in it is valid any more.
@@ -113,7 +113,7 @@ extension TrustFile {
         return exact ?? content.hosts.first { !$0.hasPort && (try? NormalizedHost($0.host)) == origin.host }
     }
 
-    /// Whose credential an origin gets; `nil` for one that is not named. Of a host without a port only the usual one is.
+    /// Whose credential an origin gets; `nil` for one that is not named. A host without a port stands for port 443.
     package func kinds(of origin: Origin) -> Set<CallKind>? {
         guard origin.isSecure, let host = host(of: origin), host.origin == origin else { return nil }
         return Set(host.sends)

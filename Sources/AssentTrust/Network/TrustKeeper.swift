@@ -47,7 +47,8 @@ package actor TrustKeeper {
     private var asking: Task<Void, Never>?
     private var record = TrustRecord()
     private var hasAsked = false
-    private var nextEnd: Int?
+    /// What counted as now when the pins were applied, and when the first of them ends after that.
+    private var applied: (at: Int, nextEnd: Int?)
 
     /// - Parameters:
     ///   - shipped: the file that is a part of the app.
@@ -61,7 +62,8 @@ package actor TrustKeeper {
         self.apply = apply
         update = TrustUpdate(shipped: shipped)
         inForce = TrustInForce(shipped)
-        nextEnd = shipped.nextEnd(after: shipped.now(surroundings.clock.now))
+        let now = shipped.now(surroundings.clock.now)
+        applied = (now, shipped.nextEnd(after: now))
     }
 
     /// Where the update stands.
@@ -216,13 +218,14 @@ package actor TrustKeeper {
 
     private func pass() {
         perform(update.on(.passed, at: now))
-        if let nextEnd, now >= nextEnd { perform(.use(update.current)) }
+        // Also when a clock that was ahead is put right: pins that seemed to have ended are valid again.
+        if now < applied.at || applied.nextEnd.map({ now >= $0 }) == true { perform(.use(update.current)) }
     }
 
     private func perform(_ action: TrustUpdate.Action) {
         guard case .use(let file) = action else { return }
         inForce.set(update.isDamaged ? nil : file)
-        nextEnd = file.nextEnd(after: now)
+        applied = (now, file.nextEnd(after: now))
         apply(update.isDamaged ? [:] : file.pins(at: now))
     }
 
@@ -243,7 +246,8 @@ package actor TrustKeeper {
             .trustExpired,
             "Version \(update.current.version) of the trust file has no valid pin for \(origin.host.text) any more; it "
                 + "is taken to be \(date).",
-            suggestion: "Set this device's clock if that is wrong. Else wait for a newer trust file, or update the app.")
+            suggestion: "Set this device's clock if that is wrong. Else wait for a newer trust file, or update the app."
+        )
     }
 
     private static func words(_ error: any Error) -> String {

@@ -12,8 +12,8 @@ package struct TrustedTransport: HTTPTransport {
         (self.keeper, self.network) = (keeper, network)
     }
 
-    /// - Throws: `HTTPTransportError`, with `trustExpired` when no pin of the host is valid. A call whose server shows no
-    ///   pinned key stays failed, also when a later file has just come in.
+    /// - Throws: `HTTPTransportError`, with `trustExpired` when no pin of the host is valid. A call whose server shows
+    ///   no pinned key stays failed, also when a later file has just come in.
     @concurrent package func send(_ call: HTTPCall) async throws -> HTTPReply {
         if let origin = try? call.origin, origin.isSecure { try await keeper.prepare(origin) }
         do {

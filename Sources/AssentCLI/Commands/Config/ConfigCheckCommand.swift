@@ -20,7 +20,8 @@ struct ConfigCheckCommand: AsyncParsableCommand {
     @Argument(help: "The directory with the versions, or one file.", completion: .file())
     var versions: String
 
-    @Option(name: .long, help: "The file that the app is shipped with: the chain must lead from it.", completion: .file())
+    @Option(
+        name: .long, help: "The file that the app is shipped with: the chain must lead from it.", completion: .file())
     var from: String?
 
     @OptionGroup var result: ResultOptions
@@ -62,7 +63,9 @@ struct ConfigCheckCommand: AsyncParsableCommand {
         console.say("  next version: any of \(content.keys.map(\.thumbprint.text).joined(separator: ", "))")
         console.say("  issuer: \(content.issuer)")
         for host in content.hosts {
-            let kinds = host.sends.isEmpty ? "no credential" : "the credential of " + host.sends.map(\.rawValue).joined(separator: ", ")
+            let kinds =
+                host.sends.isEmpty
+                ? "no credential" : "the credential of " + host.sends.map(\.rawValue).joined(separator: ", ")
             console.say("  \(host.host) gets \(kinds)")
             for pin in host.pins { console.say("    \(pin.pin) until \(Self.text(pin.notAfter))") }
         }

@@ -13,5 +13,7 @@ struct ConfigCommand: AsyncParsableCommand {
                       mkdir versions; assent config sign trust.yaml --key first.pem versions
                       assent config check versions
             """,
-        subcommands: [ConfigKeyCommand.self, ConfigSignCommand.self, ConfigCheckCommand.self, ConfigRehearseCommand.self])
+        subcommands: [
+            ConfigKeyCommand.self, ConfigSignCommand.self, ConfigCheckCommand.self, ConfigRehearseCommand.self,
+        ])
 }

@@ -18,7 +18,8 @@ struct ConfigRehearseCommand: AsyncParsableCommand {
     @Argument(help: "The directory with the versions.", completion: .directory)
     var versions: String
 
-    @Option(name: .long, help: "A private key that you still have; once for each.", completion: .file(extensions: ["pem"]))
+    @Option(
+        name: .long, help: "A private key that you still have; once for each.", completion: .file(extensions: ["pem"]))
     var key: [String] = []
 
     @OptionGroup var result: ResultOptions
@@ -42,7 +43,9 @@ struct ConfigRehearseCommand: AsyncParsableCommand {
             }
             if console.json {
                 console.emit(
-                    .array(losses.map { ["lost": .string($0.what), "remains": $0.remains.map(JSONValue.string) ?? .null] }))
+                    .array(
+                        losses.map { ["lost": .string($0.what), "remains": $0.remains.map(JSONValue.string) ?? .null] })
+                )
             }
             try console.finish()
             if losses.contains(where: { $0.remains == nil }) {
@@ -72,7 +75,8 @@ struct ConfigRehearseCommand: AsyncParsableCommand {
                 let left = host.livePins(at: now).filter { $0 != lost }
                 return Loss(
                     what: "\(host.host) loses the key of \(lost)",
-                    remains: left.isEmpty ? nil : "apps call it with \(left.map(\.description).joined(separator: " or "))")
+                    remains: left.isEmpty
+                        ? nil : "apps call it with \(left.map(\.description).joined(separator: " or "))")
             }
         }
     }

@@ -21,7 +21,9 @@ struct ConfigSignCommand: AsyncParsableCommand {
     @Argument(help: "The directory with the versions.", completion: .directory)
     var versions: String
 
-    @Option(name: .long, help: "The private key, as 'assent config key' has made it.", completion: .file(extensions: ["pem"]))
+    @Option(
+        name: .long, help: "The private key, as 'assent config key' has made it.",
+        completion: .file(extensions: ["pem"]))
     var key: String
 
     @OptionGroup var result: ResultOptions

@@ -54,7 +54,8 @@ struct DoctorCommand: AsyncParsableCommand {
             let profile = profile ?? "default"
             try ClientProfile.check(name: profile)
             let vault = await VaultExamination(profile: profile).examined()
-            findings = await ClientExamination(profile: profile, file: config, trust: trust)
+            findings =
+                await ClientExamination(profile: profile, file: config, trust: trust)
                 .findings() + vault.findings
             (providers, stores) = (vault.providers, vault.stores)
             result["vault"] = vault.json ?? .null
