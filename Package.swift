@@ -240,7 +240,7 @@ let package = Package(
             name: "AssentTrustTests",
             dependencies: [
                 "AssentTrust", "AssentCore", "AssentJOSE", "AssentSigningProtocol", "AssentTesting", "AssentTokens",
-                "AssentVault", httpTypes, logging,
+                "AssentVault", "TestSupport", crypto, httpTypes, logging,
             ]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "TestSupport"]),
         .testTarget(
