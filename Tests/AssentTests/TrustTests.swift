@@ -37,7 +37,7 @@ struct TrustTests {
             _ = try await assent.userClient.sendAuthenticatedRequest(.get(url))
             return nil
         } catch {
-            return (error as? ResourceError)?.code
+            return error.code
         }
     }
 
