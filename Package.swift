@@ -35,6 +35,7 @@ let package = Package(
         .library(name: "AssentResources", targets: ["AssentResources"]),
         .library(name: "AssentSigning", targets: ["AssentSigning"]),
         .library(name: "AssentEvidence", targets: ["AssentEvidence"]),
+        .library(name: "AssentTrust", targets: ["AssentTrust"]),
         .library(name: "AssentTransportNIO", targets: ["AssentTransportNIO"]),
         .library(name: "AssentPlatform", targets: ["AssentPlatform"]),
         .library(name: "AssentTesting", targets: ["AssentTesting"]),
@@ -78,6 +79,12 @@ let package = Package(
                 logging,
             ]),
         .target(name: "AssentPayload", dependencies: ["AssentCore", crypto, httpTypes]),
+        .target(
+            name: "AssentTrust",
+            dependencies: [
+                "AssentCore", "AssentJOSE", "AssentSigningProtocol", "AssentPayload", "AssentTokens", httpTypes,
+                logging,
+            ]),
         .target(name: "AssentEvidence", dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol"]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
         .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", "AssentVault", httpTypes, logging]),
@@ -105,8 +112,8 @@ let package = Package(
             name: "Assent",
             dependencies: [
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
-                "AssentAuthorization", "AssentResources", "AssentSigning", "AssentTransportNIO", "AssentPlatform",
-                logging,
+                "AssentAuthorization", "AssentResources", "AssentSigning", "AssentTransportNIO", "AssentTrust",
+                "AssentPlatform", logging,
             ]),
         .target(
             name: "AssentConfiguration", dependencies: ["AssentCore", .product(name: "Yams", package: "Yams")]),
@@ -150,7 +157,7 @@ let package = Package(
                 "Assent", "AssentAuthorization", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine",
                 "AssentJourney",
                 "AssentJOSE", "AssentOTP", "AssentPlatform", "AssentServer", "AssentSigning", "AssentSigningProtocol",
-                "AssentStore", "AssentTokens", "AssentTransportNIO", "AssentVault",
+                "AssentStore", "AssentTokens", "AssentTransportNIO", "AssentTrust", "AssentVault",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -229,6 +236,12 @@ let package = Package(
         .testTarget(
             name: "AssentPayloadTests",
             dependencies: ["AssentPayload", "AssentCore", "TestSupport", crypto, httpTypes]),
+        .testTarget(
+            name: "AssentTrustTests",
+            dependencies: [
+                "AssentTrust", "AssentCore", "AssentJOSE", "AssentSigningProtocol", "AssentTesting", "AssentTokens",
+                "AssentVault", "TestSupport", crypto, httpTypes, logging,
+            ]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "TestSupport"]),
         .testTarget(
             name: "AssentVaultTests",
@@ -302,7 +315,9 @@ let package = Package(
             name: "AssentCLITests",
             dependencies: [
                 "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine", "AssentJOSE",
-                "AssentPeers", "AssentServer", "AssentStore", "AssentTokens", "AssentVault", "TestSupport", httpTypes,
+                "AssentPeers", "AssentServer", "AssentStore", "AssentTokens", "AssentTrust", "AssentVault",
+                "TestSupport",
+                httpTypes,
             ] + nio),
         .testTarget(
             name: "EndToEndTests",

@@ -1,7 +1,6 @@
 import AssentCore
 import AssentJourney
 import AssentTokens
-import AssentTransportNIO
 
 extension Assent.Configuration {
     /// The journeys' share of the settings.
@@ -15,17 +14,6 @@ extension Assent.Configuration {
     /// Says who sends a call, on every way to the network.
     var userAgent: UserAgentMiddleware {
         UserAgentMiddleware(app: client.id, version: client.version ?? registration?.softwareVersion)
-    }
-
-    /// The way to the network: the app's own, or one of ours.
-    ///
-    /// - Throws: `NIOTransportError`.
-    func network() throws -> any HTTPTransport {
-        if let transport { return transport }
-        return try NIOTransport(
-            configuration: NIOTransportConfiguration(
-                trustRoots: trustRoots, pins: pins, allowPlaintextLoopback: allowPlaintextLoopback), clock: clock,
-            logger: logger)
     }
 
     /// - Throws: `JourneyFailure` with code `invalidConfiguration` for a server to which nothing may be sent.

@@ -4,7 +4,6 @@ public import AssentJourney
 public import AssentResources
 import AssentSigning
 public import AssentTokens
-import AssentTransportNIO
 import AssentVault
 import Foundation
 
@@ -63,7 +62,7 @@ public final class Assent: Sendable {
 
     /// Signs users in so that nothing is left of it.
     let stateless: StatelessSignIns
-    private let ownTransport: NIOTransport?
+    let network: AssentNetwork
 
     /// Wires everything. It sends nothing; the vault is opened when it is first needed.
     ///
@@ -85,15 +84,13 @@ public final class Assent: Sendable {
         let settings = try configuration.journeyConfiguration()
         let serverOrigin = try Origin(settings.server)
         try Configuration.check(serverOrigin)
-        let network = try configuration.network()
-        ownTransport = configuration.transport == nil ? network as? NIOTransport : nil
-        let transport = HTTPPipeline(network, layers: [configuration.userAgent])
         let store = configuration.vault.store(clock: clock, random: random)
+        network = try configuration.network(keeping: store)
+        let transport = HTTPPipeline(network.transport, layers: [configuration.userAgent])
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)
         resourceCookies = CookieStore(clock: clock)
-        let resources = try AuthorizationConfiguration(
-            resources: configuration.resources, requiresBinding: configuration.requiresBinding)
+        let resources = try configuration.authorization(network)
         let ignored: Set = [configuration.sessionCookieName]
         let pipeline = HTTPPipeline(
             transport,
@@ -302,6 +299,6 @@ public final class Assent: Sendable {
 
     /// Closes the connections. Calls after this fail.
     public func shutdown() async {
-        await ownTransport?.shutdown()
+        await network.shutdown()
     }
 }

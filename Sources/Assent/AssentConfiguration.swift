@@ -3,7 +3,7 @@ public import AssentCore
 public import AssentJourney
 public import AssentSigning
 public import AssentTokens
-import AssentTransportNIO
+public import AssentTrust
 public import AssentVault
 public import Foundation
 public import Logging
@@ -42,6 +42,11 @@ extension Assent {
         /// not called. A literal `[primary, backup]` means `.pins([primary, backup])`; an array of your own is written
         /// `.pins(keys)`.
         public var pins: [String: PinRequirement]
+
+        /// The signed file that says which hosts are called, with which pins and whose credentials, in the place of
+        /// ``pins``, ``resources`` and ``issuer``; `nil` for an app whose releases say it. Later versions of the file
+        /// come without a release; see `docs/trust-file.md`.
+        public var trust: TrustFile?
 
         /// Where session and tokens are kept.
         public var vault: Vault

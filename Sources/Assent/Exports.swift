@@ -7,4 +7,5 @@
 @_exported public import AssentSigning
 @_exported public import AssentTokens
 @_exported public import AssentTransportNIO
+@_exported public import AssentTrust
 @_exported public import AssentVault

@@ -24,7 +24,7 @@ struct AssentCommand: AsyncParsableCommand {
             LogoutCommand.self, ConsentsCommand.self, VaultCommand.self,
             DeviceCommand.self, TransactionsCommand.self, OTPCommand.self, VerifyCommand.self, UsersCommand.self,
             ClientsCommand.self, AdminCommand.self, PolicyCommand.self, DatabaseCommand.self, RestoreFenceCommand.self,
-            DoctorCommand.self,
+            DoctorCommand.self, ConfigCommand.self,
         ])
     static func main() async {
         // tpm2-tss writes to standard error what we say ourselves. To see it, set TSS2_LOG.

@@ -62,7 +62,7 @@ package struct SigningProtocolError: AssentError {
         package static let invalidProof = Code("invalidProof")
     }
 
-    static func invalid(_ member: String, _ why: String) -> SigningProtocolError {
+    package static func invalid(_ member: String, _ why: String) -> SigningProtocolError {
         SigningProtocolError(.invalidMember, "The member \(member) \(why).", member: member)
     }
 }

@@ -120,7 +120,8 @@ public final class NIOTransport: HTTPTransport {
     }
 
     /// Replaces the pins: idle connections are closed, the next calls use connections that were checked against the new
-    /// ones.
+    /// ones. A connection whose server has shown none of the new pins ends at once, and a call that runs on it fails
+    /// with `pinMismatch` and what is known of its effect.
     ///
     /// - Throws: ``NIOTransportError``; then nothing changes.
     public func update(pins: [String: PinRequirement]) throws(NIOTransportError) {

@@ -275,12 +275,36 @@ struct PoolTests {
         try transport.update(pins: right)
         async let slow = transport.text(.to(server.port, path: "/slow"))
         await server.waitUntil { $0.scripted == 2 }
-        try transport.update(pins: wrong)
+        let kept = ["localhost": PinRequirement.pins([try identity.pin, try TestPKI.otherPin(8)])]
+        try transport.update(pins: kept)
         peers.withLock { $0.first }?.send(Self.ok)
         #expect(try await slow == "ok")
         await server.waitUntilAllClosed()
-        #expect(await transport.failure(.to(server.port))?.code == .pinMismatch)
+        #expect(try await transport.text(.to(server.port)) == "ok")
         await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test("A removed pin ends the call that runs on a connection which rests on it, and says what is known of it")
+    func removedPinEndsRunningCalls() async throws {
+        let root = try TestPKI.root()
+        let identity = try TestPKI.server(under: root)
+        // It never answers.
+        let server = try await TestServer.tls({ _ in identity }, script: { _, _ in })
+        let pins = { (pin: Pin) in ["localhost": PinRequirement.pins([pin, try TestPKI.otherPin()])] }
+        for method: HTTPRequest.Method in [.get, .post] {
+            let transport = try makeTransport(roots: [root], pins: try pins(identity.pin))
+            async let failure = transport.failure(.to(server.port, method: method))
+            let sent = method == .get ? 1 : 2
+            await server.waitUntil { $0.scripted == sent }
+            try transport.update(pins: try pins(TestPKI.otherPin(8)))
+            let error = await failure
+            #expect(error?.code == .pinMismatch)
+            #expect(error?.mayHaveHadEffect == true)
+            await server.waitUntilAllClosed()
+            await transport.shutdown()
+        }
+        #expect(server.seen.requests.count == 2)
         await server.stop()
     }
 

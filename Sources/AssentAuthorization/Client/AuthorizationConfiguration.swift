@@ -10,6 +10,15 @@ public struct AuthorizationConfiguration: Sendable {
     /// query, and body. AM does not.
     public var requiresBinding: Bool
 
+    /// Narrows what an origin of ``resources`` gets, or names others, while the program runs; `nil` where what was
+    /// configured holds as it is.
+    package var changing: (@Sendable (Origin) -> ResourceAccess?)?
+
+    /// What an origin gets now; `nil` for one that is no protected resource.
+    package func access(to origin: Origin) -> ResourceAccess? {
+        changing.map { $0(origin) } ?? resources[origin]
+    }
+
     /// A configuration, origins written as URLs without path, for example `https://api.example.com`.
     ///
     /// - Throws: ``AuthorizationError`` with code `invalidConfiguration` when one is no origin, named twice, or neither

@@ -52,7 +52,7 @@ public struct AuthorizedClient: Sendable {
         self.configuration = configuration
         self.journeys = journeys
         self.source = source
-        self.transport = AuthenticatingTransport(source, resources: configuration.resources, over: transport)
+        self.transport = AuthenticatingTransport(source, access: configuration.access(to:), over: transport)
         self.random = random
         gate = try AdviceGate(server: journeys.configuration.server, logger: logger)
     }
@@ -215,7 +215,7 @@ public struct AuthorizedClient: Sendable {
 
     private func access(of call: HTTPCall) throws(AuthorizationError) -> ResourceAccess? {
         do throws(WireError) {
-            return configuration.resources[try call.origin]
+            return configuration.access(to: try call.origin)
         } catch {
             throw AuthorizationError(.invalidRequest, "The request's URL cannot be used: \(error.detail).")
         }

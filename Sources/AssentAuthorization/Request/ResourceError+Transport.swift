@@ -11,7 +11,7 @@ extension ResourceError {
         let place: Domain =
             switch code {
             case .hostRefused: domain
-            case .actionCancelled: .generic
+            case .actionCancelled, .trustExpired: .generic
             default: .url
             }
         self.init(place, code, error.detail, suggestion: error.suggestion, transportError: error)
@@ -27,6 +27,7 @@ extension ResourceError.Code {
             case .connectFailed: .cannotConnectToHost
             case .untrustedServer, .pinMismatch: .serverUntrusted
             case .notPinned: .hostRefused
+            case .trustExpired: .trustExpired
             case .tlsFailed: .secureConnectionFailed
             case .timedOut: .timedOut
             case .cancelled: .actionCancelled

@@ -12,6 +12,9 @@ struct ClientExamination {
     /// The file to look at; `nil` for the one that the profile keeps.
     let file: String?
 
+    /// The trust file, where it is not the one that the client's file names.
+    var trust: String?
+
     var places = Places()
     var clock: any WallClock = SystemClock()
 
@@ -20,7 +23,7 @@ struct ClientExamination {
 
     func findings() async -> [Diagnosis] {
         let path = file ?? places.configurationFile(profile: profile)
-        let client: ClientFile
+        var client: ClientFile
         do {
             client = try ClientFile.load(path)
         } catch {
@@ -36,6 +39,10 @@ struct ClientExamination {
         }
         var findings = [Diagnosis(.fine, "\(path) can be read")]
         if file != nil { findings += drift(from: client) }
+        if let path = trust ?? client.trust {
+            let trusted = TrustExamination(file: path, clock: clock)
+            findings += trusted.apply(to: &client)
+        }
         let (authority, authorities) = authority(of: client)
         findings += authority
         for origin in origins(of: client) {

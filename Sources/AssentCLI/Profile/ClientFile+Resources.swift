@@ -34,14 +34,24 @@ extension ClientFile {
     /// The name of the address of the resources, which stands among the origins.
     private static let base = "base"
 
-    static func resources(_ reader: SettingsReader<Void>?) throws -> (origins: [Resource], base: String?) {
+    /// - Parameters:
+    ///   - reader: of `resources`.
+    ///   - isSigned: whether a trust file names the origins, so that only `base` may stand here.
+    /// - Returns: the origins, and the address that paths are appended to.
+    /// - Throws: `SettingsIssue`.
+    static func resources(
+        _ reader: SettingsReader<Void>?, bySignedFile isSigned: Bool
+    ) throws -> (origins: [Resource], base: String?) {
         guard let reader else { return ([], nil) }
+        if isSigned, let origin = reader.keys.first(where: { $0 != base }) {
+            throw reader.issue(origin, "is what the trust file says: leave it out, or leave trust out")
+        }
         let origins = try reader.keys.filter { $0 != base }.map { try resource($0, reader) }
         guard let address = reader.optionalString(base) else { return (origins, nil) }
         guard let origin = try? Origin(address), !address.contains(where: { "?#".contains($0) }) else {
             throw reader.issue(base, "is not a URL without a query, for example https://api.bank.example/v1")
         }
-        guard origins.contains(where: { (try? Origin($0.origin)) == origin }) else {
+        guard isSigned || origins.contains(where: { (try? Origin($0.origin)) == origin }) else {
             throw reader.issue(base, "is at an origin that is not named here: add '\"\(origin)\": accessToken'")
         }
         return (origins, address)
@@ -71,7 +81,7 @@ extension ClientFile {
 
     /// The lines of the file.
     var resourceLines: [String] {
-        guard !resources.isEmpty else { return [] }
+        guard !resources.isEmpty || trust != nil && resourceBase != nil else { return [] }
         var lines = ["# Origins that get a credential; no other ever does.", "resources:"]
         if let resourceBase { lines.append("  \(Self.base): \(Self.quoted(resourceBase))") }
         return lines + resources.map { "  \(Self.quoted($0.origin)): \($0.yaml)" }

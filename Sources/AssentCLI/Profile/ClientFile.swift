@@ -41,6 +41,9 @@ struct ClientFile: Sendable, Equatable {
     /// How this installation registers as a client of its own; `nil` when ``clientID`` is the client, and not an app.
     var registration: Registration?
 
+    /// The trust file that this app is shipped with, in the place of ``pins`` and ``resources``; `nil` without one.
+    var trust: String?
+
     struct HostPins: Sendable, Equatable {
         var host: String
         var pins: [Pin]
@@ -62,11 +65,13 @@ struct ClientFile: Sendable, Equatable {
         }
         var read = try parse(text, file: path)
         // The profile keeps a copy, which is read from another directory.
-        if let authority = read.authority, !authority.hasPrefix("/") {
-            read.authority =
-                URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(authority)
+        func absolute(_ file: String) -> String {
+            guard !file.hasPrefix("/") else { return file }
+            return URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(file)
                 .standardizedFileURL.path
         }
+        read.authority = read.authority.map(absolute)
+        read.trust = read.trust.map(absolute)
         read.registration = read.registration?.absolute(beside: path)
         return read
     }
@@ -161,7 +166,14 @@ extension ClientFile {
         redirectURI = client.string("redirectURI")
         scopes = client.strings("scopes")
         journey = reader.string("journey", default: "Login")
-        (resources, resourceBase) = try Self.resources(reader.optionalMapping("resources"))
+        trust = reader.optionalString("trust")
+        if trust != nil {
+            for name in ["pins", "singlePin"] where reader.has(name) {
+                throw reader.issue(name, "is what the trust file says: leave it out, or leave trust out")
+            }
+        }
+        (resources, resourceBase) = try Self.resources(
+            reader.optionalMapping("resources"), bySignedFile: trust != nil)
         authority = reader.optionalString("authority")
         pins = try Self.hostPins(reader)
         clientKey = try Self.clientKey(reader)
@@ -184,6 +196,7 @@ extension ClientFile {
         if let clientKey { lines.append("clientKey: \(Self.quoted(clientKey))") }
         if let registration { lines += registration.yaml }
         if let authority { lines.append("authority: \(Self.quoted(authority))") }
+        if let trust { lines.append("trust: \(Self.quoted(trust))") }
         let several = pins.filter { !$0.isSingle }
         if !several.isEmpty {
             lines.append("# The leaf's key and its issuer's.")

@@ -14,6 +14,13 @@ struct ClientOptions: ParsableArguments {
     @Option(name: .long, help: "The name under which configuration, session and tokens are kept.")
     var profile = "default"
 
+    @Option(
+        name: .long,
+        help:
+            "The trust file that this app is shipped with; it says hosts, pins and resources in the place of the client's file.",
+        completion: .file())
+    var trust: String?
+
     @OptionGroup var vault: VaultSecretOptions
 
     /// The profile.
@@ -23,6 +30,10 @@ struct ClientOptions: ParsableArguments {
     /// - Throws: `ConfigurationError`, ``CommandFailure``, `ValidationError`.
     func load(asking prompt: Prompt = Prompt()) throws -> ClientProfile {
         var loaded = try ClientProfile.load(config: config, name: profile)
+        if let trust {
+            loaded.file.trust = URL(fileURLWithPath: trust).path
+            (loaded.file.pins, loaded.file.resources) = ([], [])
+        }
         loaded.presence = try vault.presence()
         loaded.presence.prompt = prompt
         return loaded

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Assent
+import AssentTrust
 import Foundation
 import Logging
 
@@ -71,6 +72,11 @@ struct ClientProfile: Sendable {
         let (keys, provider) = try place.keysAndProvider(presence)
         var configuration = file.configuration(
             vault: .file(at: place.directory, keys: keys, store: place.store))
+        if let path = file.trust {
+            let trust = try TrustFile(shipped: TrustText.read(path))
+            configuration.trust = trust
+            configuration.issuer = trust.content.issuer
+        }
         configuration.dpop =
             file.registration?.remembersUsers == true
             ? .installation : bindsTokens ? .on(keys: provider) : .kept(keys: provider)

@@ -10,7 +10,8 @@ struct SigningProfile: Sendable {
     /// The issuer of the profile's server and realm.
     let issuer: String
 
-    private let transport: NIOTransport
+    /// Closes the connections.
+    private let shutdown: @Sendable () async -> Void
 
     /// Opens the device, and makes its vault when it is missing.
     ///
@@ -24,15 +25,27 @@ struct SigningProfile: Sendable {
         let store = try await DeviceStore.open(profile, choosing: options)
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .warning
-        let configuration = profile.file.configuration(vault: .memory)
-        let transport = try NIOTransport(
-            configuration: NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins),
-            logger: logger)
+        let (transport, shutdown) = try network(profile, logger)
         return SigningProfile(
             device: SigningDevice(
                 store: store.vault, keys: store.keys, transport: transport, configuration: DeviceStore.configuration,
                 logger: logger),
-            issuer: try profile.file.signingIssuer, transport: transport)
+            issuer: try profile.file.signingIssuer, shutdown: shutdown)
+    }
+
+    /// The pinned transport. With a trust file it is the profile's own, whose vault has the newest version.
+    private static func network(
+        _ profile: ClientProfile, _ logger: Logger
+    ) throws -> (any HTTPTransport, shutdown: @Sendable () async -> Void) {
+        guard profile.file.trust == nil else {
+            let assent = try profile.assent()
+            return (assent.transport, { await assent.shutdown() })
+        }
+        let configuration = profile.file.configuration(vault: .memory)
+        let transport = try NIOTransport(
+            configuration: NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins),
+            logger: logger)
+        return (transport, { await transport.shutdown() })
     }
 
     /// The container with this id; without one, the only one that there is.
@@ -59,10 +72,10 @@ struct SigningProfile: Sendable {
             do {
                 try await work(profile)
             } catch {
-                await profile.transport.shutdown()
+                await profile.shutdown()
                 throw error
             }
-            await profile.transport.shutdown()
+            await profile.shutdown()
         }
     }
 }

@@ -78,6 +78,7 @@ struct Outcome: Equatable {
         case let error as JourneyError:
             self.init(status: .refused, lines: ["The server says no: \(words)"] + Self.quote(error.message))
         case let error as JourneyFailure where error.code == .declined: self.init(.refused, "You declined.")
+        case is TrustFileError: self.init(.configuration, words)
         case is JourneyFailure: self.init(.failed, "The journey did not end: \(words)")
         case let error as AuthorizationError where error.code == .outcomeUnknown:
             self.init(

@@ -76,6 +76,8 @@ public struct HTTPTransportError: AssentError {
         public static let pinMismatch = Code("pinMismatch")
         /// The configuration names no pin for this host and no opt-out.
         public static let notPinned = Code("notPinned")
+        /// The trust file has expired, or no pin of the host is valid any more.
+        public static let trustExpired = Code("trustExpired")
         /// The TLS handshake failed for another reason.
         public static let tlsFailed = Code("tlsFailed")
         /// One of the time limits passed.
@@ -109,6 +111,7 @@ extension HTTPTransportError.Code {
         case .untrustedServer: "Check the server's certificate and the configured authorities."
         case .pinMismatch: "Compare the pins with the server's key. If nobody changed that key, somebody is in between."
         case .notPinned: "Name the host in the configuration's pins."
+        case .trustExpired: "Set this device's clock if it is wrong, or update the app."
         case .tlsFailed: "Check that the server speaks TLS 1.2 or newer at this port."
         case .timedOut, .connectionClosed: "Try again later."
         case .malformedReply, .headerTooLarge: "Check that an HTTP/1.1 server is at this port."

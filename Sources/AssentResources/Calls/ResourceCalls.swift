@@ -39,7 +39,7 @@ package struct ResourceCalls: Sendable {
             base: base, domain: kind.domain, sessionField: sessionField, limits: Self.limits, random: random)
         let access: ResourceAccess?
         do throws(WireError) {
-            access = client.configuration.resources[try call.origin]
+            access = client.configuration.access(to: try call.origin)
         } catch {
             throw ResourceError(kind.domain, .invalidRequest, "The URL cannot be used: \(error.detail).")
         }

@@ -1,8 +1,8 @@
-import AssentCore
+package import AssentCore
 
 /// How a member's value is read, with its bounds, and how it is written.
 package struct MemberRule<Value>: Sendable {
-    let read: @Sendable (JSONValue, String) throws(SigningProtocolError) -> Value
+    package let read: @Sendable (JSONValue, String) throws(SigningProtocolError) -> Value
     let json: @Sendable (Value) -> JSONValue
 
     /// A rule.
@@ -10,7 +10,7 @@ package struct MemberRule<Value>: Sendable {
     /// - Parameters:
     ///   - json: the value on the wire.
     ///   - read: reads the value; its second argument is where the value stands, for errors.
-    init(
+    package init(
         json: @escaping @Sendable (Value) -> JSONValue,
         _ read: @escaping @Sendable (JSONValue, String) throws(SigningProtocolError) -> Value
     ) { (self.read, self.json) = (read, json) }

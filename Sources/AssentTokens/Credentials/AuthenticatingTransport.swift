@@ -34,7 +34,7 @@ import HTTPTypes
 /// If it does not, the session is removed, and the error is `signInNeeded`.
 public struct AuthenticatingTransport: HTTPTransport {
     private let source: any AccessTokenSource
-    private let resources: [Origin: ResourceAccess]
+    private let access: @Sendable (Origin) -> ResourceAccess?
     private let transport: any HTTPTransport
 
     /// Credentials of `source` for `resources` and for nobody else.
@@ -46,8 +46,16 @@ public struct AuthenticatingTransport: HTTPTransport {
     public init(
         _ source: any AccessTokenSource, resources: [Origin: ResourceAccess], over transport: any HTTPTransport
     ) {
+        self.init(source, access: { resources[$0] }, over: transport)
+    }
+
+    /// The same for resources that change while the program runs.
+    package init(
+        _ source: any AccessTokenSource, access: @escaping @Sendable (Origin) -> ResourceAccess?,
+        over transport: any HTTPTransport
+    ) {
         self.source = source
-        self.resources = resources
+        self.access = access
         self.transport = transport
     }
 
@@ -79,7 +87,7 @@ public struct AuthenticatingTransport: HTTPTransport {
     /// - Throws: ``TokenError`` when there is no token or no session to send, or none after the token was refused, or
     ///   when no proof can be made: the call had no effect.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
-        guard let origin = try? call.origin, let access = resources[origin] else {
+        guard let origin = try? call.origin, let access = self.access(origin) else {
             return try await transport.send(call)
         }
         guard access.allows(source.kind) else {

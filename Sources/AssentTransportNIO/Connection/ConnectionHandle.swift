@@ -67,6 +67,11 @@ struct ConnectionHandle: Sendable {
         channel.eventLoop.execute { bound.value.finishUpload(exchange, error) }
     }
 
+    /// Closes the connection. A call that runs on it fails with `error`, and with what is known of its effect.
+    func end(_ error: HTTPTransportError) {
+        channel.eventLoop.execute { bound.value.end(error) }
+    }
+
     func close() {
         channel.close(promise: nil)
     }

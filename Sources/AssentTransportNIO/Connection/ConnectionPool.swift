@@ -123,8 +123,8 @@ final class ConnectionPool: Sendable {
             switch try await grant(origin, deadline: deadline, seat: seat) {
             case .reuse(let handle, let exchange): return Lease(handle: handle, exchange: exchange, isReused: true)
             case .open(let permit):
-                let handle = try await open(origin, permit, limits: limits, deadline: deadline, seat: seat)
-                switch opened(handle) {
+                let (handle, pins) = try await open(origin, permit, limits: limits, deadline: deadline, seat: seat)
+                switch opened(handle, pins) {
                 case .use(let exchange): return Lease(handle: handle, exchange: exchange, isReused: false)
                 case .replace: handle.close()
                 case .refuse(let error):
@@ -156,7 +156,7 @@ final class ConnectionPool: Sendable {
 
     private func open(
         _ origin: Origin, _ permit: PoolState.Permit, limits: HTTPLimits, deadline: NIODeadline, seat: Seat?
-    ) async throws -> ConnectionHandle {
+    ) async throws -> (ConnectionHandle, pins: Set<Pin>?) {
         let dial = Dial(origin: origin, permit: permit, owner: self, settings: settings, eventLoop: group.next())
         let isEnded = state.withLock { state in
             if !state.machine.isShutDown { state.dials[permit.connection] = dial }
@@ -166,7 +166,8 @@ final class ConnectionPool: Sendable {
         do {
             if isEnded { throw PoolState.ended }
             seat?.occupy { _ = dial.abandon(PoolState.left) }
-            return try await dial.run(tls: tls, deadline: min(deadline, .now() + limits.connect.timeAmount))
+            let handle = try await dial.run(tls: tls, deadline: min(deadline, .now() + limits.connect.timeAmount))
+            return (handle, dial.pins)
         } catch {
             logger.debug("no connection", metadata: ["host": "\(origin.host.text)", "error": "\(error)"])
             state.withLock { $0.resumption($0.machine.openFailed(permit.connection)) }?.resume()
@@ -174,9 +175,9 @@ final class ConnectionPool: Sendable {
         }
     }
 
-    private func opened(_ handle: ConnectionHandle) -> PoolState.OpenedAction {
+    private func opened(_ handle: ConnectionHandle, _ pins: Set<Pin>?) -> PoolState.OpenedAction {
         state.withLock { state in
-            let action = state.machine.opened(handle.id)
+            let action = state.machine.opened(handle.id, showing: pins)
             if case .use = action { state.handles[handle.id] = handle }
             return action
         }
@@ -231,10 +232,15 @@ final class ConnectionPool: Sendable {
         for handle in idle { handle.close() }
     }
 
-    /// New pins: idle connections close now, others after their reply.
+    /// New pins: idle connections close now, and so do those that showed none of them; others after their reply.
     func update(_ pins: PinTable) {
-        let (idle, refused) = state.withLock { $0.take($0.machine.update(pins)) }
+        let (idle, refused, ended) = state.withLock { state in
+            let sweep = state.machine.update(pins)
+            let (idle, refused) = state.take(sweep)
+            return (idle, refused, sweep.ended.compactMap { state.handles[$0] })
+        }
         for handle in idle { handle.close() }
+        for handle in ended { handle.end(PoolState.removed) }
         for waiter in refused { waiter.resume(throwing: PoolState.unpinned) }
     }
 

@@ -13,7 +13,7 @@ final class Dial: Sendable {
     }
 
     private let state = Locked(State.connecting)
-    private let refusal = Locked<HTTPTransportError?>(nil)
+    private let finding = Locked(TLSClient.Finding())
     private let promise: EventLoopPromise<ConnectionHandle>
     private let origin: Origin
     private let permit: PoolState.Permit
@@ -35,6 +35,9 @@ final class Dial: Sendable {
     ///
     /// - Returns: the channel, which is closing; `nil` when there was none yet.
     func abandon(_ error: HTTPTransportError) -> (any Channel)? { fail(error) }
+
+    /// The pins of the keys in the chain that was validated; `nil` without TLS.
+    var pins: Set<Pin>? { finding.withLock { $0.pins } }
 
     /// Opens the connection.
     func run(tls: TLSClient, deadline: NIODeadline) async throws -> ConnectionHandle {
@@ -111,7 +114,7 @@ final class Dial: Sendable {
             // The last handler first: the handshake starts as soon as its handler is there.
             try channel.pipeline.syncOperations.addHandler(connection)
             if origin.isSecure {
-                let handler = try tls.makeHandler(for: origin, keys: permit.keys, refusal: refusal)
+                let handler = try tls.makeHandler(for: origin, keys: permit.keys, finding: finding)
                 try channel.pipeline.syncOperations.addHandler(handler, position: .first)
             }
         } catch {
@@ -136,7 +139,7 @@ final class Dial: Sendable {
         case .connected(let channel): closing = channel
         }
         closing?.close(promise: nil)
-        promise.fail(refusal.withLock { $0 } ?? error)
+        promise.fail(finding.withLock { $0.refusal } ?? error)
         return closing
     }
 

@@ -133,6 +133,11 @@ final class HTTPConnection: ChannelDuplexHandler {
         run(state.abort(id, error))
     }
 
+    /// Ends the connection with what runs on it.
+    func end(_ error: HTTPTransportError) {
+        run(state.close(error))
+    }
+
     // MARK: - Replies
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

@@ -80,6 +80,8 @@ struct PoolState: Sendable {
     /// What ends when the pool changes.
     struct Sweep: Sendable {
         var connections: [UInt64] = []
+        /// Those that end although a call runs on them.
+        var ended: [UInt64] = []
         var waiters: [UInt64] = []
     }
 
@@ -100,6 +102,8 @@ struct PoolState: Sendable {
         var phase: Phase
         /// Whether it uses no slot, because its call is or was suspended.
         var isBeside = false
+        /// The pins of the keys that its server has shown; `nil` without TLS.
+        var shown: Set<Pin>?
     }
 
     struct Slots: Sendable {
@@ -177,8 +181,8 @@ struct PoolState: Sendable {
 
     // MARK: - Connections
 
-    /// A connection that a permit was given for is there.
-    mutating func opened(_ connection: UInt64) -> OpenedAction {
+    /// A connection that a permit was given for is there. `pins` are those of the keys in the validated chain.
+    mutating func opened(_ connection: UInt64, showing pins: Set<Pin>? = nil) -> OpenedAction {
         guard let index = members.index(forKey: connection), members.values[index].phase == .opening else {
             return .refuse(Self.gone)
         }
@@ -187,6 +191,7 @@ struct PoolState: Sendable {
             return .replace
         }
         members.values[index].phase = .inUse
+        members.values[index].shown = pins
         return .use(exchange: nextID())
     }
 
@@ -286,8 +291,8 @@ struct PoolState: Sendable {
         return sweep
     }
 
-    /// New pins: idle connections are to be closed now, others after their reply. Calls that wait for a host that is no
-    /// longer named are refused.
+    /// New pins: idle connections are to be closed now, and so are those whose server has shown none of the new ones;
+    /// others after their reply. Calls that wait for a host that is no longer named are refused.
     mutating func update(_ pins: PinTable) -> Sweep {
         self.pins = pins
         generation += 1
@@ -296,7 +301,20 @@ struct PoolState: Sendable {
             takeIdle(origin, into: &sweep)
             if keys(of: origin) == nil { takeWaiters(origin, into: &sweep) }
         }
+        for (connection, member) in members where [.inUse, .suspended].contains(member.phase) {
+            guard let shown = member.shown, !isPinned(shown, of: member.origin) else { continue }
+            members[connection]?.phase = .closing
+            sweep.ended.append(connection)
+        }
         return sweep
+    }
+
+    private func isPinned(_ shown: Set<Pin>, of origin: Origin) -> Bool {
+        switch keys(of: origin) {
+        case .none: false
+        case .any: true
+        case .oneOf(let pins): !pins.isDisjoint(with: shown)
+        }
     }
 
     /// The end: nothing is granted any more, idle connections are to be closed, others after their reply.
@@ -366,6 +384,10 @@ struct PoolState: Sendable {
 
     /// For calls that wait when the new pins do not name their host.
     static let unpinned = HTTPTransportError(.notPinned, "The new pins do not name this host.")
+    /// For calls that run on a connection whose server has shown none of the new pins.
+    static let removed = HTTPTransportError(
+        .pinMismatch, "The pin on which the connection rested was removed.",
+        suggestion: "Send the call again: the server must show one of the new keys.")
     /// For all calls after the end.
     static let ended = HTTPTransportError(.shutDown, "The transport is shut down.")
     /// For a call whose connection ended before it was used.

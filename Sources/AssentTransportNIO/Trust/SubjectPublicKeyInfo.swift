@@ -32,10 +32,14 @@ enum SubjectPublicKeyInfo {
 
     /// Whether one of the certificates' keys is pinned.
     static func contains(_ pins: Set<Pin>, in chain: [[UInt8]]) -> Bool {
-        chain.contains { der in
-            guard let info = bytes(ofCertificate: der), let pin = try? Pin(publicKeyInfo: info) else { return false }
-            return pins.contains(pin)
-        }
+        chain.contains { der in pin(ofCertificate: der).map(pins.contains) ?? false }
+    }
+
+    /// The pins of the certificates' keys.
+    static func pins(of chain: [[UInt8]]) -> Set<Pin> { Set(chain.compactMap(pin(ofCertificate:))) }
+
+    private static func pin(ofCertificate der: [UInt8]) -> Pin? {
+        bytes(ofCertificate: der).flatMap { try? Pin(publicKeyInfo: $0) }
     }
 
     private static func children(_ node: ASN1Node?) -> [ASN1Node]? {

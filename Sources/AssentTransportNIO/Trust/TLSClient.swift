@@ -40,9 +40,17 @@ struct TLSClient: Sendable {
 
     static let applicationProtocol = "http/1.1"
 
-    /// The handler that does the handshake; `refusal` then holds why the server was refused, if it was.
+    /// What a handshake has shown.
+    struct Finding: Sendable {
+        /// Why the server was refused, if it was.
+        var refusal: HTTPTransportError?
+        /// The pins of the validated chain's keys; `nil` before there is one.
+        var pins: Set<Pin>?
+    }
+
+    /// The handler that does the handshake; `finding` then holds what it has shown.
     func makeHandler(
-        for origin: Origin, keys: AcceptableKeys, refusal: Locked<HTTPTransportError?>
+        for origin: Origin, keys: AcceptableKeys, finding: Locked<Finding>
     ) throws -> NIOSSLClientHandler {
         // An address must not stand in SNI (RFC 6066 §3).
         let name = origin.host.isIPAddress ? nil : origin.host.text
@@ -55,13 +63,15 @@ struct TLSClient: Sendable {
                     presented: try presented.map { try $0.toDERBytes() }, pins: pins)
                 switch await evaluator.evaluate(question) {
                 case .refused(let error):
-                    refusal.withLock { $0 = error }
+                    finding.withLock { $0.refusal = error }
                     return .failed
                 case .trusted(let validated):
-                    if let pins, !SubjectPublicKeyInfo.contains(pins, in: validated) {
-                        refusal.withLock { $0 = .unpinned(host: origin.host.text) }
+                    let found = SubjectPublicKeyInfo.pins(of: validated)
+                    if let pins, pins.isDisjoint(with: found) {
+                        finding.withLock { $0.refusal = .unpinned(host: origin.host.text) }
                         return .failed
                     }
+                    finding.withLock { $0.pins = found }
                     return .certificateVerified
                 }
             }

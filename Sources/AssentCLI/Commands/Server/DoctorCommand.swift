@@ -30,6 +30,12 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(name: .long, help: "The profile that is looked at. Default: default.")
     var profile: String?
 
+    @Option(
+        name: .long,
+        help: "A trust file: its pins are compared with the certificates that are served, and what ends is said.",
+        completion: .file())
+    var trust: String?
+
     @Flag(name: .long, help: "Print as JSON: findings, and of a client keyProviders, secretStores and vault.")
     var json = false
 
@@ -40,15 +46,17 @@ struct DoctorCommand: AsyncParsableCommand {
         var stores: [SecretStoreStatus] = []
         var result = JSONObject()
         if let config, !Self.isClient(config) {
-            guard profile == nil else {
-                throw ValidationError("--profile is for a client; \(config) is a server's file.")
+            guard profile == nil, trust == nil else {
+                throw ValidationError("--profile and --trust are for a client; \(config) is a server's file.")
             }
             findings = await ServerExamination.findings(file: config)
         } else {
             let profile = profile ?? "default"
             try ClientProfile.check(name: profile)
             let vault = await VaultExamination(profile: profile).examined()
-            findings = await ClientExamination(profile: profile, file: config).findings() + vault.findings
+            findings =
+                await ClientExamination(profile: profile, file: config, trust: trust)
+                .findings() + vault.findings
             (providers, stores) = (vault.providers, vault.stores)
             result["vault"] = vault.json ?? .null
             result["keyProviders"] = .array(providers.map(\.json))

@@ -1,0 +1,34 @@
+import ArgumentParser
+import AssentCore
+import AssentSigningProtocol
+
+/// `assent config key`
+struct ConfigKeyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "key", abstract: "Make a key that signs trust files, and print its thumbprint.",
+        discussion: """
+            It makes <name>.pem, the private key, and <name>.jwk, the public half that a draft names. Files that are there \
+            stay. Make at least two, keep them in different places, and none of them at a server: who has one can tell every \
+            app whom to trust, and when all are lost only a release of the app helps.
+            """)
+
+    @Argument(help: "The files' name, without .pem and .jwk.")
+    var name: String
+
+    @OptionGroup var result: ResultOptions
+
+    func run() async throws {
+        let console = result.console
+        try await Outcome.run(console) {
+            let key = try TrustKeyFile.make(name)
+            if console.json {
+                console.emit([
+                    "thumbprint": .string(key.thumbprint.text), "private": .string("\(name).pem"),
+                    "public": .string("\(name).jwk"),
+                ])
+            } else {
+                console.say(key.thumbprint.text)
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+package import AssentCore
+package import AssentTokens
+import Foundation
+import HTTPTypes
+package import Logging
+
+/// Keeps an app's trust file: takes the newest one out of the vault, asks the sources for later ones, and says what is
+/// in force. ``TrustUpdate`` decides; this reads, asks and stores.
+///
+/// Of all processes that share the vault, one asks at a time, under the vault's lease, and the others take what it has
+/// found.
+package actor TrustKeeper {
+    /// What a keeper works with.
+    package struct Surroundings: Sendable {
+        let store: any SecretStore
+        let source: any HTTPTransport
+        let clock: any WallClock
+        let logger: Logger
+
+        /// - Parameters:
+        ///   - store: the vault.
+        ///   - source: carries the questions to the sources: without pins, cookies and credentials.
+        ///   - clock: where the time comes from.
+        ///   - logger: is told what was found.
+        package init(store: any SecretStore, source: any HTTPTransport, clock: any WallClock, logger: Logger) {
+            (self.store, self.source, self.clock, self.logger) = (store, source, clock, logger)
+        }
+    }
+
+    /// Seconds between two rounds of questions while all goes well.
+    package static let usualInterval = 24 * 3600
+
+    /// Seconds between two rounds when a process starts, and when a pin has failed or ended.
+    package static let urgentInterval = 3600
+
+    /// How many seconds a process waits for another one that asks.
+    private static let patience: TimeInterval = 60
+
+    /// The file in force, for those who cannot wait.
+    package nonisolated let inForce: TrustInForce
+
+    private let surroundings: Surroundings
+    private let apply: @Sendable ([String: PinRequirement]) -> Void
+    private var update: TrustUpdate
+    private var isLoaded = false
+    private var loading: Task<Void, any Error>?
+    private var asking: Task<Void, Never>?
+    private var record = TrustRecord()
+    private var hasAsked = false
+    /// What counted as now when the pins were applied, and when the first of them ends after that.
+    private var applied: (at: Int, nextEnd: Int?)
+
+    /// - Parameters:
+    ///   - shipped: the file that is a part of the app.
+    ///   - surroundings: vault, network and clock.
+    ///   - apply: gets the valid pins each time that they change.
+    package init(
+        shipped: TrustFile, in surroundings: Surroundings,
+        apply: @escaping @Sendable ([String: PinRequirement]) -> Void
+    ) {
+        self.surroundings = surroundings
+        self.apply = apply
+        update = TrustUpdate(shipped: shipped)
+        inForce = TrustInForce(shipped)
+        let now = shipped.now(surroundings.clock.now)
+        applied = (now, shipped.nextEnd(after: now))
+    }
+
+    /// Where the update stands.
+    package var state: TrustUpdate.State { update.state }
+
+    /// Waits until the vault was read, and for an update if nothing that is in force lets `origin` be called.
+    ///
+    /// - Throws: `HTTPTransportError` with code `trustExpired`.
+    package func prepare(_ origin: Origin) async throws(HTTPTransportError) {
+        try await load()
+        pass()
+        if isDue(hasAsked ? Self.usualInterval : Self.urgentInterval) {
+            Task { await ask() }
+        }
+        guard !isUsable(origin) else { return }
+        await ask()
+        guard isUsable(origin) else { throw expired(origin) }
+    }
+
+    /// A server has shown none of its pinned keys. When this returns, a later file is in force if there is one; the
+    /// call stays failed.
+    package func pinFailed() async { await ask() }
+
+    /// Asks the sources, unless they were asked within the last hour by any process.
+    ///
+    /// - Returns: the version in force.
+    @discardableResult
+    package func ask() async -> Int {
+        do {
+            try await load()
+        } catch {
+            return update.current.version
+        }
+        if asking == nil, isDue(Self.urgentInterval) {
+            asking = Task { await round() }
+        }
+        await asking?.value
+        asking = nil
+        return update.current.version
+    }
+
+    /// Waits until nothing is asked any more.
+    package func finish() async { await asking?.value }
+
+    // MARK: - Steps
+
+    private var now: Int { update.current.now(surroundings.clock.now) }
+
+    /// The device's own clock tells when to ask: it is not about what is valid.
+    private func isDue(_ interval: Int) -> Bool {
+        !update.current.content.source.isEmpty
+            && record.isDue(at: surroundings.clock.now.wholeSeconds, after: interval)
+    }
+
+    private func load() async throws(HTTPTransportError) {
+        guard !isLoaded else { return }
+        let task = loading ?? Task { try await self.read() }
+        loading = task
+        do {
+            try await task.value
+        } catch {
+            loading = nil
+            throw HTTPTransportError(
+                .trustExpired, "The vault, which may have a newer trust file, cannot be read: \(Self.words(error))",
+                suggestion: "Make the vault readable, and call again.")
+        }
+    }
+
+    private func read() async throws {
+        try await reload()
+        isLoaded = true
+    }
+
+    /// Takes what the vault has, also what another process has put there.
+    private func reload() async throws {
+        guard let secret = try await surroundings.store.value(TrustRecord.name)?.value else {
+            perform(update.on(.loaded(nil), at: now))
+            return
+        }
+        if let stored = TrustRecord(secret) { record = stored }
+        // Nothing can be read from a record that is none, and a text that is no trust file is refused as such.
+        perform(update.on(.loaded(TrustRecord(secret).map(\.file) ?? ""), at: now))
+    }
+
+    private func round() async {
+        do {
+            let deadline = surroundings.clock.now.addingTimeInterval(Self.patience)
+            try await surroundings.store.withExclusiveAccess(TrustRecord.name, deadline: deadline) {
+                try await reload()
+                guard isDue(Self.urgentInterval) else { return }
+                await walk()
+            }
+        } catch {
+            surroundings.logger.warning("the trust file was not updated", metadata: ["reason": "\(Self.words(error))"])
+        }
+        // Also after a failure: one that lasts must not be tried again with each call.
+        record.asked = surroundings.clock.now.wholeSeconds
+        hasAsked = true
+    }
+
+    private func walk() async {
+        record.asked = surroundings.clock.now.wholeSeconds
+        var action = update.on(.due, at: now)
+        while true {
+            switch action {
+            case .ask(let url): action = update.on(.answered(await answer(url)), at: now)
+            case .keep(let file):
+                record.file = file.compact
+                await store()
+                action = update.on(.kept, at: now)
+            case .use:
+                perform(action)
+                return
+            case .rest(let refusal):
+                if let refusal {
+                    surroundings.logger.warning("a trust file was refused", metadata: ["reason": "\(refusal)"])
+                }
+                record.file = update.kept?.compact
+                await store()
+                return
+            case .nothing: return
+            }
+        }
+    }
+
+    private func store() async {
+        do {
+            try await surroundings.store.update(TrustRecord.name, to: record.secret, expected: .any)
+        } catch {
+            surroundings.logger.warning(
+                "the trust file is not stored, and holds for this process only",
+                metadata: ["reason": "\(Self.words(error))"])
+        }
+    }
+
+    private func answer(_ url: String) async -> TrustAnswer {
+        let limits = HTTPLimits(
+            connect: .seconds(5), read: .seconds(5), total: .seconds(10), replyBytes: TrustFile.limit)
+        do {
+            let reply = try await surroundings.source.send(HTTPCall(.get, url: url, limits: limits))
+            guard reply.status == 200 else { return reply.status == 404 ? .absent : .failed }
+            let bytes = try await reply.body.collect(upTo: TrustFile.limit)
+            return String(validating: bytes, as: UTF8.self).map(TrustAnswer.file) ?? .failed
+        } catch {
+            surroundings.logger.info(
+                "a source of trust files did not answer", metadata: ["reason": "\(Self.words(error))"])
+            return .failed
+        }
+    }
+
+    // MARK: - In force
+
+    private func pass() {
+        perform(update.on(.passed, at: now))
+        // Also when a clock that was ahead is put right: pins that seemed to have ended are valid again.
+        if now < applied.at || applied.nextEnd.map({ now >= $0 }) == true { perform(.use(update.current)) }
+    }
+
+    private func perform(_ action: TrustUpdate.Action) {
+        guard case .use(let file) = action else { return }
+        inForce.set(update.isDamaged ? nil : file)
+        applied = (now, file.nextEnd(after: now))
+        apply(update.isDamaged ? [:] : file.pins(at: now))
+    }
+
+    /// Whether nothing has ended that `origin` needs. A host that the file does not name is refused below.
+    private func isUsable(_ origin: Origin) -> Bool {
+        guard !update.isDamaged, !update.current.hasExpired(at: now) else { return false }
+        return update.current.host(of: origin).map { !$0.livePins(at: now).isEmpty } ?? true
+    }
+
+    private func expired(_ origin: Origin) -> HTTPTransportError {
+        guard !update.isDamaged else {
+            return HTTPTransportError(
+                .trustExpired, "The trust file in the vault cannot be read, so nothing is called.",
+                suggestion: "Install the newest release of the app; if it fails as well, wipe the vault.")
+        }
+        let date = Date(timeIntervalSince1970: TimeInterval(now)).formatted(.iso8601)
+        return HTTPTransportError(
+            .trustExpired,
+            "Version \(update.current.version) of the trust file has no valid pin for \(origin.host.text) any more; it "
+                + "is taken to be \(date).",
+            suggestion: "Set this device's clock if that is wrong. Else wait for a newer trust file, or update the app."
+        )
+    }
+
+    private static func words(_ error: any Error) -> String {
+        (error as? any AssentError)?.explanation ?? "\(type(of: error))"
+    }
+}
+
+/// The trust file in force, for those who cannot wait.
+package final class TrustInForce: Sendable {
+    private let file: Locked<TrustFile?>
+
+    init(_ file: TrustFile) { self.file = Locked(file) }
+
+    func set(_ file: TrustFile?) { self.file.withLock { $0 = file } }
+
+    /// The version; `nil` when nothing is in force.
+    package var version: Int? { file.withLock { $0?.version } }
+
+    /// Whose credential an origin gets; `nil` for one that is not named.
+    package func kinds(of origin: Origin) -> Set<CallKind>? { file.withLock { $0?.kinds(of: origin) } }
+}

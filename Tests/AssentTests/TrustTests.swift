@@ -1,0 +1,76 @@
+import Assent
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@Suite("An app with a trust file")
+struct TrustTests {
+    private let servers = Servers()
+
+    /// A file with the bank's host, whose pins end in an hour, and the server's.
+    private func file(sends: [String]) async throws -> TrustFile {
+        let now = servers.clock.epochSeconds
+        func host(_ name: String, _ sends: [String]) -> JSONValue {
+            let pins: [JSONValue] = (1...2).map { number in
+                let digest = Base64URL.encode([UInt8](repeating: UInt8(number), count: 32))
+                return ["spki": .string(digest), "notAfter": .integer(now + 3600)]
+            }
+            return ["host": .string(name), "pins": .array(pins), "sends": .array(sends.map(JSONValue.string))]
+        }
+        let keys = try (1...2).map { _ in try SoftwareSigningKey.generate(.es256) }
+        let jwks = try keys.map { try JWK(publicKeyInfo: $0.publicKeyInfo) }
+        let signer = try #require(keys.first)
+        let members: JSONValue = [
+            "v": 1, "aud": "app/linux/test", "version": 1, "iat": .integer(now), "keys": .array(jwks.map(\.json)),
+            "hosts": [host("am.example.com", []), host("api.bank.example", sends)],
+            "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
+            "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))), "config": .array(jwks.map(\.json)),
+            "controls": ["debugger": "off", "rooted": "off", "preload": "off"], "source": [],
+        ]
+        let header: JSONObject = ["typ": "assent-trust+jwt", "kid": .string(jwks[0].thumbprint)]
+        return try TrustFile(shipped: try await JWS.sign(members.serializedBytes(), header: header, with: signer))
+    }
+
+    private func refusal(_ assent: Assent, _ url: String) async -> ResourceError.Code? {
+        do {
+            _ = try await assent.userClient.sendAuthenticatedRequest(.get(url))
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test("Calls go to the hosts that it names, with the credentials that it gives them, while their pins are valid")
+    func calls() async throws {
+        let file = try await file(sends: ["user"])
+        let assent = try servers.assent {
+            $0.trust = file
+            $0.resources = [:]
+        }
+        #expect(assent.trustVersion == 1)
+        try await assent.journey("Login") { step in
+            step[NameCallback.self]?.name = "ana"
+            return .next
+        }
+        #expect(await refusal(assent, "https://api.bank.example/accounts") == nil)
+        let sent = servers.sent("/accounts")
+        #expect(sent.count == 1 && sent.first?.request.headerFields[.authorization] != nil)
+        #expect(await refusal(assent, "https://other.bank.example/accounts") == .hostRefused)
+        servers.clock.advance(by: 3600)
+        #expect(await refusal(assent, "https://api.bank.example/accounts") == .trustExpired)
+        #expect(servers.sent("bank.example").count == 1)
+        #expect(await assent.updateTrust() == 1)
+    }
+
+    @Test("A host that gets no credential is not called for the user")
+    func withheld() async throws {
+        let file = try await file(sends: ["device"])
+        let assent = try servers.assent {
+            $0.trust = file
+            $0.resources = [:]
+        }
+        #expect(await refusal(assent, "https://api.bank.example/accounts") == .hostRefused)
+        #expect(servers.sent("bank.example").isEmpty)
+    }
+}
