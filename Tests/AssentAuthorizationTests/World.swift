@@ -51,7 +51,7 @@ final class World: Sendable {
 
     func client(
         _ access: ResourceAccess = .session, requiresBinding: Bool = false, signedIn: Bool = true,
-        dpop: DPoPConfiguration = .off
+        dpop: DPoPConfiguration = .off, policies: [AuthorizationPolicy] = []
     ) async throws -> AuthorizedClient {
         let tokens = try tokens(dpop: dpop)
         if signedIn { try await tokens.install(Session(token: Secret("SESS"))) }
@@ -59,7 +59,7 @@ final class World: Sendable {
             configuration: AuthorizationConfiguration(resources: [api: access], requiresBinding: requiresBinding),
             journeys: JourneyClient(
                 configuration: try JourneyConfiguration(server: am), transport: transport, clock: clock),
-            source: tokens, transport: transport, random: SeededRandom(seed: 2))
+            source: tokens, transport: transport, policies: policies, clock: clock, random: SeededRandom(seed: 2))
     }
 
     /// What the bank's origin was asked.
