@@ -195,7 +195,7 @@ import Testing
         let client = try await world.client(policies: [
             policy {
                 $0.decorate = { call, id in
-                    call.request.headerFields[HTTPField.Name("X-Approval")!] = id
+                    call.request.headerFields[try #require(HTTPField.Name("X-Approval"))] = id
                     call.request.path = (call.request.path ?? "") + "?approved=1"
                 }
             }
@@ -211,7 +211,7 @@ import Testing
             { $0.body = HTTPBody(#"{"to":"Eve"}"#) }, { $0.body = nil }, { $0.request.method = .put },
             { $0.request.path = "/other" }, { $0.request.authority = "evil.example" }, { $0.request.scheme = "http" },
             { $0.request.headerFields[.contentType] = "text/plain" },
-            { $0.request.headerFields[HTTPField.Name("Idempotency-Key")!] = "other" },
+            { $0.request.headerFields[.idempotencyKey] = "other" },
         ] as [@Sendable (inout HTTPCall) -> Void])
     func decoratedTooMuch(change: @escaping @Sendable (inout HTTPCall) -> Void) async throws {
         let world = World()
