@@ -1,6 +1,7 @@
 import AssentAuthorization
 import AssentCore
 import AssentJourney
+import AssentTesting
 import HTTPTypes
 import Testing
 
@@ -76,7 +77,7 @@ import Testing
         }
         #expect(decision.allows("GET") && !decision.allows("POST") && decision.attributes == ["cn": ["Ana"]])
         #expect(decision.timeToLive == .max)
-        #expect(world.decisions.first?.text?.contains(#""application":"bank""#) == true)
+        #expect(world.decisions.first?.text.contains(#""application":"bank""#) == true)
     }
 
     @Test("AM that asks again for what was just done is refused, and asked no third time")

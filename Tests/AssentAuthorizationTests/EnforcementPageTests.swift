@@ -13,7 +13,8 @@ struct EndRow: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { words }
 
-    init(_ words: String, _ afterGet: String, _ afterPost: String, _ reply: @escaping @Sendable () throws -> HTTPReply) {
+    init(_ words: String, _ afterGet: String, _ afterPost: String, _ reply: @escaping @Sendable () throws -> HTTPReply)
+    {
         (self.words, self.afterGet, self.afterPost, self.reply) = (words, afterGet, afterPost, reply)
     }
 

@@ -8,8 +8,8 @@ import Testing
 
 @Suite struct PolicyTests {
     private func policy(
-        _ path: String = "/", approve: AuthorizationPolicy.Handler? = agree,
-        _ change: (inout AuthorizationPolicy) -> Void = { _ in }
+        _ path: String = "/", changing change: (inout AuthorizationPolicy) -> Void = { _ in },
+        approve: AuthorizationPolicy.Handler? = agree
     ) throws -> AuthorizationPolicy {
         var policy = try AuthorizationPolicy(api + path, approve: approve)
         change(&policy)
@@ -74,7 +74,9 @@ import Testing
         #expect(asked.withLock { $0 } == [name])
     }
 
-    @Test("A path with steps upwards has no policy, so it is not sent", arguments: ["/a/../transfers", "/%2e%2E/x", "/a/..;x/b"])
+    @Test(
+        "A path with steps upwards has no policy, so it is not sent",
+        arguments: ["/a/../transfers", "/%2e%2E/x", "/a/..;x/b"])
     func upwards(path: String) async throws {
         let world = World()
         let client = try await world.client(policies: [policy()])
@@ -87,7 +89,7 @@ import Testing
         let world = World()
         let elsewhere = try AuthorizationPolicy("https://elsewhere.example/")
         let twice = [try policy("/a"), try policy("/%61")]
-        let hurried = try policy { $0.patience = .zero }
+        let hurried = try policy(changing: { $0.patience = .zero })
         for policies in [[elsewhere], twice, [hurried]] {
             await #expect(throws: AuthorizationError.like(.invalidConfiguration)) {
                 try await world.client(policies: policies)
@@ -102,7 +104,7 @@ import Testing
     func binding() async throws {
         let world = World()
         world.change { $0.states = false }
-        let client = try await world.client(policies: [policy("/transfers") { $0.requiresBinding = true }])
+        let client = try await world.client(policies: [policy("/transfers", changing: { $0.requiresBinding = true })])
         await #expect(throws: AuthorizationError.like(.approvalNotBound)) { try await client.send(try post()) }
         #expect(try await client.send(try post("/other"), approve: agree).status == 201)
     }
@@ -122,7 +124,7 @@ import Testing
     func recognised() async throws {
         let world = World()
         world.change { $0.gateway = { $0.url.contains("_txid") ? .json(201, [:]) : Self.ownWords() } }
-        let client = try await world.client(policies: [policy { $0.recognise = Self.recognise }])
+        let client = try await world.client(policies: [policy(changing: { $0.recognise = Self.recognise })])
         #expect(try await client.send(try post()).status == 201)
         world.change { $0.gateway = { _ in Self.ownWords(server: "https://evil.example/am") } }
         let steps = world.steps.count
@@ -135,14 +137,14 @@ import Testing
         struct Broken: Error {}
         let world = World()
         world.change { $0.gateway = { _ in .json(200, ["done": true]) } }
-        let throwing = try await world.client(policies: [policy { $0.recognise = { _ in throw Broken() } }])
+        let throwing = try await world.client(policies: [policy(changing: { $0.recognise = { _ in throw Broken() } })])
         let reply = try await throwing.send(try post())
         #expect(try await reply.body.collect(upTo: 100) == Array(#"{"done":true}"#.utf8))
         #expect(reply.authorization == .notAsked)
 
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let hanging = try await world.client(policies: [
-            policy {
+            policy(changing: {
                 $0.recognise = { _ in
                     begin.yield()
                     // It does not care that it is cancelled.
@@ -150,14 +152,18 @@ import Testing
                         Self.abandoned.withLock { $0.append(continuation) }
                     }
                 }
-            }
+            })
         ])
         let call = Task { try await hanging.send(try post()).status }
         for await _ in begun { break }
         while world.clock.sleeperCount == 0 { await Task.yield() }
         world.clock.advance(by: 11)
         #expect(try await call.value == 200)
-        for continuation in Self.abandoned.withLock({ $0.drain() }) { continuation.resume(returning: nil) }
+        let left = Self.abandoned.withLock { continuations in
+            defer { continuations = [] }
+            return continuations
+        }
+        for continuation in left { continuation.resume(returning: nil) }
     }
 
     private static let abandoned = Locked<[CheckedContinuation<Advice?, Never>]>([])
@@ -176,13 +182,13 @@ import Testing
             }
         }
         let client = try await world.client(policies: [
-            policy {
+            policy(changing: {
                 $0.bufferLimit = 25
                 $0.recognise = { _ in
                     Issue.record("it should not be asked")
                     return nil
                 }
-            }
+            })
         ])
         let body = try await client.send(try get()).body.collect(upTo: 100)
         #expect(body == (0..<5).flatMap { [UInt8](repeating: $0, count: 10) })
@@ -193,12 +199,12 @@ import Testing
         let world = World()
         world.change { $0.gateway = { $0.field("X-Approval") == txid ? .json(201, [:]) : nil } }
         let client = try await world.client(policies: [
-            policy {
+            policy(changing: {
                 $0.decorate = { call, id in
                     call.request.headerFields[try #require(HTTPField.Name("X-Approval"))] = id
                     call.request.path = (call.request.path ?? "") + "?approved=1"
                 }
-            }
+            })
         ])
         #expect(try await client.send(try post()).status == 201)
         let last = try #require(world.calls.last)
@@ -215,7 +221,8 @@ import Testing
         ] as [@Sendable (inout HTTPCall) -> Void])
     func decoratedTooMuch(change: @escaping @Sendable (inout HTTPCall) -> Void) async throws {
         let world = World()
-        let client = try await world.client(policies: [policy { $0.decorate = { call, _ in change(&call) } }])
+        let client = try await world.client(policies: [policy(changing: { $0.decorate = { call, _ in change(&call) } })]
+        )
         await #expect(throws: AuthorizationError.like(.invalidConfiguration)) { try await client.send(try post()) }
         #expect(world.calls.count == 1 && world.steps.isEmpty)
     }
@@ -268,12 +275,5 @@ import Testing
         let read = Locked(0)
         #expect(try await client.send(try stream(2, of: 1 << 20, says: nil, read: read)).status == 200)
         #expect(world.calls.map(\.body.count) == [2 << 20])
-    }
-}
-
-extension Array {
-    fileprivate mutating func drain() -> [Element] {
-        defer { self = [] }
-        return self
     }
 }

@@ -37,7 +37,7 @@ struct PolicyTable: Sendable {
         guard let candidates = policies[origin] else { return nil }
         guard let url = call.request.url, let address = ComparableURL(url), !address.hasDotSegments else {
             throw AuthorizationError(
-                .invalidRequest, "The path of the request has steps upwards or cannot be read, so no policy is its own.",
+                .invalidRequest, "The path of the request has steps upwards, or cannot be read, so it has no policy.",
                 suggestion: "Write the path without . and .. segments.")
         }
         return candidates.first { $0.covers(address.path) }

@@ -21,8 +21,8 @@ extension AuthorizationPolicy {
             }
         } catch {
             try Task.checkCancellation()
-            logger.warning(
-                "an app's code recognised no advice", metadata: ["reason": "\(error is TimeLimit.Passed ? "time" : "error")"])
+            let reason = error is TimeLimit.Passed ? "it took too long" : "it failed"
+            logger.warning("an app's code recognised no advice", metadata: ["reason": "\(reason)"])
             return nil
         }
     }

@@ -39,8 +39,11 @@ struct PromptQueue {
 
     /// The one that asks is done.
     ///
-    /// - Parameter isShared: whether what came of it is also what the others of its key get. It is not where the call
-    ///   ended for a reason of its own.
+    /// - Parameters:
+    ///   - ticket: its ticket.
+    ///   - isShared: whether what came of it is also what the others of its key get. It is not where the call ended for
+    ///     a reason of its own.
+    /// - Returns: what follows.
     mutating func finish(_ ticket: Int, isShared: Bool) -> Turn {
         guard let done = asking, done.ticket == ticket else { return Turn() }
         var turn = Turn()

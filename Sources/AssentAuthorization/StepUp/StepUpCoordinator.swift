@@ -46,8 +46,10 @@ actor StepUpCoordinator {
 
     /// The call that asked is done.
     ///
-    /// - Parameter result: what came of it for all who want the same; `nil` when it ended for a reason of its own, and
-    ///   another one asks in its place.
+    /// - Parameters:
+    ///   - turn: its turn.
+    ///   - result: what came of it for all who want the same; `nil` when it ended for a reason of its own, and another
+    ///     one asks in its place.
     func finish(_ turn: Turn, _ result: Result<ApprovalBinding, any Error>?) {
         let following = queue.finish(turn.ticket, isShared: result != nil)
         if let result {
