@@ -7,11 +7,11 @@ extension Assent {
     ///
     /// ```swift
     /// let decision = try await assent.decision(on: "https://api.bank.example:443/accounts") { approval in
-    ///     guard await screen.confirm(approval.url) else { return .decline }
+    ///     guard await screen.confirm(approval.display) else { return .decline }
     ///     approval.agree()
     ///     return .next
     /// }
-    /// guard decision.allows("GET") else { return await screen.show("not allowed") }
+    /// return decision.allows("GET")
     /// ```
     ///
     /// What an app decides protects nothing from the app: a service that matters asks AM itself, or has a gateway.
@@ -26,7 +26,7 @@ extension Assent {
     public func decision(
         on url: String, application: String = AuthorizedClient.defaultApplication,
         approve: (inout Approval) async throws -> StepAction
-    ) async throws -> AuthorizationDecision {
+    ) async throws -> ResourceDecision {
         try await authorized.decision(on: url, application: application, approve: approve)
     }
 }

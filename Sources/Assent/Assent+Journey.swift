@@ -51,9 +51,9 @@ extension Assent {
         /// another way and sends the approved call itself.
         ///
         /// ```swift
-        /// guard let advice = try Advice(challenge: field) else { return reply }
+        /// guard let advice = try Advice(challenge: field) else { return false }
         /// try await assent.journey(advice: advice) { step in
-        ///     step[TextInputCallback.self]?.text = try await screen.code()
+        ///     step[PasswordCallback.self]?.password = try await screen.password()
         ///     return .next
         /// }
         /// ```

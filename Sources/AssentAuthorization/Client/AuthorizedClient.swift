@@ -178,7 +178,7 @@ public struct AuthorizedClient: HTTPTransport {
             } catch is OutdatedAdvice {
                 guard !hasBegunAgain else {
                     throw AuthorizationError(
-                        .expired, "What the server wanted approved expired twice while the user was asked other things."
+                        .expired, "The transaction expired twice while the user was asked other things."
                     )
                 }
                 hasBegunAgain = true

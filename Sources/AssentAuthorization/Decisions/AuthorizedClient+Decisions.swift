@@ -9,8 +9,8 @@ extension AuthorizedClient {
     /// Asks AM directly what the user may do with a resource. Where AM wants an approval or a journey, it is run, and
     /// AM is asked again, with the transaction's id where there is one.
     ///
-    /// An approval that is used here is used up: it lets no call through a gateway. AM is told no method and no content,
-    /// so a server that binds them to the approval does not allow it by this way.
+    /// An approval that is used here is used up: it lets no call through a gateway. AM is told no method and no
+    /// content, so a server that binds them to the approval does not allow it by this way.
     ///
     /// - Parameters:
     ///   - url: the resource, exactly as the policies are to see it.
@@ -23,7 +23,7 @@ extension AuthorizedClient {
     public func decision(
         on url: String, application: String = defaultApplication,
         approve: (inout Approval) async throws -> StepAction
-    ) async throws -> AuthorizationDecision {
+    ) async throws -> ResourceDecision {
         let terms = CallTerms(access: .nothing, policy: nil, requiresBinding: configuration.requiresBinding)
         var transactionID: String?
         var steps = 0
@@ -33,7 +33,7 @@ extension AuthorizedClient {
             }
             let answer = try await journeys.evaluate(
                 url, application: application, session: session, transactionID: transactionID)
-            let decision = try AuthorizationDecision(answer, of: url)
+            let decision = try ResourceDecision(answer, of: url)
             guard let advice = decision.advice else { return decision }
             // One journey, and then one transaction, are all that AM may want of one access.
             guard transactionID == nil, steps < 2 else {
@@ -50,7 +50,7 @@ extension AuthorizedClient {
                 } catch is OutdatedAdvice {
                     // Nothing was asked. AM is asked for another id, unless this was the second.
                     guard steps < 2 else {
-                        throw AuthorizationError(.expired, "What the server wanted approved expired twice.")
+                        throw AuthorizationError(.expired, "The transaction expired twice.")
                     }
                 }
             case .service, .other(.authLevel, _):

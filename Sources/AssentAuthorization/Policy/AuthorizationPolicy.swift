@@ -56,8 +56,8 @@ public struct AuthorizationPolicy: Sendable {
     /// ``AuthorizationConfiguration/requiresBinding`` does not say it.
     public var requiresBinding = false
 
-    /// How many bytes of content that can be read once are kept, so that the call can be repeated; and how many bytes of
-    /// a reply ``recognise`` gets. A call with more is refused before anything is sent.
+    /// How many bytes of content that can be read once are kept, so that the call can be repeated; and how many bytes
+    /// of a reply ``recognise`` gets. A call with more is refused before anything is sent.
     public var bufferLimit = 1 << 20
 
     /// A policy for an address.
@@ -72,7 +72,7 @@ public struct AuthorizationPolicy: Sendable {
             throw AuthorizationError(.invalidConfiguration, "A policy's address has a query or a fragment.")
         }
         guard let address = ComparableURL(url), !address.hasDotSegments else {
-            throw AuthorizationError(.invalidConfiguration, "A policy's address is no absolute URL with a plain path.")
+            throw AuthorizationError(.invalidConfiguration, "A policy's address is not an absolute URL with a plain path.")
         }
         origin = address.origin
         path = address.path

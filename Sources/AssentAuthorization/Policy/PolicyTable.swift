@@ -14,7 +14,7 @@ struct PolicyTable: Sendable {
         for policy in policies {
             guard resources[policy.origin] != nil else {
                 throw AuthorizationError(
-                    .invalidConfiguration, "A policy is for \(policy.origin), which is no configured resource.")
+                    .invalidConfiguration, "A policy is for \(policy.origin), which is not a configured resource.")
             }
             guard table[policy.origin]?.contains(where: { $0.path == policy.path }) != true else {
                 throw AuthorizationError(

@@ -6,8 +6,8 @@ enum TimeLimit {
     /// The time is over.
     struct Passed: Error {}
 
-    /// Runs `work` in a task of its own. When the deadline passes, or the caller is cancelled, the task is cancelled, and
-    /// not waited for: an app's code may never return.
+    /// Runs `work` in a task of its own. When the deadline passes, or the caller is cancelled, the task is cancelled,
+    /// and not waited for: an app's code may never return.
     ///
     /// - Throws: ``Passed``, `CancellationError`, and what `work` throws.
     @concurrent static func run<Value: Sendable>(

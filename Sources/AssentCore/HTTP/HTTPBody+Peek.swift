@@ -1,6 +1,6 @@
 extension HTTPBody {
-    /// Reads the content if it has at most `limit` bytes; it is then in memory. Of a longer one nothing is lost: what was
-    /// read comes first when it is read on.
+    /// Reads the content if it has at most `limit` bytes; it is then in memory. Of a longer one nothing is lost: the
+    /// chunks that were read come first when it is read on.
     ///
     /// - Returns: the content; `nil` when it is longer.
     /// - Throws: what reading throws.

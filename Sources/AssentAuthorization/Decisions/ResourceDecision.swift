@@ -2,7 +2,7 @@ import AssentCore
 import AssentJourney
 
 /// What AM allows a user to do with a resource, as it answers directly.
-public struct AuthorizationDecision: Hashable, Sendable {
+public struct ResourceDecision: Hashable, Sendable {
     /// The resource, as it was asked about.
     public let resource: String
 
@@ -36,11 +36,11 @@ public struct AuthorizationDecision: Hashable, Sendable {
         self.actions = actions
         var attributes: [String: [String]] = [:]
         for member in try Self.members(json["attributes"]) {
-            guard let values = member.value.strings else { throw Self.malformed("an attribute is no list of texts") }
+            guard let values = member.value.strings else { throw Self.malformed("an attribute is not a list of texts") }
             attributes[member.name] = values
         }
         self.attributes = attributes
-        guard let time = json["ttl"].map(\.integer) ?? 0 else { throw Self.malformed("its ttl is no number") }
+        guard let time = json["ttl"].map(\.integer) ?? 0 else { throw Self.malformed("its ttl is not a number") }
         timeToLive = time
         let advices = try Self.members(json["advices"])
         do throws(WireError) {
@@ -52,7 +52,7 @@ public struct AuthorizationDecision: Hashable, Sendable {
 
     private static func members(_ json: JSONValue?) throws -> [JSONObject.Member] {
         guard let json else { return [] }
-        guard let object = json.object, object.duplicateNames.isEmpty else { throw malformed("a part is no object") }
+        guard let object = json.object, object.duplicateNames.isEmpty else { throw malformed("a part is not an object") }
         return object.members
     }
 
