@@ -74,7 +74,9 @@ extension AuthorizedClient {
             throw AuthorizationError(.declined, error.detail, suggestion: error.suggestion)
         } catch is JourneyError where questions.isTransaction && questions.isFirst && turn.hasWaited {
             throw OutdatedAdvice()
-        } catch is JourneyError where questions.hasExpired(at: clock.now) {
+        } catch let error as JourneyError
+            where Self.lateCodes.contains(error.code) && questions.hasExpired(at: clock.now)
+        {
             throw AuthorizationError(.expired, "The approval came too late, and nothing was approved.")
         }
         if questions.isTransaction, questions.isFirst, terms.requiresBinding { try request.requireBinding([]) }
@@ -86,6 +88,9 @@ extension AuthorizedClient {
         try await user.install(result)
         return questions.binding
     }
+
+    /// What a server says of an approval that it has forgotten.
+    private static let lateCodes: Set<JourneyError.Code> = [.sessionTimedOut, .transactionUnknown]
 
     private func checkTime(_ deadline: Date?) throws(AuthorizationError) {
         if let deadline, clock.now >= deadline { throw .tookTooLong }

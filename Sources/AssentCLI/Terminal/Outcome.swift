@@ -116,7 +116,7 @@ struct Outcome: Equatable {
     }
 
     private static let refusals: Set<AuthorizationError.Code> = [
-        .declined, .refused, .strongerSignInNeeded, .approvalForAnotherRequest, .untrustedAdvice,
+        .declined, .refused, .expired, .strongerSignInNeeded, .approvalForAnotherRequest, .untrustedAdvice,
     ]
 }
 
