@@ -1,5 +1,7 @@
 import AssentAuthorization
 import AssentCore
+import AssentTesting
+import AssentTokens
 import Foundation
 import HTTPTypes
 import Testing
@@ -86,7 +88,10 @@ struct EndRow: Sendable, CustomTestStringConvertible {
     @Test("Every door that is built names tests that exist, and the others say that they are not built")
     func doors() throws {
         let files = FileManager.default.enumerator(atPath: Self.root.appending(path: "Tests").path)
-        let names = Set((files?.compactMap { $0 as? String } ?? []).map { URL(fileURLWithPath: $0).lastPathComponent })
+        var names: Set<String> = []
+        for case let file as String in try #require(files) {
+            names.insert(URL(fileURLWithPath: file).lastPathComponent)
+        }
         let rows = try table("doors").split(separator: "\n").dropFirst(2)
         #expect(rows.count == 7)
         for row in rows {
@@ -96,8 +101,8 @@ struct EndRow: Sendable, CustomTestStringConvertible {
                 #expect(cells[1...].allSatisfy { $0 == "not built" })
                 continue
             }
-            for name in cells[5].split(separator: ", ") {
-                let file = name.replacing("`", with: "") + ".swift"
+            for name in cells[5].components(separatedBy: ", ") {
+                let file = "\(name.filter { $0 != "`" }).swift"
                 #expect(names.contains(file), "\(cells[0]) names \(file)")
             }
         }

@@ -41,10 +41,10 @@ import Testing
     func ownHandler() async throws {
         let world = World()
         let client = try await world.client(policies: [
-            policy { _ in
+            policy(approve: { _ in
                 Issue.record("the policy's handler should not be asked")
                 return .decline
-            }
+            })
         ])
         #expect(try await client.send(try post(), approve: agree).status == 201)
     }
