@@ -72,7 +72,7 @@ public struct AuthorizationPolicy: Sendable {
             throw AuthorizationError(.invalidConfiguration, "A policy's address has a query or a fragment.")
         }
         guard let address = ComparableURL(url), !address.hasDotSegments else {
-            throw AuthorizationError(.invalidConfiguration, "A policy's address is not an absolute URL with a plain path.")
+            throw AuthorizationError(.invalidConfiguration, "A policy's address is not an absolute URL, or has steps.")
         }
         origin = address.origin
         path = address.path
