@@ -52,7 +52,7 @@ public struct ResourceDecision: Hashable, Sendable {
 
     private static func members(_ json: JSONValue?) throws -> [JSONObject.Member] {
         guard let json else { return [] }
-        guard let object = json.object, object.duplicateNames.isEmpty else { throw malformed("a part has another type") }
+        guard let object = json.object, object.duplicateNames.isEmpty else { throw malformed("a part has no members") }
         return object.members
     }
 
