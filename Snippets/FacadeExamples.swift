@@ -281,3 +281,50 @@ func vaults(directory: URL, passphrase: Secret) -> [Assent.Vault] {
     // snippet: vault end
     return [hardware, fallback]
 }
+
+func policy(on screen: some Screen) throws -> AuthorizationPolicy {
+    // snippet: policy begin
+    let payments = try AuthorizationPolicy("https://api.bank.example/transfers/") { approval in
+        if approval.isFirstStep {
+            guard await screen.confirm(approval.display) else { return .decline }
+        }
+        approval.agree()
+        return .next
+    }
+    // snippet: policy end
+    return payments
+}
+
+func policies(_ configuration: inout Assent.Configuration, on screen: some Screen) throws {
+    // snippet: policies begin
+    configuration.policies = [
+        try AuthorizationPolicy("https://api.bank.example/transfers/") { approval in
+            guard await screen.confirm(approval.display) else { return .decline }
+            approval.agree()
+            return .next
+        }
+    ]
+    // snippet: policies end
+}
+
+func decision(_ assent: Assent, on screen: some Screen) async throws -> Bool {
+    // snippet: decision begin
+    let decision = try await assent.decision(on: "https://api.bank.example:443/accounts") { approval in
+        guard await screen.confirm(approval.display) else { return .decline }
+        approval.agree()
+        return .next
+    }
+    return decision.allows("GET")
+    // snippet: decision end
+}
+
+func advice(_ assent: Assent, _ field: String, on screen: some Screen) async throws -> Bool {
+    // snippet: advice begin
+    guard let advice = try Advice(challenge: field) else { return false }
+    try await assent.journey(advice: advice) { step in
+        step[PasswordCallback.self]?.password = try await screen.password()
+        return .next
+    }
+    // snippet: advice end
+    return true
+}

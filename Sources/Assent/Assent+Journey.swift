@@ -1,3 +1,4 @@
+import AssentAuthorization
 public import AssentCore
 public import AssentJourney
 import AssentTokens
@@ -13,6 +14,9 @@ extension Assent {
 
         /// A sign-in takes the place of who is signed in in memory.
         let current: CurrentUser
+
+        /// Knows which advices are believed.
+        let authorized: AuthorizedClient
 
         /// Walks a journey to its end and stores its session before it returns. A session that is stored goes along.
         ///
@@ -41,6 +45,46 @@ extension Assent {
                 tree, options: options, session: try await proofs.usable(try await tokens.session()), handler: handler)
             try await keep(session)
             return session
+        }
+
+        /// Walks the journey that an advice asks for, on top of the user's session, for an app that sends its calls by
+        /// another way and sends the approved call itself.
+        ///
+        /// ```swift
+        /// guard let advice = try Advice(challenge: field) else { return false }
+        /// try await assent.journey(advice: advice) { step in
+        ///     step[PasswordCallback.self]?.password = try await screen.password()
+        ///     return .next
+        /// }
+        /// ```
+        ///
+        /// Nothing is compared here with the call that will be repeated: what the step says is approved is for the app
+        /// to compare. ``Assent/send(_:approve:)`` does it.
+        ///
+        /// - Parameters:
+        ///   - advice: what the resource wants.
+        ///   - handler: answers a step, in the caller's isolation.
+        /// - Returns: the session; another one where the journey added to it.
+        /// - Throws: `AuthorizationError` with code `untrustedAdvice` when the advice names another server than the
+        ///   configured one, and `noSession`; otherwise as ``callAsFunction(_:options:handler:)``.
+        @discardableResult
+        public func callAsFunction(
+            advice: Advice, handler: (inout JourneyStep) async throws -> StepAction
+        ) async throws -> Session {
+            try authorized.check(advice)
+            let user = current.tokens
+            guard let session = try await user.session() else {
+                throw AuthorizationError(.noSession, "There is no session on which an advice could be followed.")
+            }
+            let result = try await client.run(advice: advice, session: session, handler: handler)
+            guard !result.token.isEmpty, result.token != session.token else { return session }
+            guard advice.transactionID == nil || advice.nextToMeet.transactionID == nil else {
+                throw AuthorizationError(
+                    .sessionChanged,
+                    "The journey ended with another session, so the approval is not this session's.")
+            }
+            try await user.install(result)
+            return result
         }
 
         /// Starts a journey, for an app that walks it node by node and draws screens of its own.

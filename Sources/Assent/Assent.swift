@@ -54,7 +54,7 @@ public final class Assent: Sendable {
     let deviceCookies: CookieStore
     let implicitCookies: CookieStore
     private let nobodyCookies: CookieStore
-    private let authorized: AuthorizedClient
+    let authorized: AuthorizedClient
 
     /// Whose calls the user's are now.
     let current: CurrentUser
@@ -111,13 +111,14 @@ public final class Assent: Sendable {
         journeys.prover = current
         journeyClient = journeys
         authorized = try AuthorizedClient(
-            configuration: resources, journeys: journeyClient, source: current, transport: pipeline, random: random,
-            logger: logger)
+            configuration: resources, journeys: journeyClient, source: current, transport: pipeline,
+            policies: configuration.policies, clock: clock, random: random, logger: logger)
         let wiring = ResourceWiring(
             configuration, resources: resources, journeys: journeyClient, transport: transport, ignoring: ignored)
         deviceClient = try wiring.deviceClient(tokens: stored.device)
         (deviceCookies, nobodyCookies) = (wiring.deviceCookies, wiring.nobodyCookies)
-        journey = Journey(client: journeyClient, tokens: tokens, proofs: proofs, current: current)
+        journey = Journey(
+            client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
         let device = Device(
             configuration.deviceKeys.map { keys in
                 SigningDevice(
@@ -163,7 +164,8 @@ public final class Assent: Sendable {
         try await authorized.send(lowered(request), approve: approve)
     }
 
-    /// Sends a call to a resource for which the user is not asked.
+    /// Sends a call to a resource. When the server wants the user's approval, the handler of the policy that covers its
+    /// address answers (``Configuration/policies``); without one the call fails.
     ///
     /// ```swift
     /// let reply = try await assent.send(.get("https://api.bank.example/balance"))
@@ -172,7 +174,8 @@ public final class Assent: Sendable {
     ///
     /// - Returns: the reply, whatever its status.
     /// - Throws: `ResourceError` for a request that cannot be sent as it is; `AuthorizationError` with code
-    ///   `approvalNeeded` when the server wants the user's approval; `TokenError`; `HTTPTransportError`.
+    ///   `approvalNeeded` when the server wants the user's approval and no policy's handler answers; `TokenError`;
+    ///   `HTTPTransportError`.
     public func send(_ request: ResourceRequest) async throws -> HTTPReply {
         try await authorized.send(lowered(request))
     }

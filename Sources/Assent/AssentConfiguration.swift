@@ -1,4 +1,4 @@
-import AssentAuthorization
+public import AssentAuthorization
 public import AssentCore
 public import AssentJourney
 public import AssentSigning
@@ -33,6 +33,19 @@ extension Assent {
         /// A resource is a whole origin and no path: paths of one origin are one server's, which sees every credential
         /// that reaches it, and two programs may read one path differently.
         public var resources: [String: ResourceAccess]
+
+        /// How parts of the resources ask for the user's approval, and who answers for calls that bring no handler.
+        ///
+        /// ```swift
+        /// configuration.policies = [
+        ///     try AuthorizationPolicy("https://api.bank.example/transfers/") { approval in
+        ///         guard await screen.confirm(approval.display) else { return .decline }
+        ///         approval.agree()
+        ///         return .next
+        ///     }
+        /// ]
+        /// ```
+        public var policies: [AuthorizationPolicy] = []
 
         /// The address that paths of requests are appended to, for example `https://api.bank.example/v1`; without it
         /// every request says an absolute URL.

@@ -78,6 +78,14 @@ public struct AuthorizationError: AssentError {
         public static let strongerSignInNeeded = Code("strongerSignInNeeded")
         /// The user declined.
         public static let declined = Code("declined")
+        /// The approval came too late: the server had forgotten what it was for. The request had no effect.
+        public static let expired = Code("expired")
+        /// The user did not answer within the policy's patience, or another question was open for all of it. The
+        /// request had no effect.
+        public static let timedOut = Code("timedOut")
+        /// The task was cancelled while the user was asked, or while another question was open. The request had no
+        /// effect.
+        public static let cancelled = Code("cancelled")
         /// The journey of a transaction ended with another session than the one it was to approve for.
         public static let sessionChanged = Code("sessionChanged")
         /// The server asks again for what was just done. The request had no effect.
@@ -108,6 +116,7 @@ extension AuthorizationError.Code {
         case .strongerSignInNeeded:
             "Sign in again with the acr_values and the max_age of this error among the parameters."
         case .declined: "Send the request again to be asked again."
+        case .expired, .timedOut, .cancelled: "Send the request again to be asked again."
         case .sessionChanged, .refused: "Send the request again; it needs a new approval."
         case .notSent: "Send it as a question about the pending request; the user is not asked again."
         case .outcomeUnknown: "Ask for the outcome before you send it again."

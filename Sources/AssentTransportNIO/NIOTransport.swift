@@ -81,7 +81,7 @@ public final class NIOTransport: HTTPTransport {
     /// - Throws: `HTTPTransportError`.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
         let request = try RequestHead(call, to: try origin(of: call), isLast: !keepsConnections)
-        var deadline = NIODeadline.now() + call.limits.total.timeAmount
+        var deadline = try Self.deadline(of: call.limits)
         var attempts = 0
         var isRepeated = false
         while true {
@@ -104,6 +104,17 @@ public final class NIOTransport: HTTPTransport {
     }
 
     private static let maximumAttempts = 16
+
+    private static func deadline(of limits: HTTPLimits) throws(HTTPTransportError) -> NIODeadline {
+        // Event loops add to a deadline, and the last one that there is would overflow.
+        guard let total = limits.total else { return NIODeadline.now() + .hours(24 * 365) }
+        guard total > .zero else {
+            throw HTTPTransportError(
+                .invalidRequest, "The call may take no time at all.",
+                suggestion: "Give the call a limit above zero, or none.")
+        }
+        return NIODeadline.now() + total.timeAmount
+    }
 
     private func origin(of call: HTTPCall) throws(HTTPTransportError) -> Origin {
         guard call.request.scheme != nil, call.request.authority != nil else {

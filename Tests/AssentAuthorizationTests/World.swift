@@ -21,6 +21,7 @@ final class World: Sendable {
     struct Behaviour: Sendable {
         var gateway: (@Sendable (Exchange) async throws -> HTTPReply?)?
         var journey: (@Sendable (Exchange) async throws -> HTTPReply?)?
+        var decision: (@Sendable (Exchange) throws -> HTTPReply)?
         /// Changes the statement about the request; `nil` leaves it out, as AM does.
         var statement: @Sendable (inout JSONObject) -> Void = { _ in }
         var states = true
@@ -51,7 +52,7 @@ final class World: Sendable {
 
     func client(
         _ access: ResourceAccess = .session, requiresBinding: Bool = false, signedIn: Bool = true,
-        dpop: DPoPConfiguration = .off
+        dpop: DPoPConfiguration = .off, policies: [AuthorizationPolicy] = []
     ) async throws -> AuthorizedClient {
         let tokens = try tokens(dpop: dpop)
         if signedIn { try await tokens.install(Session(token: Secret("SESS"))) }
@@ -59,11 +60,14 @@ final class World: Sendable {
             configuration: AuthorizationConfiguration(resources: [api: access], requiresBinding: requiresBinding),
             journeys: JourneyClient(
                 configuration: try JourneyConfiguration(server: am), transport: transport, clock: clock),
-            source: tokens, transport: transport, random: SeededRandom(seed: 2))
+            source: tokens, transport: transport, policies: policies, clock: clock, random: SeededRandom(seed: 2))
     }
 
     /// What the bank's origin was asked.
     var calls: [Exchange] { exchanges.withLock { $0 }.filter { $0.request.authority == "api.bank.example" } }
+
+    /// What AM was asked to decide.
+    var decisions: [Exchange] { exchanges.withLock { $0 }.filter { $0.url.contains("/policies?") } }
 
     /// What the authenticate endpoint was asked.
     var steps: [Exchange] { exchanges.withLock { $0 }.filter { $0.url.hasPrefix(authenticate) } }
@@ -73,6 +77,8 @@ final class World: Sendable {
         let now = behaviour.withLock { $0 }
         switch exchange.url {
         case let url where url.hasPrefix(api): return try await now.gateway?(exchange) ?? gateway(exchange)
+        case let url where url.hasPrefix("\(am)/json/realms/root/policies?"):
+            return try now.decision?(exchange) ?? .json(404, [:])
         case let url where url.hasPrefix(authenticate):
             if let reply = try await now.journey?(exchange) { return reply }
             return exchange.text == "{}"

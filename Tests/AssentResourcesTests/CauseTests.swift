@@ -29,9 +29,10 @@ struct CauseTests {
         "a pin does not match": transport(.pinMismatch),
         "the host does not answer": transport(.connectFailed),
         "a time limit passed": transport(.timedOut),
-        "the call was cancelled": transport(.cancelled) + [CancellationError()],
+        "the call was cancelled": transport(.cancelled) + [CancellationError(), AuthorizationError(.cancelled, "x")],
         "an approval is wanted": [
             AuthorizationError(.approvalNeeded, "x"), AuthorizationError(.refused, "x"),
+            AuthorizationError(.expired, "x"), AuthorizationError(.timedOut, "x"),
             AuthorizationError(.untrustedAdvice, "x"), JourneyFailure(.unanswered, "x"),
         ],
         "the user declined": [AuthorizationError(.declined, "x"), JourneyFailure(.declined, "x")],

@@ -68,6 +68,23 @@ struct TimeTests {
         await server.stop()
     }
 
+    @Test("A call may have no limit for the whole of it; one that may take no time is refused and not sent")
+    func limits() async throws {
+        let server = try await TestServer.plaintext { _, peer in
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        }
+        let transport = try makePlaintextTransport()
+        for total in [Duration.zero, .seconds(-1)] {
+            let error = await transport.failure(.to(server.port, scheme: "http", limits: .patient(total: total)))
+            #expect(error?.code == .invalidRequest && error?.mayHaveHadEffect == false)
+        }
+        #expect(server.seen.requests.isEmpty)
+        let reply = try await transport.send(.to(server.port, scheme: "http", limits: .patient(total: nil)))
+        #expect(reply.status == 200)
+        await transport.shutdown()
+        await server.stop()
+    }
+
     @Test("A call that waits for a connection is bounded too")
     func waiting() async throws {
         let server = try await TestServer.plaintext { _, _ in }

@@ -8,7 +8,7 @@ import Logging
 struct AdviceGate: Sendable {
     private let server: Origin
     private let path: String
-    private let logger: Logger
+    let logger: Logger
 
     init(server: String, logger: Logger) throws(AuthorizationError) {
         do throws(WireError) {
@@ -34,16 +34,23 @@ struct AdviceGate: Sendable {
             return nil
         }
         guard let received else { return nil }
-        if let named = received.server {
-            let other = Self.path(of: named)
-            guard received.serverOrigin == server, other == path || other.hasPrefix(path + "/"),
-                !other.split(separator: "/").contains("..")
-            else {
-                throw AuthorizationError(
-                    .untrustedAdvice, "The resource names another server than the configured one.")
-            }
-        }
+        try check(server: received.server)
         return received.advice
+    }
+
+    /// Whether an advice leads to the configured server, as far as it says.
+    ///
+    /// - Throws: ``AuthorizationError`` with code `untrustedAdvice`.
+    func check(_ advice: Advice) throws(AuthorizationError) { try check(server: advice.server) }
+
+    private func check(server named: String?) throws(AuthorizationError) {
+        guard let named else { return }
+        let other = Self.path(of: named)
+        guard (try? Origin(named)) == server, other == path || other.hasPrefix(path + "/"),
+            !other.split(separator: "/").contains("..")
+        else {
+            throw AuthorizationError(.untrustedAdvice, "The resource names another server than the configured one.")
+        }
     }
 
     private static func path(of url: String) -> String {

@@ -5,26 +5,10 @@ public import Foundation
 /// What the user is asked to approve, with the step of the journey that asks.
 public struct Approval: Sendable {
     /// Which parts of the request the server says the approval is for.
-    public enum Binding: Hashable, Sendable {
-        /// The server does not say what is being approved: show the request yourself. AM never says it.
-        case notStated
-        /// These parts, which were compared with the request that will be repeated.
-        case stated(Set<Part>)
-    }
+    public typealias Binding = ApprovalBinding
 
     /// A part of a request.
-    public enum Part: String, Hashable, Sendable, CaseIterable {
-        /// The method.
-        case method
-        /// Scheme, host, port and path of the URL.
-        case resource
-        /// The query of the URL.
-        case query
-        /// The media type of the body.
-        case contentType
-        /// The body, byte for byte.
-        case body
-    }
+    public typealias Part = ApprovalBinding.Part
 
     /// What the server wants.
     public let advice: Advice

@@ -101,7 +101,7 @@ struct RepeatableRequest {
     let url: String
     let contentType: String?
     let bodySHA256: String
-    private let hasBody: Bool
+    private let needed: Set<Approval.Part>
 
     /// The largest body that is read again to be compared.
     private static let bodyLimit = 64 << 20
@@ -111,13 +111,21 @@ struct RepeatableRequest {
         url = call.request.url ?? ""
         contentType = call.request.headerFields[.contentType]
         let body = try await call.body?.collect(upTo: Self.bodyLimit) ?? []
-        hasBody = !body.isEmpty
         bodySHA256 = Base64URL.encode(SHA2.sha256(body))
+        needed = body.isEmpty ? [.method, .resource, .query] : [.method, .resource, .query, .body]
+    }
+
+    /// A resource about which the server is asked without a method and without content.
+    init(resource url: String) {
+        method = ""
+        self.url = url
+        contentType = nil
+        bodySHA256 = ""
+        needed = [.resource, .query]
     }
 
     /// Throws with code `approvalNotBound` unless `parts` are all that make this request what it is.
     func requireBinding(_ parts: Set<Approval.Part>) throws(AuthorizationError) {
-        let needed: Set<Approval.Part> = hasBody ? [.method, .resource, .query, .body] : [.method, .resource, .query]
         guard parts.isSuperset(of: needed) else {
             throw AuthorizationError(.approvalNotBound, "The server does not say that all of the request is approved.")
         }

@@ -1,6 +1,7 @@
 public import AssentCore
 public import AssentJourney
 public import AssentTokens
+import Foundation
 import HTTPTypes
 public import Logging
 
@@ -21,15 +22,21 @@ public import Logging
 /// }
 /// ```
 ///
-/// It is the outermost layer. Credentials are attached below it by ``/AssentTokens/AuthenticatingTransport``.
-public struct AuthorizedClient: Sendable {
+/// The user is asked one question at a time: calls that want something else meanwhile wait in order, and those that
+/// want the same share the answer.
+///
+/// It is the outermost layer. Credentials are attached below it by ``/AssentTokens/AuthenticatingTransport``. As a
+/// transport it serves code that knows nothing of approvals: ``AuthorizationPolicy`` says who answers then.
+public struct AuthorizedClient: HTTPTransport {
     /// Which origins are protected resources.
     public let configuration: AuthorizationConfiguration
 
     let journeys: JourneyClient
     let source: any AccessTokenSource
     let coordinator = StepUpCoordinator()
+    let clock: any WallClock
     private let gate: AdviceGate
+    private let policies: PolicyTable
     private let transport: any HTTPTransport
     private let random: any RandomSource
 
@@ -41,19 +48,24 @@ public struct AuthorizedClient: Sendable {
     ///   - source: has the tokens. Only the user's has a session on which advices are followed; for any other source an
     ///     advice is `approvalNeeded`, also where the app gives an `approve`.
     ///   - transport: carries the calls. Credentials are attached around it here.
+    ///   - policies: how parts of the resources ask for approvals, and who answers.
+    ///   - clock: measures the policies' patience.
     ///   - random: where idempotency keys come from.
     ///   - logger: is told what happens, never a secret.
     /// - Throws: ``AuthorizationError`` with code `invalidConfiguration`.
     public init(
         configuration: AuthorizationConfiguration, journeys: JourneyClient,
-        source: any AccessTokenSource, transport: any HTTPTransport, random: any RandomSource = SystemRandom(),
-        logger: Logger = Logger(label: "assent.authorization")
+        source: any AccessTokenSource, transport: any HTTPTransport,
+        policies: [AuthorizationPolicy] = [], clock: any WallClock = SystemClock(),
+        random: any RandomSource = SystemRandom(), logger: Logger = Logger(label: "assent.authorization")
     ) throws(AuthorizationError) {
         self.configuration = configuration
         self.journeys = journeys
         self.source = source
         self.transport = AuthenticatingTransport(source, access: configuration.access(to:), over: transport)
+        self.clock = clock
         self.random = random
+        self.policies = try PolicyTable(policies, resources: configuration.resources)
         gate = try AdviceGate(server: journeys.configuration.server, logger: logger)
     }
 
@@ -69,15 +81,35 @@ public struct AuthorizedClient: Sendable {
     public func send(
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
-        try await send(call, asks: true, approve)
+        try await send(call, asks: true) { approval, _ in try await approve(&approval) }
     }
 
-    /// Sends a call for which the user is not asked. See ``send(_:approve:)``.
+    /// Sends a call that brings no handler: the one of its policy answers, see ``AuthorizationPolicy/approve``. See
+    /// ``send(_:approve:)``.
     ///
     /// - Returns: the reply.
-    /// - Throws: ``AuthorizationError`` with code `approvalNeeded` when the server wants the user's approval.
-    public func send(_ call: HTTPCall) async throws -> HTTPReply {
-        try await send(call, asks: false) { _ in .decline }
+    /// - Throws: ``AuthorizationError`` with code `approvalNeeded` when the server wants the user's approval, and the
+    ///   call has no policy that answers.
+    @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
+        guard let approve = try terms(of: call)?.policy?.approve else {
+            return try await send(call, asks: false) { _, _ in .decline }
+        }
+        return try await send(call, asks: true) { [clock] approval, deadline in
+            guard let deadline else { return try await approve(&approval) }
+            let asked = approval
+            let answer: (Approval, StepAction)
+            do {
+                answer = try await TimeLimit.run(until: deadline, clock: clock) {
+                    var approval = asked
+                    let action = try await approve(&approval)
+                    return (approval, action)
+                }
+            } catch is TimeLimit.Passed {
+                throw AuthorizationError.tookTooLong
+            }
+            approval = answer.0
+            return answer.1
+        }
     }
 
     /// Sends a call whose approval was used, or can be: to learn what became of it, or because it never left.
@@ -91,70 +123,109 @@ public struct AuthorizedClient: Sendable {
     /// - Throws: ``AuthorizationError``: `refused` when the server knows nothing of the approval any more,
     ///   `outcomeUnknown`, `notSent`.
     public func ask(_ call: HTTPCall, about pending: PendingRequest) async throws -> HTTPReply {
-        let access = try access(of: call)
-        guard let access else {
+        guard let terms = try terms(of: call) else {
             throw AuthorizationError(.invalidRequest, "The origin of the request is not in the configuration.")
         }
-        var call = stamped(call, access: access)
+        var call = stamped(try await terms.policy?.repeatable(call) ?? call, isOurs: true)
         if let key = pending.idempotencyKey { call.request.headerFields[.idempotencyKey] = key }
-        return try await sendApproved(call, pending, access: access, isQuestion: true)
+        return try await sendApproved(
+            call, as: try terms.approved(call, pending.transactionID), pending, terms, isQuestion: true)
     }
 
     private func send(
-        _ original: HTTPCall, asks: Bool, _ approve: (inout Approval) async throws -> StepAction
+        _ original: HTTPCall, asks: Bool, _ approve: (inout Approval, Date?) async throws -> StepAction
     ) async throws -> HTTPReply {
-        let access = try access(of: original)
-        let call = stamped(original, access: access)
-        guard let access else { return try await transport.send(call) }
-        var hasSteppedUp = false
+        guard let terms = try terms(of: original) else {
+            var reply = try await transport.send(stamped(original, isOurs: false))
+            reply.authorization = .notOurs
+            return reply
+        }
+        let isUsers = source.user != nil
+        let repeatable = isUsers ? try await terms.policy?.repeatable(original) ?? original : original
+        let call = stamped(repeatable, isOurs: true)
+        var passed = ReplyAuthorization.notAsked
+        var hasBegunAgain = false
         while true {
             var reply = try await transport.send(call)
-            guard let advice = try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes) else {
+            guard let advice = try await advice(in: &reply, terms, limit: call.limits.replyBytes) else {
                 if let wanted = InsufficientAuthentication(reply.response) { throw Self.strongerSignIn(wanted) }
+                reply.authorization = passed
                 return reply
             }
             _ = try? await reply.body.collect(upTo: 64 << 10)
-            guard source.user != nil else {
-                throw AuthorizationError(
-                    .approvalNeeded, "The server wants the user's approval, and the call is not the user's.")
-            }
-            guard asks else {
-                throw AuthorizationError(
-                    .approvalNeeded, "The server wants the user's approval, and there is nobody to ask.")
-            }
-            guard call.body?.isReplayable ?? true else {
-                throw AuthorizationError(
-                    .bodyNotReplayable,
-                    "The request's content can be sent only once, so it cannot wait for an approval.")
-            }
-            switch advice.kind {
-            case .transaction(let id):
-                try await stepUp(advice.nextToMeet, for: call, approve)
-                let key = call.request.headerFields[.idempotencyKey]
-                let pending = PendingRequest(transactionID: id, idempotencyKey: call.isSafe ? nil : key)
-                return try await sendApproved(call, pending, access: access, isQuestion: false)
-            case .service, .other(.authLevel, _):
-                guard !hasSteppedUp else {
-                    throw AuthorizationError(.refused, "The server asks again for the journey that was just passed.")
+            try mayAsk(call, asks: asks)
+            do {
+                switch advice.kind {
+                case .transaction(let id):
+                    let approved = try terms.approved(call, id)
+                    let binding = try await stepUp(advice.nextToMeet, for: .init(call), terms, approve)
+                    let key = call.request.headerFields[.idempotencyKey]
+                    let pending = PendingRequest(transactionID: id, idempotencyKey: call.isSafe ? nil : key)
+                    var last = try await sendApproved(call, as: approved, pending, terms, isQuestion: false)
+                    last.authorization = .approved(transactionID: id, binding: binding)
+                    return last
+                case .service, .other(.authLevel, _):
+                    guard passed == .notAsked else {
+                        throw AuthorizationError(
+                            .refused, "The server asks again for the journey that was just passed.")
+                    }
+                    let binding = try await stepUp(advice.nextToMeet, for: .init(call), terms, approve)
+                    passed = .approved(transactionID: nil, binding: binding)
+                case .other(let name, _):
+                    throw AuthorizationError(
+                        .unsupportedAdvice, "The server wants something that this library does not know: \(name).")
                 }
-                hasSteppedUp = true
-                try await stepUp(advice.nextToMeet, for: call, approve)
-            case .other(let name, _):
-                throw AuthorizationError(
-                    .unsupportedAdvice, "The server wants something that this library does not know: \(name).")
+            } catch is OutdatedAdvice {
+                guard !hasBegunAgain else {
+                    throw AuthorizationError(
+                        .expired, "The transaction expired twice while the user was asked other things."
+                    )
+                }
+                hasBegunAgain = true
             }
         }
     }
+
+    /// Whether an advice for this call may be followed.
+    private func mayAsk(_ call: HTTPCall, asks: Bool) throws(AuthorizationError) {
+        guard source.user != nil else {
+            throw AuthorizationError(
+                .approvalNeeded, "The server wants the user's approval, and the call is not the user's.")
+        }
+        guard asks else {
+            throw AuthorizationError(
+                .approvalNeeded, "The server wants the user's approval, and there is nobody to ask.")
+        }
+        guard call.hasReplayableBody else {
+            throw AuthorizationError(
+                .bodyNotReplayable, "The request's content can be sent only once, so it cannot wait for an approval.")
+        }
+    }
+
+    /// The advice of a reply: one that this library knows, or else one that the call's policy recognises.
+    private func advice(in reply: inout HTTPReply, _ terms: CallTerms, limit: Int) async throws -> Advice? {
+        if let advice = try await gate.advice(in: &reply, access: terms.access, limit: limit) { return advice }
+        guard let advice = try await terms.policy?.recognised(in: &reply, clock: clock, logger: gate.logger) else {
+            return nil
+        }
+        try gate.check(advice)
+        return advice
+    }
+
+    /// Whether an advice leads to the configured server, as far as it says.
+    ///
+    /// - Throws: ``AuthorizationError`` with code `untrustedAdvice`.
+    package func check(_ advice: Advice) throws(AuthorizationError) { try gate.check(advice) }
 
     /// Sends a call with its transaction's id, once: below, only a proof that wants a nonce is made anew, since a
     /// resource that asks for one has used no approval. Whatever comes that is no plain reply is final.
     private func sendApproved(
-        _ call: HTTPCall, _ pending: PendingRequest, access: ResourceAccess, isQuestion: Bool
+        _ call: HTTPCall, as approved: HTTPCall, _ pending: PendingRequest, _ terms: CallTerms, isQuestion: Bool
     ) async throws -> HTTPReply {
         let unknown = AuthorizationError(
             .outcomeUnknown, "Nobody can say whether the approved request had an effect.",
             pending: pending)
-        var sent = call.with(pending.transactionID, access)
+        var sent = approved
         sent.isSentOnce = true
         var reply: HTTPReply
         let advice: Advice?
@@ -165,7 +236,7 @@ public struct AuthorizedClient: Sendable {
             if !call.isSafe {
                 reply.body = HTTPBody(try await reply.body.collect(upTo: call.limits.replyBytes))
             }
-            advice = try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes)
+            advice = try await self.advice(in: &reply, terms, limit: call.limits.replyBytes)
         } catch {
             let transportError = error as? HTTPTransportError
             if !hasReply, Self.saysUnsent(error) {
@@ -213,21 +284,43 @@ public struct AuthorizedClient: Sendable {
             acrValues: wanted.acrValues, maxAge: wanted.maxAge)
     }
 
-    private func access(of call: HTTPCall) throws(AuthorizationError) -> ResourceAccess? {
+    /// What is configured for a call; `nil` when its origin is no resource.
+    private func terms(of call: HTTPCall) throws(AuthorizationError) -> CallTerms? {
+        let origin: Origin
         do throws(WireError) {
-            return configuration.access(to: try call.origin)
+            origin = try call.origin
         } catch {
             throw AuthorizationError(.invalidRequest, "The request's URL cannot be used: \(error.detail).")
         }
+        guard let access = configuration.access(to: origin) else { return nil }
+        let policy = try policies.policy(of: call, at: origin)
+        return CallTerms(
+            access: access, policy: policy,
+            requiresBinding: configuration.requiresBinding || policy?.requiresBinding == true)
     }
 
-    private func stamped(_ original: HTTPCall, access: ResourceAccess?) -> HTTPCall {
+    private func stamped(_ original: HTTPCall, isOurs: Bool) -> HTTPCall {
         var call = original
         if !call.isSafe, call.request.headerFields[.idempotencyKey] == nil {
             call.request.headerFields[.idempotencyKey] = random.uuid()
         }
-        if access != nil { call.request.headerFields[.authenticateResponse] = "header" }
+        if isOurs { call.request.headerFields[.authenticateResponse] = "header" }
         return call
+    }
+}
+
+/// What is configured for a call.
+struct CallTerms: Sendable {
+    let access: ResourceAccess
+    let policy: AuthorizationPolicy?
+    let requiresBinding: Bool
+
+    /// The call with a transaction's id where its resource looks for it.
+    ///
+    /// - Throws: what the policy's `decorate` throws, and ``AuthorizationError`` when it changed too much.
+    func approved(_ call: HTTPCall, _ transactionID: String) throws -> HTTPCall {
+        guard let policy, let decorate = policy.decorate else { return call.with(transactionID, access) }
+        return try policy.decorated(call, transactionID, by: decorate)
     }
 }
 

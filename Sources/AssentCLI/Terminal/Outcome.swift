@@ -117,7 +117,7 @@ struct Outcome: Equatable {
     }
 
     private static let refusals: Set<AuthorizationError.Code> = [
-        .declined, .refused, .strongerSignInNeeded, .approvalForAnotherRequest, .untrustedAdvice,
+        .declined, .refused, .expired, .strongerSignInNeeded, .approvalForAnotherRequest, .untrustedAdvice,
     ]
 }
 

@@ -1,38 +1,30 @@
 extension HTTPBody {
-    /// Reads everything if it is short, so that it can be read once more. A longer body begins with what was read for
-    /// this, and goes on as it comes.
+    /// Reads the content if it has at most `limit` bytes; it is then in memory. Of a longer one nothing is lost: the
+    /// chunks that were read come first when it is read on.
     ///
-    /// - Parameter limit: how many bytes are short.
     /// - Returns: the content; `nil` when it is longer.
     /// - Throws: what reading throws.
     package mutating func peek(upTo limit: Int) async throws -> [UInt8]? {
+        if let inMemory { return inMemory.count <= limit ? inMemory : nil }
         if let length, length > limit { return nil }
-        if let inMemory { return inMemory }
-        let next = reading()
-        var read: [[UInt8]] = []
+        let pull = reading()
+        var chunks: [[UInt8]] = []
         var count = 0
-        while let chunk = try await next() {
-            read.append(chunk)
+        while let chunk = try await pull() {
+            chunks.append(chunk)
             count += chunk.count
-            if count > limit {
-                self = HTTPBody(length: length, beginningWith: read, then: next)
-                return nil
+            guard count > limit else { continue }
+            let read = Locked(chunks[...])
+            self = HTTPBody(length: length, isReplayable: false) {
+                {
+                    if let chunk = read.withLock({ $0.popFirst() }) { return chunk }
+                    return try await pull()
+                }
             }
+            return nil
         }
-        let bytes = Array(read.joined())
+        let bytes = Array(chunks.joined())
         self = HTTPBody(bytes)
         return bytes
-    }
-
-    private init(
-        length: Int?, beginningWith read: [[UInt8]], then next: @escaping @Sendable () async throws -> [UInt8]?
-    ) {
-        let left = Locked(read[...])
-        self.init(length: length, isReplayable: false) {
-            return {
-                if let chunk = left.withLock({ $0.popFirst() }) { return chunk }
-                return try await next()
-            }
-        }
     }
 }

@@ -91,15 +91,16 @@ public struct HTTPLimits: Sendable, Hashable {
     /// Between two arrivals of bytes.
     public var read: Duration
 
-    /// From the start to the last byte of the reply.
-    public var total: Duration
+    /// From the start to the last byte of the reply; `nil` is no limit. Zero or less is refused: a call that may take
+    /// no time cannot be sent.
+    public var total: Duration?
 
     /// The bytes of a reply's content that are accepted.
     public var replyBytes: Int
 
     /// Bounds; the defaults suit JSON calls.
     public init(
-        connect: Duration = .seconds(10), read: Duration = .seconds(30), total: Duration = .seconds(60),
+        connect: Duration = .seconds(10), read: Duration = .seconds(30), total: Duration? = .seconds(60),
         replyBytes: Int = 4 << 20
     ) {
         self.connect = connect
@@ -116,6 +117,9 @@ public struct HTTPReply: Sendable {
 
     /// The content; reading it stops at ``HTTPLimits/replyBytes``.
     public var body: HTTPBody
+
+    /// Whether the user was asked for it.
+    public var authorization = ReplyAuthorization.notAsked
 
     /// A reply.
     public init(_ response: HTTPResponse, body: HTTPBody = .empty) {

@@ -72,6 +72,10 @@ public struct Advice: Hashable, Sendable {
     /// All names with their values, in the order they came in, each name once.
     public let entries: [Entry]
 
+    /// The server that its sender names, without query; `nil` where it was not read from a form that names one. Who
+    /// acts on the advice compares it with the configured server.
+    public private(set) var server: String?
+
     /// An advice of these entries; those of one name are joined. The values of ``Name/transaction`` are split at white
     /// space, since the vendor's browser client joins several into one.
     ///
@@ -132,10 +136,16 @@ public struct Advice: Hashable, Sendable {
     /// The part that must be met first: everything but the transaction, or all of it when there is nothing else.
     public var nextToMeet: Advice {
         let others = entries.filter { $0.name != .transaction }
-        return others.isEmpty ? self : Advice(checked: others)
+        return others.isEmpty ? self : Advice(checked: others, server: server)
     }
 
-    private init(checked entries: [Entry]) { self.entries = entries }
+    private init(checked entries: [Entry], server: String?) {
+        self.entries = entries
+        self.server = server
+    }
+
+    /// The same advice with the server that its sender names.
+    func named(by server: String?) -> Advice { Advice(checked: entries, server: server) }
 
     private static func service(_ value: String) -> Kind {
         guard value.hasPrefix("/"), let colon = value.firstIndex(of: ":") else {

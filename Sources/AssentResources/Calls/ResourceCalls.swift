@@ -13,7 +13,7 @@ package struct ResourceCalls: Sendable {
     let client: AuthorizedClient
 
     /// The usual limits of a call: no limit for the whole of it, and 16 MiB in memory.
-    static let limits = HTTPLimits(total: .seconds(365 * 86_400), replyBytes: 16 << 20)
+    static let limits = HTTPLimits(total: nil, replyBytes: 16 << 20)
 
     /// Calls of a kind.
     ///

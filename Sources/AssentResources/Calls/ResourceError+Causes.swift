@@ -83,7 +83,7 @@ extension ResourceError {
         }
         let (domain, code): (Domain, Code) =
             switch error.code {
-            case .declined: (.generic, .actionCancelled)
+            case .declined, .cancelled: (.generic, .actionCancelled)
             case .outcomeUnknown: (kind.domain, .outcomeUnknown)
             case .invalidConfiguration, .invalidRequest, .bodyNotReplayable: (kind.domain, .invalidRequest)
             case .noSession where kind == .user, .strongerSignInNeeded where kind == .user:

@@ -190,7 +190,7 @@ struct CallRunner: Sendable {
         }
         var limits = parts.http.limits
         limits.read += .seconds(request.wait)
-        limits.total += .seconds(request.wait)
+        limits.total = limits.total.map { $0 + .seconds(request.wait) }
         let call = try HTTPCall(.post, url: url, headerFields: fields, body: HTTPBody(body), limits: limits)
         return (call, .request(answered), trust)
     }

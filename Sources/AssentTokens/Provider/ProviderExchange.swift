@@ -73,7 +73,7 @@ struct ProviderExchange: Sendable {
         within limit: Duration? = nil
     ) async throws -> Reply {
         var limits = limits
-        if let limit { limits.total = min(limits.total, limit) }
+        if let limit { limits.total = limits.total.map { min($0, limit) } ?? limit }
         let call: HTTPCall
         do throws(WireError) {
             call = try HTTPCall(method, url: url, headerFields: fields, body: body, limits: limits)

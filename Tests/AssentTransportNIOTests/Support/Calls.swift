@@ -7,7 +7,7 @@ import Testing
 extension HTTPLimits {
     /// What a test does not set is so long that no busy machine reaches it.
     static func patient(
-        connect: Duration = .seconds(600), read: Duration = .seconds(600), total: Duration = .seconds(600),
+        connect: Duration = .seconds(600), read: Duration = .seconds(600), total: Duration? = .seconds(600),
         replyBytes: Int = 4 << 20
     ) -> HTTPLimits {
         HTTPLimits(connect: connect, read: read, total: total, replyBytes: replyBytes)

@@ -1,0 +1,43 @@
+import AssentCore
+import HTTPTypes
+
+extension AuthorizationPolicy {
+    /// Fields that say what the content is or whose call it is; the approval is for these as well.
+    private static let kept = [
+        "content-type", "content-encoding", "content-length", "transfer-encoding", "host", "idempotency-key",
+    ]
+
+    /// The approved call with the transaction's id as ``decorate`` puts it there. The content is always the call's.
+    ///
+    /// - Throws: ``AuthorizationError`` with code `invalidConfiguration` when it changed more than it may, and what it
+    ///   throws.
+    func decorated(
+        _ call: HTTPCall, _ transactionID: String, by decorate: (inout HTTPCall, String) throws -> Void
+    ) throws -> HTTPCall {
+        var changed = call
+        try decorate(&changed, transactionID)
+        let (before, after) = (call.request, changed.request)
+        guard after.method == before.method, after.scheme == before.scheme, after.authority == before.authority,
+            after.path.map(URLText.withoutQuery) == before.path.map(URLText.withoutQuery)
+        else { throw Self.changed("the method or the address") }
+        guard Self.isSame(changed.body, call.body) else { throw Self.changed("the content") }
+        for name in Self.kept.compactMap({ HTTPField.Name($0) })
+        where after.headerFields[values: name] != before.headerFields[values: name] {
+            throw Self.changed("the field \(name.rawName)")
+        }
+        var result = call
+        result.request.path = after.path
+        result.request.headerFields = after.headerFields
+        return result
+    }
+
+    private static func isSame(_ one: HTTPBody?, _ other: HTTPBody?) -> Bool {
+        one?.inMemory == other?.inMemory && one?.length == other?.length && one?.isReplayable == other?.isReplayable
+    }
+
+    private static func changed(_ what: String) -> AuthorizationError {
+        AuthorizationError(
+            .invalidConfiguration, "The policy's decorate changed \(what) of the approved call. Nothing was approved.",
+            suggestion: "Change header fields and the query only.")
+    }
+}

@@ -1,0 +1,137 @@
+import AssentCore
+import AssentJourney
+import AssentTokens
+import Foundation
+
+/// An advice that could not be followed any more when its turn came. The call had no effect.
+struct OutdatedAdvice: Error {}
+
+extension AuthorizedClient {
+    /// Runs the journey that an advice asks for, on top of the user's session; one at a time.
+    ///
+    /// - Returns: what the server said that it was for.
+    /// - Throws: ``OutdatedAdvice`` when the server had forgotten it before the user was asked.
+    func stepUp(
+        _ advice: Advice, for request: RepeatableRequest, _ terms: CallTerms,
+        _ approve: (inout Approval, Date?) async throws -> StepAction
+    ) async throws -> ApprovalBinding {
+        do {
+            return try await inTurn(advice, for: request, terms, approve)
+        } catch is CancellationError where Task.isCancelled {
+            throw AuthorizationError(.cancelled, "The task was cancelled before anything was approved.")
+        }
+    }
+
+    private func inTurn(
+        _ advice: Advice, for request: RepeatableRequest, _ terms: CallTerms,
+        _ approve: (inout Approval, Date?) async throws -> StepAction
+    ) async throws -> ApprovalBinding {
+        // A journey serves everybody who needs it, an approval only requests that are this one, whatever the server
+        // says.
+        var key = advice.json.serialized()
+        if case .transaction = advice.kind { key += " \(request.method) \(request.url) \(request.bodySHA256)" }
+        let deadline = { [clock] in terms.policy.map { clock.time(after: $0.patience) } }
+        switch await coordinator.enter(key, until: deadline(), clock: clock) {
+        case .follow(let result): return try result.get()
+        case .lead(let turn):
+            do {
+                let binding = try await lead(advice, for: request, terms, turn, until: deadline(), approve)
+                await coordinator.finish(turn, .success(binding))
+                return binding
+            } catch {
+                let isOwn = Task.isCancelled || (error as? AuthorizationError)?.code == .timedOut
+                await coordinator.finish(turn, isOwn ? nil : .failure(error))
+                throw error
+            }
+        }
+    }
+
+    private func lead(
+        _ advice: Advice, for request: RepeatableRequest, _ terms: CallTerms, _ turn: StepUpCoordinator.Turn,
+        until deadline: Date?, _ approve: (inout Approval, Date?) async throws -> StepAction
+    ) async throws -> ApprovalBinding {
+        guard let user = source.user else {
+            throw AuthorizationError(.noSession, "Only a user's call can be approved. This one has no session.")
+        }
+        let session = try await user.session()
+        var questions = Questions(advice: advice, request: request, requiresBinding: terms.requiresBinding)
+        if questions.isTransaction, session == nil {
+            throw AuthorizationError(.noSession, "There is no session that could approve this.")
+        }
+        let result: Session
+        do {
+            result = try await journeys.run(advice: advice, session: session) { step in
+                var approval = try questions.next(step)
+                try checkTime(deadline)
+                let action = try await approve(&approval, deadline)
+                try checkTime(deadline)
+                step = approval.step
+                return action
+            }
+        } catch let failure as JourneyFailure where failure.code == .declined {
+            throw AuthorizationError(.declined, "The user declined.")
+        } catch let error as JourneyError where error.code == .declined {
+            throw AuthorizationError(.declined, error.detail, suggestion: error.suggestion)
+        } catch is JourneyError where questions.isTransaction && questions.isFirst && turn.hasWaited {
+            throw OutdatedAdvice()
+        } catch let error as JourneyError
+            where Self.lateCodes.contains(error.code) && questions.hasExpired(at: clock.now)
+        {
+            throw AuthorizationError(.expired, "The approval came too late, and nothing was approved.")
+        }
+        if questions.isTransaction, questions.isFirst, terms.requiresBinding { try request.requireBinding([]) }
+        guard !result.token.isEmpty, result.token != session?.token else { return questions.binding }
+        if questions.isTransaction {
+            throw AuthorizationError(
+                .sessionChanged, "The journey ended with another session, so the approval is not this session's.")
+        }
+        try await user.install(result)
+        return questions.binding
+    }
+
+    /// What a server says of an approval that it has forgotten.
+    private static let lateCodes: Set<JourneyError.Code> = [.sessionTimedOut, .transactionUnknown]
+
+    private func checkTime(_ deadline: Date?) throws(AuthorizationError) {
+        if let deadline, clock.now >= deadline { throw .tookTooLong }
+    }
+}
+
+/// What the steps of one approval said so far.
+private struct Questions {
+    private let advice: Advice
+    private let request: RepeatableRequest
+    private let requiresBinding: Bool
+    private var stated: (parts: Set<ApprovalBinding.Part>, statement: TransactionStatement)?
+    /// Whether no step has been seen.
+    private(set) var isFirst = true
+
+    init(advice: Advice, request: RepeatableRequest, requiresBinding: Bool) {
+        self.advice = advice
+        self.request = request
+        self.requiresBinding = requiresBinding
+    }
+
+    var isTransaction: Bool { if case .transaction = advice.kind { true } else { false } }
+
+    var binding: ApprovalBinding { stated.map { .stated($0.parts) } ?? .notStated }
+
+    /// Whether it is too late to approve, by what the server said.
+    func hasExpired(at time: Date) -> Bool { stated?.statement.expiresAt.map { $0 <= time } ?? false }
+
+    /// What to ask with a step.
+    ///
+    /// - Throws: ``AuthorizationError`` when the server asks to approve another request, or does not say enough.
+    mutating func next(_ step: JourneyStep) throws -> Approval {
+        if case .transaction(let id) = advice.kind {
+            if let statement = try TransactionStatement(step) {
+                stated = (try statement.compare(with: request, transactionID: id), statement)
+            }
+            if requiresBinding { try request.requireBinding(stated?.parts ?? []) }
+        }
+        defer { isFirst = false }
+        return Approval(
+            advice: advice, method: request.method, url: request.url, display: stated?.statement.display ?? [],
+            binding: binding, expiresAt: stated?.statement.expiresAt, isFirstStep: isFirst, step: step)
+    }
+}

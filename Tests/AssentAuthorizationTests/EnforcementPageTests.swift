@@ -1,0 +1,110 @@
+import AssentAuthorization
+import AssentCore
+import AssentTesting
+import AssentTokens
+import Foundation
+import HTTPTypes
+import Testing
+
+/// What comes of an approved call, as `docs/enforcement.md` shows it.
+struct EndRow: Sendable, CustomTestStringConvertible {
+    let words: String
+    let afterGet: String
+    let afterPost: String
+    let reply: @Sendable () throws -> HTTPReply
+
+    var testDescription: String { words }
+
+    init(_ words: String, _ afterGet: String, _ afterPost: String, _ reply: @escaping @Sendable () throws -> HTTPReply)
+    {
+        (self.words, self.afterGet, self.afterPost, self.reply) = (words, afterGet, afterPost, reply)
+    }
+
+    private static let reply = "the reply"
+
+    static let rows = [
+        EndRow("a reply with 2xx", reply, reply) { .json(201, [:]) },
+        EndRow("403", reply, reply) { .json(403, [:]) },
+        EndRow("409", reply, reply) { .json(409, [:]) },
+        EndRow("502", reply, reply) { .json(502, [:]) },
+        EndRow("504", reply, "`outcomeUnknown`") { .json(504, [:]) },
+        EndRow("another advice", "`refused`", "`outcomeUnknown`") { World.header("another") },
+        EndRow("401, the token was not accepted", "`notSent`", "`notSent`") {
+            HTTPReply(
+                HTTPResponse(
+                    status: .unauthorized, headerFields: [.wwwAuthenticate: #"Bearer error="invalid_token""#]))
+        },
+        EndRow("no connection", "`notSent`", "`notSent`") { throw HTTPTransportError(.connectFailed, "offline") },
+        EndRow("the connection ends without a reply", "the transport's error", "`outcomeUnknown`") {
+            throw HTTPTransportError(.connectionClosed, "cut off", mayHaveHadEffect: true)
+        },
+    ]
+
+    static var markdown: String {
+        rows.reduce("| what comes | after GET | after POST |\n|---|---|---|\n") {
+            $0 + "| \($1.words) | \($1.afterGet) | \($1.afterPost) |\n"
+        }
+    }
+}
+
+@Suite("The page about enforcement") struct EnforcementPageTests {
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    private func table(_ name: String) throws -> String {
+        let page = try String(contentsOf: Self.root.appending(path: "docs/enforcement.md"), encoding: .utf8)
+        let start = try #require(page.range(of: "<!-- \(name) -->\n")).upperBound
+        let end = try #require(page.range(of: "<!-- end of \(name) -->\n")).lowerBound
+        return String(page[start..<end])
+    }
+
+    private func end(of call: HTTPCall, _ row: EndRow) async throws -> String {
+        let world = World()
+        world.change {
+            $0.states = false
+            $0.gateway = { $0.url.contains("_txid=") ? try row.reply() : nil }
+        }
+        do {
+            let reply = try await world.client(.accessToken).send(call, approve: agree)
+            #expect(reply.status == (try? row.reply().status))
+            #expect(reply.authorization == .approved(transactionID: txid, binding: .notStated))
+            return "the reply"
+        } catch let error as AuthorizationError {
+            return "`\(error.code)`"
+        } catch is HTTPTransportError {
+            return "the transport's error"
+        }
+    }
+
+    @Test("Each end of an approved call is what the row says", arguments: EndRow.rows)
+    func row(_ row: EndRow) async throws {
+        #expect(try await end(of: try get(), row) == row.afterGet)
+        #expect(try await end(of: try post(), row) == row.afterPost)
+    }
+
+    @Test("docs/enforcement.md has the table that the tests run")
+    func ends() throws { #expect(try table("ends") == EndRow.markdown) }
+
+    @Test("Every door that is built names tests that exist, and the others say that they are not built")
+    func doors() throws {
+        let files = FileManager.default.enumerator(atPath: Self.root.appending(path: "Tests").path)
+        var names: Set<String> = []
+        for case let file as String in try #require(files) {
+            names.insert(URL(fileURLWithPath: file).lastPathComponent)
+        }
+        let rows = try table("doors").split(separator: "\n").dropFirst(2)
+        #expect(rows.count == 7)
+        for row in rows {
+            let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            try #require(cells.count == 6, "\(row)")
+            if cells[5] == "not built" {
+                #expect(cells[1...].allSatisfy { $0 == "not built" })
+                continue
+            }
+            for name in cells[5].components(separatedBy: ", ") {
+                let file = "\(name.filter { $0 != "`" }).swift"
+                #expect(names.contains(file), "\(cells[0]) names \(file)")
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+import AssentAuthorization
+import AssentCore
+import AssentJourney
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@Suite struct PatienceTests {
+    /// Lets tasks that wait for nothing but each other go on.
+    private func settle() async { for _ in 0..<1_000 { await Task.yield() } }
+
+    private func policy(
+        _ patience: Duration = .seconds(300), _ approve: @escaping AuthorizationPolicy.Handler
+    ) throws -> AuthorizationPolicy {
+        var policy = try AuthorizationPolicy("\(api)/", approve: approve)
+        policy.patience = patience
+        return policy
+    }
+
+    @Test("When the patience is over while the user types, the policy's handler is cancelled and nothing is approved")
+    func typing() async throws {
+        let world = World()
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let client = try await world.client(policies: [
+            policy { approval in
+                ask.yield()
+                defer { end.yield() }
+                try await world.clock.sleep(until: .distantFuture)
+                return agree(&approval)
+            }
+        ])
+        let call = Task { try await client.send(try post()) }
+        for await _ in asked { break }
+        while world.clock.sleeperCount < 2 { await Task.yield() }
+        world.clock.advance(by: 301)
+        await #expect(throws: AuthorizationError.like(.timedOut)) { try await call.value }
+        for await _ in ended { break }
+        #expect(world.calls.count == 1 && world.steps.count == 1)
+    }
+
+    @Test("An answer of a call's own handler that comes too late is dropped")
+    func late() async throws {
+        let world = World()
+        let client = try await world.client(policies: [policy { _ in .decline }])
+        await #expect(throws: AuthorizationError.like(.timedOut)) {
+            try await client.send(try post()) { approval in
+                world.clock.advance(by: 301)
+                return agree(&approval)
+            }
+        }
+        #expect(world.calls.count == 1 && world.steps.count == 1)
+    }
+
+    @Test("A call that waits while the user is asked something else has patience of its own")
+    func waiting() async throws {
+        let world = World()
+        world.change { $0.states = false }
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (agreed, agreeing) = AsyncStream.makeStream(of: Void.self)
+        let client = try await world.client(policies: [policy(.seconds(60)) { agree(&$0) }])
+        // It brings its own handler, so the time is only looked at when it answers.
+        let first = Task {
+            try await client.send(try post()) { approval in
+                ask.yield()
+                for await _ in agreed { break }
+                return agree(&approval)
+            }
+        }
+        for await _ in asked { break }
+        let second = Task { try await client.send(try post("/other")) }
+        while world.clock.sleeperCount == 0 { await Task.yield() }
+        world.clock.advance(by: 61)
+        await #expect(throws: AuthorizationError.like(.timedOut)) { try await second.value }
+        agreeing.finish()
+        await #expect(throws: AuthorizationError.like(.timedOut)) { try await first.value }
+        #expect(world.calls.count == 2 && world.steps.count == 1)
+        #expect(try await client.send(try post()).status == 201)
+    }
+
+    @Test("One whose id expired while it waited sends its call once more, and once only", arguments: [1, 2])
+    func expiredWhileWaiting(times: Int) async throws {
+        let world = World()
+        world.change { $0.states = false }
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (agreed, agreeing) = AsyncStream.makeStream(of: Void.self)
+        let client = try await world.client()
+        let handler: @Sendable (inout Approval) async throws -> StepAction = { approval in
+            ask.yield()
+            for await _ in agreed { break }
+            return agree(&approval)
+        }
+        let first = Task { try await client.send(try post(), approve: handler).status }
+        for await _ in asked { break }
+        let second = Task { try await client.send(try post("/other"), approve: handler).status }
+        while world.calls.count < 2 { await Task.yield() }
+        await settle()
+        // The server has forgotten as many ids as `times` says.
+        let forgotten = Locked(times)
+        world.change {
+            $0.journey = { exchange in
+                guard exchange.text == "{}" else { return nil }
+                let isForgotten = forgotten.withLock { left in
+                    guard left > 0 else { return false }
+                    left -= 1
+                    return true
+                }
+                return isForgotten ? .json(401, ["code": 401, "detail": ["errorCode": "128"]]) : nil
+            }
+        }
+        agreeing.finish()
+        #expect(try await first.value == 201)
+        let others = { world.calls.filter { $0.url.hasPrefix("\(api)/other") } }
+        if times == 1 {
+            #expect(try await second.value == 201)
+            #expect(others().map(\.url) == ["\(api)/other", "\(api)/other", "\(api)/other?_txid=\(txid)"])
+            #expect(Set(others().map { $0.field("Idempotency-Key") }).count == 1)
+        } else {
+            // It did not wait the second time, so the server's no is final.
+            let error = await #expect(throws: JourneyError.self) { try await second.value }
+            #expect(error?.code == .transactionUnknown)
+            #expect(others().map(\.url) == ["\(api)/other", "\(api)/other"])
+        }
+    }
+
+    @Test("A thousand calls with ten ids: ten questions, never two at once")
+    func many() async throws {
+        let world = World()
+        world.change {
+            $0.states = false
+            $0.gateway = { exchange in
+                let id = exchange.url.split(separator: "/").last.map(String.init) ?? ""
+                return exchange.url.contains("_txid=") ? .json(201, [:]) : World.header("id-\(id)")
+            }
+        }
+        let open = Locked((now: 0, most: 0, all: 0))
+        let client = try await world.client(policies: [
+            policy { approval in
+                open.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1), $0.all + 1) }
+                await Task.yield()
+                defer { open.withLock { $0.now -= 1 } }
+                return agree(&approval)
+            }
+        ])
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        world.change {
+            $0.journey = { exchange in
+                if exchange.text == "{}" { for await _ in gate { break } }
+                return nil
+            }
+        }
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<1_000 { group.addTask { try await client.send(try post("/\(number % 10)")).status } }
+            // The first question opens when all others wait in line, each by a timer.
+            while world.clock.sleeperCount < 999 { await Task.yield() }
+            opening.finish()
+            for try await status in group { #expect(status == 201) }
+        }
+        #expect(open.withLock { $0.most } == 1)
+        #expect(open.withLock { $0.all } == 10)
+        #expect(world.calls.count == 2_000)
+    }
+
+    @Test("Cancelling a call that waits takes it out of the line")
+    func cancelledInLine() async throws {
+        let world = World()
+        world.change { $0.states = false }
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (agreed, agreeing) = AsyncStream.makeStream(of: Void.self)
+        let client = try await world.client()
+        let first = Task {
+            try await client.send(try post()) { approval in
+                ask.yield()
+                for await _ in agreed { break }
+                return agree(&approval)
+            }
+        }
+        for await _ in asked { break }
+        let second = Task { try await client.send(try post("/other"), approve: agree) }
+        while world.calls.count < 2 { await Task.yield() }
+        await settle()
+        second.cancel()
+        await #expect(throws: AuthorizationError.like(.cancelled)) { try await second.value }
+        agreeing.finish()
+        #expect(try await first.value.status == 201)
+        #expect(world.calls.count == 3)
+    }
+
+    @Test("An approval that the server refuses after it has expired is called expired")
+    func expired() async throws {
+        let world = World()
+        world.change {
+            $0.journey = { exchange in
+                exchange.text == "{}" ? nil : .json(401, ["code": 401, "detail": ["errorCode": "110"]])
+            }
+        }
+        let client = try await world.client()
+        await #expect(throws: AuthorizationError.like(.expired)) {
+            try await client.send(try post()) { approval in
+                world.clock.advance(by: 200)
+                return agree(&approval)
+            }
+        }
+        #expect(world.calls.count == 1)
+    }
+}
