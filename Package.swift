@@ -105,8 +105,8 @@ let package = Package(
             name: "Assent",
             dependencies: [
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
-                "AssentAuthorization", "AssentResources", "AssentSigning", "AssentTransportNIO", "AssentPlatform",
-                logging,
+                "AssentAuthorization", "AssentPayload", "AssentResources", "AssentSigning", "AssentTransportNIO",
+                "AssentPlatform", httpTypes, logging,
             ]),
         .target(
             name: "AssentConfiguration", dependencies: ["AssentCore", .product(name: "Yams", package: "Yams")]),
@@ -251,7 +251,12 @@ let package = Package(
                 "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault", "AssentCore", "AssentTesting",
                 httpTypes,
             ]),
-        .testTarget(name: "AssentTests", dependencies: ["Assent", "AssentCore", "AssentTesting", httpTypes]),
+        .testTarget(
+            name: "AssentTests",
+            dependencies: [
+                "Assent", "AssentCore", "AssentPayload", "AssentTesting", "AssentTokens", "AssentTransportNIO",
+                "AssentJourney", "AssentResources", "TestSupport", crypto, httpTypes,
+            ]),
         .testTarget(
             name: "AssentResourcesTests",
             dependencies: [

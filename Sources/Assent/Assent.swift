@@ -87,7 +87,9 @@ public final class Assent: Sendable {
         try Configuration.check(serverOrigin)
         let network = try configuration.network()
         ownTransport = configuration.transport == nil ? network as? NIOTransport : nil
-        let transport = HTTPPipeline(network, layers: [configuration.userAgent])
+        let prover = InstallationProver()
+        let sealing = try configuration.sealing(network, prover)
+        let transport = HTTPPipeline(sealing, layers: [configuration.userAgent])
         let store = configuration.vault.store(clock: clock, random: random)
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)
@@ -110,6 +112,7 @@ public final class Assent: Sendable {
             configuration: tokenSettings, transport: pipeline, proving: proofs,
             sessions: JourneySessions(client: journeys.proving(proofs)), clock: clock, random: random, logger: logger)
         tokens = stored
+        prover.attach(stored.registration)
         current = CurrentUser(stored: stored, proofs: proofs)
         journeys.prover = current
         journeyClient = journeys
