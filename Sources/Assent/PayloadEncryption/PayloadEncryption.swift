@@ -5,11 +5,6 @@ public import Foundation
 extension Assent {
     /// Payload encryption of one origin (docs/payload-encryption.md): all calls to it are sealed between this app and
     /// the server's listener, inside of TLS, so that whoever ends TLS on the way reads and changes nothing.
-    ///
-    /// ```swift
-    /// let keys = try [PayloadEncryption.Key(current), PayloadEncryption.Key(next)]
-    /// configuration.payloadEncryption = ["https://api.bank.example": .init(keys: keys)]
-    /// ```
     public struct PayloadEncryption: Sendable {
         /// The static public keys of the server. They are tried in this order.
         public var keys: [Key]

@@ -13,7 +13,7 @@ struct SealedReply: Sendable {
             HTTPTransportError(
                 .payloadEncryptionFailed,
                 refusal.map { "The server does not take the sealed request: \($0.rawValue)." }
-                    ?? "What answered is not sealed for the request. Somebody may be in between.")
+                    ?? "The answer is not sealed for the request. Somebody may be in between.")
         }
     }
 

@@ -55,15 +55,17 @@ public struct DPoPProof: Sendable {
         method: String, uri: String, accessToken: Secret? = nil, nonce: String? = nil, key: any SigningKey,
         clock: any WallClock, random: any RandomSource = SystemRandom()
     ) async throws -> String {
-        try await make(
-            method: method, uri: uri, accessToken: accessToken, nonce: nonce, more: [:], key: key, clock: clock,
-            random: random)
+        let more = JSONObject(
+            omittingNil: [
+                "ath": accessToken.map { .string(digest($0)) }, "nonce": nonce.map { .string($0) },
+            ])
+        return try await make(method: method, uri: uri, more: more, key: key, clock: clock, random: random)
     }
 
-    /// The same, with claims of our own.
+    /// The same, with any claims besides those that each proof has.
     package static func make(
-        method: String, uri: String, accessToken: Secret? = nil, nonce: String? = nil, more: JSONObject,
-        key: any SigningKey, clock: any WallClock, random: any RandomSource
+        method: String, uri: String, more: JSONObject, key: any SigningKey, clock: any WallClock,
+        random: any RandomSource
     ) async throws -> String {
         guard let target = HTTPTarget(uri) else { throw JOSEError(.malformed, "The address is not an HTTP URI.") }
         let jwk = try JWK(publicKeyInfo: key.publicKeyInfo)
@@ -72,8 +74,6 @@ public struct DPoPProof: Sendable {
         claims["htm"] = .string(method)
         claims["htu"] = .string(target.text)
         claims["iat"] = .integer(clock.epochSeconds)
-        claims["ath"] = accessToken.map { .string(digest($0)) }
-        claims["nonce"] = nonce.map(JSONValue.string)
         for claim in more.members { claims[claim.name] = claim.value }
         let header = JSONObject([.init(name: "typ", value: .string(type)), .init(name: "jwk", value: jwk.json)])
         return try await JWS.sign(claims.payload, header: header, with: key)

@@ -18,8 +18,10 @@ extension AppRegistration {
         guard let instance = try await current() else {
             throw TokenError(.notRegistered, "This installation is not registered at the provider.")
         }
+        var claims = claims
+        claims["nonce"] = nonce.map { .string($0) }
         return try await DPoPProof.make(
-            method: method.rawValue, uri: url, nonce: nonce, more: claims, key: try await key(of: instance).key,
-            clock: clock, random: random)
+            method: method.rawValue, uri: url, more: claims, key: try await key(of: instance).key, clock: clock,
+            random: random)
     }
 }

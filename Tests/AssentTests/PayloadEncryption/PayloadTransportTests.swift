@@ -9,6 +9,8 @@ import Testing
 
 @Suite("Payload encryption: the transport that seals")
 struct PayloadTransportTests {
+    private typealias Change = @Sendable (HTTPReply) async throws -> HTTPReply
+
     private static let url = SealedListener.origin + "/transfers?x=1"
 
     private func failure(_ transport: PayloadTransport, _ call: HTTPCall) async -> HTTPTransportError? {
@@ -48,23 +50,24 @@ struct PayloadTransportTests {
 
     @Test("Row 36 (answers): whatever is not sealed for the request is repeated once if that is safe, else unknown")
     func unsealed() async throws {
-        let answers: [(name: String, change: @Sendable (HTTPReply) async throws -> HTTPReply)] =
-            [200, 302, 401, 403, 404, 503].map { status in
-                ("plain \(status)", { _ in .json(status, ["error": "x"]) })
-            } + [
-                ("pe_unknown_session", { _ in .json(404, PayloadRefusal.unknownSession.body) }),
-                ("pe_repeated", { _ in .json(409, PayloadRefusal.repeated.body) }),
-                ("flipped", { try await Self.changed($0) { $0[60] ^= 1 } }),
-                ("cut off", { try await Self.changed($0) { $0.removeLast(100) } }),
-                ("another session", { try await Self.changed($0) { $0[1] ^= 1 } }),
-                ("a request", { try await Self.changed($0) { $0[0] = 1 } }),
-                ("none", { _ in throw HTTPTransportError(.connectionClosed, "x", mayHaveHadEffect: true) }),
-                (
-                    "a kept connection had ended",
-                    { _ in throw HTTPTransportError(.connectionClosed, "x").afterSending().onStaleConnection() }
-                ),
-            ]
-        for answer in answers {
+        let plain = [200, 302, 401, 403, 404, 503].map { status -> (name: String, change: Change) in
+            let change: Change = { _ in .json(status, ["error": "x"]) }
+            return ("plain \(status)", change)
+        }
+        let others: [(name: String, change: Change)] = [
+            ("pe_unknown_session", { _ in .json(404, PayloadRefusal.unknownSession.body) }),
+            ("pe_repeated", { _ in .json(409, PayloadRefusal.repeated.body) }),
+            ("flipped", { try await Self.changed($0) { $0[60] ^= 1 } }),
+            ("cut off", { try await Self.changed($0) { $0.removeLast(100) } }),
+            ("another session", { try await Self.changed($0) { $0[1] ^= 1 } }),
+            ("a request", { try await Self.changed($0) { $0[0] = 1 } }),
+            ("none", { _ in throw HTTPTransportError(.connectionClosed, "x", mayHaveHadEffect: true) }),
+            (
+                "a kept connection had ended",
+                { _ in throw HTTPTransportError(.connectionClosed, "x").afterSending().onStaleConnection() }
+            ),
+        ]
+        for answer in plain + others {
             for (method, sendings) in [(HTTPRequest.Method.get, 2), (.post, 1)] {
                 let listener = SealedListener { _, path, reply in
                     path.hasSuffix("/message") ? try await answer.change(reply) : reply
