@@ -185,6 +185,7 @@ extension ClientSession.Failure {
     /// For a call that has waited for a session: nothing of it was sent.
     ///
     /// - Parameter cause: why the handshake got no answer.
+    /// - Returns: the error.
     fileprivate func error(after cause: HTTPTransportError?) -> HTTPTransportError {
         let (detail, suggestion): (String, String?) =
             switch reason {

@@ -16,7 +16,7 @@ struct PayloadHandshakes: Sendable {
     private static let limits = HTTPLimits(
         read: .seconds(15), total: .seconds(30), replyBytes: HandshakeReply.sizeLimit)
 
-    /// - Parameter prover: of the installation; `nil` for the role `app`.
+    /// Without a `prover` the role is `app`.
     init(
         _ settings: PayloadSettings, prover: (any PayloadProver)? = nil, over network: any HTTPTransport,
         seams: PayloadSeams

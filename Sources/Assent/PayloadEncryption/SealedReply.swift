@@ -26,6 +26,7 @@ struct SealedReply: Sendable {
     ///   - message: what the request was sealed with.
     ///   - request: the head of the request.
     ///   - call: the call that it answers.
+    /// - Returns: the reply.
     /// - Throws: ``Unsealed``; what the transport throws.
     static func open(
         _ reply: HTTPReply, _ message: ClientSession.Message, to request: FrameHead, of call: HTTPCall
@@ -57,6 +58,7 @@ struct SealedReply: Sendable {
     /// The reply, with a content that is opened as it is read.
     ///
     /// - Parameter ended: is called with the bytes of the whole message when all of it has opened.
+    /// - Returns: status, fields and content.
     /// - Throws: `HTTPTransportError` when what is sealed is not a reply.
     func handedOver(_ ended: @escaping @Sendable (Int) -> Void) async throws -> HTTPReply {
         let response = try await content.response(ended)
