@@ -112,8 +112,8 @@ let package = Package(
             name: "Assent",
             dependencies: [
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
-                "AssentAuthorization", "AssentResources", "AssentSigning", "AssentTransportNIO", "AssentTrust",
-                "AssentPlatform", logging,
+                "AssentAuthorization", "AssentPayload", "AssentResources", "AssentSigning", "AssentTransportNIO",
+                "AssentTrust", "AssentPlatform", httpTypes, logging,
             ]),
         .target(
             name: "AssentConfiguration", dependencies: ["AssentCore", .product(name: "Yams", package: "Yams")]),
@@ -264,7 +264,12 @@ let package = Package(
                 "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault", "AssentCore", "AssentTesting",
                 httpTypes,
             ]),
-        .testTarget(name: "AssentTests", dependencies: ["Assent", "AssentCore", "AssentTesting", httpTypes]),
+        .testTarget(
+            name: "AssentTests",
+            dependencies: [
+                "Assent", "AssentCore", "AssentPayload", "AssentTesting", "AssentTokens", "AssentTransportNIO",
+                "AssentJourney", "AssentResources", "TestSupport", crypto, httpTypes,
+            ]),
         .testTarget(
             name: "AssentResourcesTests",
             dependencies: [

@@ -86,7 +86,9 @@ public final class Assent: Sendable {
         try Configuration.check(serverOrigin)
         let store = configuration.vault.store(clock: clock, random: random)
         network = try configuration.network(keeping: store)
-        let transport = HTTPPipeline(network.transport, layers: [configuration.userAgent])
+        let prover = InstallationProver()
+        let sealing = try configuration.sealing(network.transport, prover)
+        let transport = HTTPPipeline(sealing, layers: [configuration.userAgent])
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)
         resourceCookies = CookieStore(clock: clock)
@@ -107,6 +109,7 @@ public final class Assent: Sendable {
             configuration: tokenSettings, transport: pipeline, proving: proofs,
             sessions: JourneySessions(client: journeys.proving(proofs)), clock: clock, random: random, logger: logger)
         tokens = stored
+        prover.attach(stored.registration)
         current = CurrentUser(stored: stored, proofs: proofs)
         journeys.prover = current
         journeyClient = journeys

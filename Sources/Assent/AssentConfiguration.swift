@@ -61,6 +61,14 @@ extension Assent {
         /// come without a release; see `docs/trust-file.md`.
         public var trust: TrustFile?
 
+        /// The origins to which everything is sent sealed, inside of TLS (docs/payload-encryption.md); by default none.
+        /// It is for all calls to such an origin: sign-in, registration, tokens, the calls of ``Assent/Device`` and
+        /// those to resources. Nothing plain is sent there.
+        public var payloadEncryption: [String: PayloadEncryption] = [:]
+
+        /// Is told of each sealed message. It must not wait.
+        package var payloadTrace: (@Sendable (PayloadTrace) -> Void)?
+
         /// Where session and tokens are kept.
         public var vault: Vault
 

@@ -11,7 +11,7 @@ extension ResourceError {
         let place: Domain =
             switch code {
             case .hostRefused: domain
-            case .actionCancelled, .trustExpired: .generic
+            case .actionCancelled, .payloadEncryptionFailed, .trustExpired: .generic
             default: .url
             }
         self.init(place, code, error.detail, suggestion: error.suggestion, transportError: error)
@@ -35,6 +35,7 @@ extension ResourceError.Code {
             case .malformedReply, .headerTooLarge: .badServerResponse
             case .bodyTooLarge: .replyTooLarge
             case .tooManyRequests: .resourceUnavailable
+            case .payloadEncryptionFailed: .payloadEncryptionFailed
             default: .transportFailed
             }
     }

@@ -22,6 +22,13 @@ public struct HTTPTransportError: AssentError {
     /// request, but nobody knows.
     package private(set) var wasStale = false
 
+    /// Whether no reply came that was sealed for the request: whoever ends TLS may have taken it away, so nobody knows
+    /// what became of the request.
+    package private(set) var hadNoSealedReply = false
+
+    /// Whether a layer that makes a new proof may send the call once more, if the call is harmless.
+    package var mayBeSentWithNewProof: Bool { wasStale || hadNoSealedReply }
+
     private let given: String?
 
     /// An error with its explanation.
@@ -36,7 +43,20 @@ public struct HTTPTransportError: AssentError {
     public func afterSending() -> HTTPTransportError {
         var error = HTTPTransportError(code, detail, suggestion: given, mayHaveHadEffect: true)
         error.wasStale = wasStale
+        error.hadNoSealedReply = hadNoSealedReply
         return error
+    }
+
+    /// The same failure, known to have left a call without a sealed reply.
+    package func withoutSealedReply() -> HTTPTransportError {
+        var error = afterSending()
+        error.hadNoSealedReply = true
+        return error
+    }
+
+    /// The same failure, known to have come before anything of the call was sent.
+    package func beforeSending() -> HTTPTransportError {
+        HTTPTransportError(code, detail, suggestion: given, mayHaveHadEffect: false)
     }
 
     /// The same failure, known to be that of a kept connection which had ended.
@@ -96,6 +116,8 @@ public struct HTTPTransportError: AssentError {
         public static let bodyFailed = Code("bodyFailed")
         /// The pool has no free connection and too many are waiting.
         public static let tooManyRequests = Code("tooManyRequests")
+        /// The call could not be sealed, or no reply came that was sealed for it (payload encryption).
+        public static let payloadEncryptionFailed = Code("payloadEncryptionFailed")
         /// The transport was shut down.
         public static let shutDown = Code("shutDown")
     }
@@ -118,6 +140,8 @@ extension HTTPTransportError.Code {
         case .bodyTooLarge: "Raise the limit if a reply like this is expected."
         case .bodyFailed: "Check where the request's content comes from."
         case .tooManyRequests: "Try again when other calls are done."
+        case .payloadEncryptionFailed:
+            "Try another network, and compare the configured keys with the server's."
         case .shutDown: "Make another transport."
         default: nil
         }

@@ -26,14 +26,24 @@ package struct DPoPProver: Sendable {
         method: String, uri: String, accessToken: Secret? = nil, nonce: String? = nil, clock: any WallClock,
         random: any RandomSource = SystemRandom()
     ) async throws -> String {
+        let more = JSONObject(
+            omittingNil: [
+                "ath": accessToken.map { .string(DPoPProof.digest($0)) }, "nonce": nonce.map { .string($0) },
+            ])
+        return try await proof(method: method, uri: uri, more: more, clock: clock, random: random)
+    }
+
+    /// The same, with any claims besides those that each proof has.
+    package func proof(
+        method: String, uri: String, more: JSONObject, clock: any WallClock, random: any RandomSource
+    ) async throws -> String {
         guard let target = HTTPTarget(uri) else { throw JOSEError(.malformed, "The address is not an HTTP URI.") }
         var claims = JWTClaims()
         claims.jti = random.token()
         claims["htm"] = .string(method)
         claims["htu"] = .string(target.text)
         claims["iat"] = .integer(clock.epochSeconds)
-        claims["ath"] = accessToken.map { .string(DPoPProof.digest($0)) }
-        claims["nonce"] = nonce.map(JSONValue.string)
+        for claim in more.members { claims[claim.name] = claim.value }
         return try await JWS.sign(claims.payload, header: header, with: key)
     }
 }

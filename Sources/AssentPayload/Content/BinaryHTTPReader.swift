@@ -2,7 +2,7 @@ package import HTTPTypes
 
 /// Reads Binary HTTP (RFC 9292) of both lengths as it arrives. It keeps a head that is not complete, at most
 /// ``headLimit`` bytes, and hands content on at once.
-package struct BinaryHTTPReader {
+package struct BinaryHTTPReader: Sendable {
     /// The most bytes of control data and field lines.
     package static let headLimit = 65_536
     /// The most field lines.
@@ -17,7 +17,7 @@ package struct BinaryHTTPReader {
         case content([UInt8])
     }
 
-    private enum Phase {
+    private enum Phase: Sendable {
         case head
         /// Known length: where the content's length is expected.
         case contentLength

@@ -23,6 +23,17 @@ package enum BinaryHTTPWriter {
         control(response, .response) + text(fields(response.headerFields)) + text(content) + [0]
     }
 
+    /// The beginning of a request whose content has `length` bytes, which follow as they are, and then
+    /// ``knownEnd``.
+    ///
+    /// - Throws: ``PayloadError/malformedContent(_:)`` for a request without scheme, authority or path.
+    package static func head(_ request: HTTPRequest, contentLength length: Int) throws(PayloadError) -> [UInt8] {
+        try control(request, .request) + text(fields(request.headerFields)) + VariableInteger.encode(length)
+    }
+
+    /// The end of a content of known length: no trailers.
+    package static let knownEnd: [UInt8] = [0]
+
     /// The beginning of a request whose length is not known.
     ///
     /// - Throws: ``PayloadError/malformedContent(_:)`` for a request without scheme, authority or path.

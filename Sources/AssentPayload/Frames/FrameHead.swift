@@ -47,7 +47,7 @@ package struct FrameHead: Hashable, Sendable {
 }
 
 /// What seals and opens the chunks of one message.
-struct FrameCipher {
+struct FrameCipher: Sendable {
     /// The bytes of a chunk's plaintext, but for the last.
     static let chunkLength = 65_536
     static let tagLength = 16

@@ -2,7 +2,7 @@ package import Crypto
 
 /// Opens the chunks of one message behind its head, in whatever pieces they arrive. It keeps at most one chunk that is
 /// not complete.
-package struct FrameOpener {
+package struct FrameOpener: Sendable {
     private var cipher: FrameCipher
     private var buffer: [UInt8] = []
 
@@ -49,7 +49,9 @@ package struct FrameOpener {
     }
 
     /// How long the chunk is that begins here, with its head; `nil` while its head is not complete.
-    private func chunkLength(at bytes: ArraySlice<UInt8>) throws(PayloadError) -> Int? {
+    ///
+    /// - Throws: ``PayloadError/malformedFrame`` for a head that is not possible.
+    package func chunkLength(at bytes: ArraySlice<UInt8>) throws(PayloadError) -> Int? {
         guard let first = bytes.first else { return nil }
         guard !hasEnded, first <= 1 else { throw .malformedFrame }
         let head = bytes.prefix(FrameCipher.chunkHeadLength)

@@ -1,7 +1,7 @@
 package import Crypto
 
 /// Seals one message, in pieces as they come.
-package struct FrameSealer {
+package struct FrameSealer: Sendable {
     package let head: FrameHead
     private var cipher: FrameCipher
     private var isOpened = false
@@ -69,6 +69,12 @@ package struct FrameSealer {
         if !isOpened { sealed += head.bytes }
         isOpened = true
         try cipher.seal(plaintext, isLast: isLast, into: &sealed)
+    }
+
+    /// How long the whole message is when its plaintext has `count` bytes and nothing is flushed.
+    package static func messageLength(_ count: Int) -> Int {
+        let chunks = max(1, (count + FrameCipher.chunkLength - 1) / FrameCipher.chunkLength)
+        return FrameHead.length + count + chunks * (FrameCipher.chunkHeadLength + FrameCipher.tagLength)
     }
 
     /// At most so many bytes do `count` become, so that their array need not grow.

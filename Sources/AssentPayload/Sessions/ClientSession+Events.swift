@@ -116,10 +116,12 @@ extension ClientSession {
         /// Counts the sessions.
         package let session: Int
         package let number: UInt64
+        /// When the session was begun.
+        package let begun: Date
         private let secrets: PayloadSecrets
 
-        init(session: Int, number: UInt64, secrets: PayloadSecrets) {
-            (self.session, self.number, self.secrets) = (session, number, secrets)
+        init(session: Int, number: UInt64, begun: Date, secrets: PayloadSecrets) {
+            (self.session, self.number, self.begun, self.secrets) = (session, number, begun, secrets)
         }
 
         package static func == (left: Self, right: Self) -> Bool {

@@ -108,7 +108,8 @@ package struct ClientSession: Sendable {
     }
 
     private mutating func send(_ call: Call, _ live: inout Live, at now: Date) -> Action {
-        let message = Message(session: sessions, number: live.next, secrets: live.secrets)
+        let message = Message(
+            session: sessions, number: live.next, begun: live.begun, secrets: live.secrets)
         live.next += 1
         live.lastUse = now
         sent[call.id] = Sent(call: call, session: sessions)

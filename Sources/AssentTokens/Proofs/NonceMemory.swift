@@ -79,8 +79,8 @@ struct ProofRound {
         return true
     }
 
-    /// There is no answer, since a kept connection had ended; returns whether to send again.
-    mutating func foundStale() -> Bool {
+    /// There is no answer, since a kept connection had ended, or none that was sealed; returns whether to send again.
+    mutating func hadNoReply() -> Bool {
         defer { mayRepeatUnanswered = false }
         return mayRepeatUnanswered
     }

@@ -43,7 +43,8 @@ struct ProofMaker: Sendable {
     }
 
     /// Sends a request with a proof, and once more with another proof when the server wants a nonce and gives one, or
-    /// when a kept connection turned out to be stale: the transport does not repeat what carries a proof.
+    /// when a kept connection turned out to be stale, or no sealed reply came: the transport does not repeat what
+    /// carries a proof.
     ///
     /// - Parameters:
     ///   - target: what is sent.
@@ -80,7 +81,7 @@ struct ProofMaker: Sendable {
             do {
                 reply = try await send(proof, round.nonce)
             } catch {
-                guard error.wasStaleConnection, round.foundStale() else { throw error }
+                guard error.mayBeSentWithNewProof, round.hadNoReply() else { throw error }
                 continue
             }
             let (fields, wantsNonce) = read(reply)
@@ -92,9 +93,9 @@ struct ProofMaker: Sendable {
 }
 
 extension Error {
-    /// Whether a request went out on a kept connection that had ended.
-    fileprivate var wasStaleConnection: Bool {
-        (self as? HTTPTransportError ?? (self as? TokenError)?.transportError)?.wasStale == true
+    /// Whether a request went out on a kept connection that had ended, or no sealed reply came to it.
+    fileprivate var mayBeSentWithNewProof: Bool {
+        (self as? HTTPTransportError ?? (self as? TokenError)?.transportError)?.mayBeSentWithNewProof == true
     }
 }
 

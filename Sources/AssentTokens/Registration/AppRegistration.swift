@@ -22,8 +22,8 @@ public actor AppRegistration {
     private let settings: RegistrationConfiguration
     private let storage: RegistrationStorage
     private let wire: RegistrationWire
-    private let clock: any WallClock
-    private let random: any RandomSource
+    let clock: any WallClock
+    let random: any RandomSource
     private let logger: Logger
     private let flight = SingleFlight<RegisteredInstance>()
     private let endings = Locked<[@Sendable () -> Void]>([])
@@ -135,6 +135,17 @@ public actor AppRegistration {
             }
         } catch {
             return false
+        }
+    }
+
+    /// Whether the server still has the registration; `nil` when nobody can say. Nothing is forgotten, and nobody is
+    /// waited for: who asks may have the lease.
+    package func isAlive() async -> Bool? {
+        do {
+            guard case .done(let instance) = try await storage.load() else { return false }
+            return try await !wire.hasEnded(instance, key: try await key(of: instance))
+        } catch {
+            return nil
         }
     }
 

@@ -40,7 +40,7 @@ struct RequestHead: Sendable {
         var buffer = ByteBufferAllocator().buffer(capacity: 512 + (call.body?.inMemory?.count ?? 0))
         buffer.writeString(request.method.rawValue)
         buffer.writeInteger(UInt8(ascii: " "))
-        try Self.writeTarget(request.path, to: &buffer)
+        buffer.writeString(try RequestRules.target(request.path))
         buffer.writeStaticString(" HTTP/1.1\r\nHost: ")
         buffer.writeString(origin.host.description)
         if !origin.hasDefaultPort {
@@ -48,8 +48,13 @@ struct RequestHead: Sendable {
             buffer.writeString(String(origin.port))
         }
         buffer.writeStaticString(isLast ? "\r\nConnection: close\r\n" : "\r\n")
-        try Self.writeFields(request.headerFields, length: call.body.map(\.length) ?? 0, to: &buffer)
-        content = Self.writeFraming(method: request.method, body: call.body, to: &buffer)
+        try RequestRules.forEachField(of: call) { name, value in
+            buffer.writeString(name.rawName)
+            buffer.writeStaticString(": ")
+            buffer.writeString(value)
+            buffer.writeStaticString("\r\n")
+        }
+        content = Self.writeFraming(call, to: &buffer)
         bytes = buffer
     }
 
@@ -57,81 +62,25 @@ struct RequestHead: Sendable {
     /// counts once: a second sending needs another proof, which is for the layer that made the first.
     private static func mayRepeat(_ call: HTTPCall) -> Bool {
         idempotent.contains(call.request.method) && call.hasReplayableBody && !call.isSentOnce
-            && !call.request.headerFields.contains { proofs.contains($0.name) }
+            && !RequestRules.carriesProof(call.request.headerFields)
     }
-
-    /// A server takes each of these once (RFC 9449 §11.1; docs/transaction-signing.md, "Calls of a device").
-    private static let proofs: [HTTPField.Name] = [.dpop, .signingProof]
 
     /// RFC 9110 §9.2.2.
     private static let idempotent: Set<HTTPRequest.Method> = [.get, .head, .options, .trace, .put, .delete]
 
-    private static func writeTarget(_ path: String?, to buffer: inout ByteBuffer) throws(HTTPTransportError) {
-        let path = path ?? "/"
-        let first = path.utf8.first
-        guard first == nil || first == UInt8(ascii: "/") || first == UInt8(ascii: "?"),
-            path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "#") })
-        else { throw HTTPTransportError(.invalidRequest, "The URL's path is not valid.") }
-        if first != UInt8(ascii: "/") { buffer.writeStaticString("/") }
-        buffer.writeString(path)
-    }
-
-    /// Set here or not allowed at all: fields about the connection or the framing (RFC 9110 §7.6.1).
-    private static let reserved: Set<HTTPField.Name> = Set(
-        [
-            "Host", "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Transfer-Encoding", "TE",
-            "Trailer", "Upgrade", "Expect", "HTTP2-Settings",
-        ].compactMap { HTTPField.Name($0) })
-
-    private static func writeFields(
-        _ fields: HTTPFields, length: Int?, to buffer: inout ByteBuffer
-    ) throws(HTTPTransportError) {
-        var cookies: String?
-        for field in fields {
-            guard !reserved.contains(field.name) else {
-                throw HTTPTransportError(.invalidRequest, "The transport sets \(field.name) itself.")
-            }
-            let value = field.value
-            guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
-                throw HTTPTransportError(.invalidRequest, "\(field.name) contains a control character.")
-            }
-            if field.name == .contentLength {
-                guard let length, value == String(length) else {
-                    throw HTTPTransportError(.invalidRequest, "Content-Length does not match the body.")
-                }
-            } else if field.name == .cookie {
-                // RFC 6265 §5.4: one field.
-                cookies = cookies.map { "\($0); \(value)" } ?? value
-            } else {
-                buffer.writeString(field.name.rawName)
-                buffer.writeStaticString(": ")
-                buffer.writeString(value)
-                buffer.writeStaticString("\r\n")
-            }
-        }
-        if let cookies {
-            buffer.writeStaticString("Cookie: ")
-            buffer.writeString(cookies)
-            buffer.writeStaticString("\r\n")
-        }
-    }
-
-    private static func writeFraming(
-        method: HTTPRequest.Method, body: HTTPBody?, to buffer: inout ByteBuffer
-    ) -> Content {
-        let length = body.map(\.length) ?? 0
-        guard let length else {
+    private static func writeFraming(_ call: HTTPCall, to buffer: inout ByteBuffer) -> Content {
+        if let body = call.body, body.length == nil {
             buffer.writeStaticString("Transfer-Encoding: chunked\r\n\r\n")
-            return body.map { .chunked($0) } ?? .none
+            return .chunked(body)
         }
-        let expectsContent = method == .post || method == .put || method == .patch
-        if length > 0 || expectsContent {
+        let length = RequestRules.declaredLength(of: call)
+        if let length {
             buffer.writeStaticString("Content-Length: ")
             buffer.writeString(String(length))
             buffer.writeStaticString("\r\n")
         }
         buffer.writeStaticString("\r\n")
-        guard let body, length > 0 else { return .none }
+        guard let body = call.body, let length, length > 0 else { return .none }
         if let content = body.inMemory, content.count <= joined {
             buffer.writeBytes(content)
             return .none

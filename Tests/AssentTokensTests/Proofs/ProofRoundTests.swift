@@ -22,11 +22,11 @@ import Testing
     func unanswered() {
         for (mayRepeat, isHarmless) in [(true, false), (false, true)] {
             var round = ProofRound(nonce: "a", mayRepeat: mayRepeat, isHarmless: isHarmless)
-            let isSentAgain = round.foundStale()
+            let isSentAgain = round.hadNoReply()
             #expect(!isSentAgain)
         }
         var round = ProofRound(nonce: "a", isHarmless: true)
-        let sendings = [round.foundStale(), round.answered(wantsNonce: true, given: "b"), round.foundStale()]
+        let sendings = [round.hadNoReply(), round.answered(wantsNonce: true, given: "b"), round.hadNoReply()]
         #expect(sendings == [true, true, false] && round.nonce == "b")
     }
 

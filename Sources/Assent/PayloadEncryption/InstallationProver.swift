@@ -1,0 +1,35 @@
+import AssentCore
+import AssentPayload
+import AssentTokens
+import HTTPTypes
+
+/// Proves the key of this installation in handshakes of payload encryption. The registration is made of the transport
+/// that asks for the proofs, so it is attached later.
+final class InstallationProver: PayloadProver {
+    private let attached = Locked<AppRegistration?>(nil)
+
+    private var known: AppRegistration? { attached.withLock { $0 } }
+
+    func attach(_ registration: AppRegistration?) { attached.withLock { $0 = registration } }
+
+    var isRegistered: Bool {
+        get async { (try? await clientID()) != nil }
+    }
+
+    func clientID() async throws -> String? { try await known?.current()?.clientID }
+
+    func proof(url: String, claim: String, nonce: String?) async throws -> String {
+        guard let registration = known else {
+            throw TokenError(.notRegistered, "The configuration has no registration.")
+        }
+        return try await registration.proof(.post, url: url, claims: ["pe": .string(claim)], nonce: nonce)
+    }
+
+    func registration() async -> ClientSession.Registration {
+        switch await known?.isAlive() {
+        case .some(true): .there
+        case .some(false): .gone
+        case .none: .unreadable
+        }
+    }
+}

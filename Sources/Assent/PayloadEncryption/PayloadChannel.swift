@@ -1,0 +1,210 @@
+import AssentCore
+package import AssentPayload
+import Foundation
+
+/// Runs a `ClientSession`: the sealed calls to one origin in one role. Sessions are in memory only.
+package final class PayloadChannel: Sendable {
+    /// A call without a sealed reply, which may be sent once more, as another message and with a new proof.
+    struct Unanswered: Error {
+        let error: HTTPTransportError
+    }
+
+    private struct State {
+        var session: ClientSession
+        var lastCall = 0
+        /// The calls that wait for a session.
+        var waiting: [Int: CheckedContinuation<ClientSession.Message, any Error>] = [:]
+        /// Why the last handshake got no answer.
+        var handshakeError: HTTPTransportError?
+    }
+
+    private let state: Locked<State>
+    private let handshakes: PayloadHandshakes
+
+    init(_ handshakes: PayloadHandshakes, keys: [ClientSession.Key]) {
+        self.handshakes = handshakes
+        state = Locked(State(session: ClientSession(role: handshakes.role, keys: keys)))
+    }
+
+    /// Sends a call sealed.
+    ///
+    /// - Parameters:
+    ///   - call: what is sent.
+    ///   - mayRepeat: whether it can be sent once more.
+    /// - Returns: what was sealed for it, as soon as that begins.
+    /// - Throws: `HTTPTransportError`; ``Unanswered`` for a call that may be repeated.
+    func exchange(_ call: HTTPCall, mayRepeat: Bool) async throws -> HTTPReply {
+        let request = try SealedRequest(call, at: handshakes.settings.origin)
+        let (id, message) = try await message(mayRepeat: mayRepeat)
+        var hasReply = false
+        let reply: SealedReply
+        do {
+            let sealed = try request.sealed(message.sealer(random: handshakes.seams.random))
+            report(.request, sealed.call.body?.length, message)
+            let answer = try await handshakes.network.send(sealed.call)
+            hasReply = true
+            reply = try await SealedReply.open(answer, message, to: sealed.head, of: call)
+        } catch {
+            throw failure(of: id, error, hasReply: hasReply)
+        }
+        _ = take(.answer(id, .sealed))
+        return try await reply.handedOver { [self] length in report(.reply, length, message) }
+    }
+
+    /// The configuration has these keys now.
+    package func update(keys: [ClientSession.Key]) { _ = take(.keys(keys)) }
+
+    // MARK: Events
+
+    /// Tells the session, and does what follows but for what has come of a call that was sent.
+    @discardableResult
+    private func take(_ event: ClientSession.Event) -> [ClientSession.Action] {
+        let (actions, ready) = state.withLock { state -> ([ClientSession.Action], [@Sendable () -> Void]) in
+            let actions = state.session.take(event, at: handshakes.seams.clock.now)
+            return (actions, Self.answers(actions, &state))
+        }
+        for resume in ready { resume() }
+        for action in actions { perform(action) }
+        return actions
+    }
+
+    /// What the calls that have waited are told.
+    private static func answers(_ actions: [ClientSession.Action], _ state: inout State) -> [@Sendable () -> Void] {
+        actions.compactMap { action in
+            switch action {
+            case .send(let id, let message):
+                guard let waiter = state.waiting.removeValue(forKey: id) else { return nil }
+                return { waiter.resume(returning: message) }
+            case .giveUp(let id, let failure):
+                guard let waiter = state.waiting.removeValue(forKey: id) else { return nil }
+                let error = failure.error(after: state.handshakeError)
+                return { waiter.resume(throwing: error) }
+            default: return nil
+            }
+        }
+    }
+
+    private func perform(_ action: ClientSession.Action) {
+        switch action {
+        case .handshake(let attempt, let key):
+            Task {
+                let (result, error) = await handshakes.make(with: key)
+                state.withLock { $0.handshakeError = error }
+                take(.handshake(attempt: attempt, result))
+            }
+        case .pause(let seconds):
+            let clock = handshakes.seams.clock
+            let end = clock.now.addingTimeInterval(TimeInterval(seconds))
+            Task {
+                try? await clock.sleep(until: end)
+                take(.paused)
+            }
+        case .readRegistration: Task { take(.registration(await handshakes.registration())) }
+        case .wait, .send, .handOver, .repeatAbove, .giveUp: break
+        }
+    }
+
+    // MARK: Calls
+
+    /// Waits for a session.
+    private func message(mayRepeat: Bool) async throws -> (id: Int, ClientSession.Message) {
+        let id = state.withLock { state in
+            state.lastCall += 1
+            return state.lastCall
+        }
+        let message = try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                // Under the lock: a cancellation that comes later finds the call.
+                let isCancelled = state.withLock { state in
+                    if Task.isCancelled { return true }
+                    state.waiting[id] = continuation
+                    return false
+                }
+                guard !isCancelled else { return continuation.resume(throwing: Self.cancelled) }
+                take(.begin(.init(id: id, mayRepeat: mayRepeat)))
+            }
+        } onCancel: {
+            guard let waiter = state.withLock({ $0.waiting.removeValue(forKey: id) }) else { return }
+            take(.cancelled(id))
+            waiter.resume(throwing: Self.cancelled)
+        }
+        return (id, message)
+    }
+
+    /// What a call ends with that has no sealed reply.
+    private func failure(of id: Int, _ error: any Error, hasReply: Bool) -> any Error {
+        let answer: ClientSession.Answer
+        var known = error as? HTTPTransportError
+        switch error {
+        case let unsealed as SealedReply.Unsealed:
+            answer = unsealed.refusal == .unknownSession ? .unknownSession : .other
+            known = unsealed.error
+        case let error as HTTPTransportError where Self.isOurs(error.code):
+            take(.cancelled(id))
+            return hasReply ? error.afterSending() : error
+        case is CancellationError:
+            take(.cancelled(id))
+            return error
+        case let error as HTTPTransportError where !hasReply && !error.mayHaveHadEffect: answer = .notSent
+        case let error as HTTPTransportError where error.wasStale: answer = .staleConnection
+        default: answer = .other
+        }
+        for action in take(.answer(id, answer)) {
+            switch action {
+            case .repeatAbove(id):
+                let error = known ?? HTTPTransportError(.payloadEncryptionFailed, "The call has no reply.")
+                return Unanswered(error: error.withoutSealedReply())
+            case .giveUp(id, let failure):
+                guard let known else { return error }
+                return failure.mayHaveHadEffect ? known.afterSending() : known
+            default: continue
+            }
+        }
+        return error
+    }
+
+    /// What the app has caused: another sending would end the same way.
+    private static func isOurs(_ code: HTTPTransportError.Code) -> Bool {
+        [.cancelled, .shutDown, .bodyFailed, .invalidRequest].contains(code)
+    }
+
+    private static let cancelled = HTTPTransportError(.cancelled, "The task was cancelled before the call was sent.")
+
+    private func report(_ kind: PayloadTrace.Kind, _ length: Int?, _ message: ClientSession.Message) {
+        let seams = handshakes.seams
+        guard let observe = seams.observe else { return }
+        let age = max(0, seams.clock.now.timeIntervalSince(message.begun))
+        observe(
+            PayloadTrace(
+                kind: kind, origin: handshakes.settings.origin, length: length, number: message.number,
+                age: Int(exactly: age.rounded(.down))))
+    }
+}
+
+extension ClientSession.Failure {
+    /// For a call that has waited for a session: nothing of it was sent.
+    ///
+    /// - Parameter cause: why the handshake got no answer.
+    /// - Returns: the error.
+    fileprivate func error(after cause: HTTPTransportError?) -> HTTPTransportError {
+        let (detail, suggestion): (String, String?) =
+            switch reason {
+            case .noHandshake where cause != nil: ("", nil)
+            case .noReply, .unknownSession, .notConnected, .noHandshake:
+                ("The server's answer to the handshake of payload encryption cannot be used.", nil)
+            case .noKey:
+                (
+                    "The server takes none of the configured keys of payload encryption, or none is valid any more.",
+                    "Get the server's current keys."
+                )
+            case .proofRefused: ("The server does not take this installation's proof.", "Check the clock.")
+            case .notRegistered: ("This installation is not registered any more.", "Sign in again.")
+            case .busy: ("The server is too busy for a handshake of payload encryption.", "Try again later.")
+            case .notConfirmed:
+                ("The answer to the handshake of payload encryption is not of one who has the server's key.", nil)
+            case .tooMany: ("Too many calls wait for a handshake of payload encryption.", "Try again later.")
+            }
+        if detail.isEmpty, let cause { return cause.beforeSending() }
+        return HTTPTransportError(.payloadEncryptionFailed, detail, suggestion: suggestion)
+    }
+}

@@ -1,0 +1,58 @@
+import AssentCore
+import AssentJourney
+import AssentPayload
+
+extension Assent.Configuration {
+    /// The way to the network, which seals what goes to the origins of ``payloadEncryption``.
+    ///
+    /// - Parameters:
+    ///   - network: carries what was sealed, and all other calls.
+    ///   - prover: proves the installation's key.
+    /// - Returns: the way.
+    /// - Throws: `JourneyFailure` with code `invalidConfiguration`.
+    func sealing(_ network: any HTTPTransport, _ prover: InstallationProver) throws -> any HTTPTransport {
+        guard !payloadEncryption.isEmpty else { return network }
+        let seams = PayloadSeams(clock: clock, random: random, observe: payloadTrace)
+        var origins: [Origin: PayloadOrigin] = [:]
+        for (address, sealed) in payloadEncryption {
+            guard let origin = try? Origin(headerValue: address), origin.isSecure else {
+                throw Self.mistake("\(address) is not an https origin", "Write it as in https://api.bank.example.")
+            }
+            guard !sealed.keys.isEmpty else {
+                throw Self.mistake("\(origin) has no key", "Name the server's public keys, at least two.")
+            }
+            guard sealed.role == .app || registration != nil else {
+                throw Self.mistake("\(origin) has the role device, and this app does not register", "Use the role app.")
+            }
+            let settings = PayloadSettings(
+                origin: origin, app: sealed.app ?? client.id,
+                version: sealed.version ?? client.version ?? registration?.softwareVersion ?? "0",
+                platform: sealed.platform)
+            guard settings.isSayable else {
+                throw Self.mistake(
+                    "app, version or platform of \(origin) cannot be said in a handshake",
+                    "Each has 1 to 128 printable ASCII characters.")
+            }
+            let made = PayloadOrigin(
+                settings, keys: sealed.keys.map { ClientSession.Key($0.key, notAfter: $0.notAfter) },
+                prover: sealed.role == .device ? prover : nil, over: network, seams: seams)
+            guard origins.updateValue(made, forKey: origin) == nil else {
+                throw Self.mistake("\(origin) is named twice", "Name it once.")
+            }
+        }
+        return PayloadTransport(network, origins: Array(origins.values))
+    }
+
+    private static func mistake(_ what: String, _ suggestion: String) -> JourneyFailure {
+        JourneyFailure(.invalidConfiguration, "Payload encryption: \(what).", suggestion: suggestion)
+    }
+}
+
+extension PayloadSettings {
+    /// Whether a handshake can say this.
+    fileprivate var isSayable: Bool {
+        [app, version, platform].allSatisfy { text in
+            1...128 ~= text.utf8.count && text.utf8.allSatisfy { 0x20...0x7E ~= $0 }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+package import AssentCore
+package import AssentPayload
+import HTTPTypes
+
+/// Seals all calls to the origins of payload encryption. It stands right above the pinned transport and below
+/// everything else, so that no other layer knows of it (docs/payload-encryption.md).
+package struct PayloadTransport: HTTPTransport {
+    private let network: any HTTPTransport
+    private let origins: [Origin: PayloadOrigin]
+
+    /// - Parameters:
+    ///   - network: carries sealed calls, and those to all other origins.
+    ///   - origins: where calls are sealed. Nothing plain is ever sent there.
+    package init(_ network: any HTTPTransport, origins: [PayloadOrigin]) {
+        self.network = network
+        self.origins = Dictionary(origins.map { ($0.origin, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// - Throws: `HTTPTransportError`.
+    @concurrent package func send(_ call: HTTPCall) async throws -> HTTPReply {
+        guard let origin = (try? call.origin).flatMap({ origins[$0] }) else { return try await network.send(call) }
+        try await call.control?.whenRunning()
+        let channel = try await origin.channel()
+        do {
+            return try await channel.exchange(call, mayRepeat: call.mayBeRepeated)
+        } catch let unanswered as PayloadChannel.Unanswered {
+            guard !RequestRules.carriesProof(call.request.headerFields) else {
+                // Its layer makes another proof: this one may be spent.
+                throw unanswered.error
+            }
+        }
+        return try await channel.exchange(call, mayRepeat: false)
+    }
+}
+
+/// One origin where calls are sealed, and the sessions there.
+package struct PayloadOrigin: Sendable {
+    package let origin: Origin
+    private let app: PayloadChannel
+    private let device: PayloadChannel?
+    private let prover: (any PayloadProver)?
+
+    /// - Parameters:
+    ///   - settings: what a client is there.
+    ///   - keys: the server's.
+    ///   - prover: proves the installation's key; `nil` for an app whose installations prove nothing.
+    ///   - network: carries handshakes and messages.
+    ///   - seams: clock, randomness, and who is told.
+    package init(
+        _ settings: PayloadSettings, keys: [ClientSession.Key], prover: (any PayloadProver)? = nil,
+        over network: any HTTPTransport, seams: PayloadSeams
+    ) {
+        origin = settings.origin
+        self.prover = prover
+        app = PayloadChannel(PayloadHandshakes(settings, over: network, seams: seams), keys: keys)
+        device = prover.map { prover in
+            PayloadChannel(PayloadHandshakes(settings, prover: prover, over: network, seams: seams), keys: keys)
+        }
+    }
+
+    /// The sessions that calls go through now: those of the installation, once there is one. What a handshake of the
+    /// installation itself asks goes through those of the app, or it would wait for itself.
+    func channel() async throws -> PayloadChannel {
+        guard let device, let prover, !PayloadHandshakes.isAsking, await prover.isRegistered else { return app }
+        return device
+    }
+}
+
+/// What a client says that it is, at one origin.
+package struct PayloadSettings: Sendable {
+    package let origin: Origin
+    package let app: String
+    package let version: String
+    package let platform: String
+
+    package init(origin: Origin, app: String, version: String, platform: String) {
+        (self.origin, self.app, self.version, self.platform) = (origin, app, version, platform)
+    }
+
+    /// Who a session is between.
+    func peer(client: String?) -> PayloadPeer {
+        PayloadPeer(
+            role: client == nil ? .app : .device, origin: origin.description, client: client, app: app,
+            version: version, platform: platform)
+    }
+}
+
+/// What payload encryption gets from outside.
+package struct PayloadSeams: Sendable {
+    package let clock: any WallClock
+    package let random: any RandomSource
+    /// Is told what is sent and what has come. It must not wait.
+    package let observe: (@Sendable (PayloadTrace) -> Void)?
+
+    package init(
+        clock: any WallClock, random: any RandomSource, observe: (@Sendable (PayloadTrace) -> Void)? = nil
+    ) {
+        (self.clock, self.random, self.observe) = (clock, random, observe)
+    }
+}
+
+/// What others can see of a sealed message, and the age of its session.
+package struct PayloadTrace: Hashable, Sendable {
+    package enum Kind: String, Hashable, Sendable {
+        case handshake
+        case request
+        case reply
+    }
+
+    package let kind: Kind
+    package let origin: Origin
+    /// Its bytes; `nil` for a request whose length is not known before.
+    package let length: Int?
+    /// Which request of its session it is, or answers; `nil` for a handshake.
+    package var number: UInt64?
+    /// How many seconds ago the session was begun; `nil` for a handshake.
+    package var age: Int?
+}
+
+/// Proves the key of a registered installation.
+package protocol PayloadProver: Sendable {
+    /// Whether there is a registration here. Nothing is sent.
+    var isRegistered: Bool { get async }
+
+    /// The client id of the installation; `nil` when it is not registered.
+    func clientID() async throws -> String?
+
+    /// A DPoP proof by the registered key for a POST, with the claim `pe`.
+    func proof(url: String, claim: String, nonce: String?) async throws -> String
+
+    /// What the server says of the registration.
+    func registration() async -> ClientSession.Registration
+}

@@ -1,0 +1,130 @@
+import AssentCore
+import AssentPayload
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import Assent
+
+@Suite("Payload encryption: the transport that seals")
+struct PayloadTransportTests {
+    private typealias Change = @Sendable (HTTPReply) async throws -> HTTPReply
+
+    private static let url = SealedListener.origin + "/transfers?x=1"
+
+    private func failure(_ transport: PayloadTransport, _ call: HTTPCall) async -> HTTPTransportError? {
+        do {
+            let reply = try await transport.send(call)
+            _ = try await reply.body.collect(upTo: 1 << 20)
+            return nil
+        } catch {
+            return error as? HTTPTransportError
+        }
+    }
+
+    @Test("A call arrives as it is, of any length and also as a stream, and its reply is handed over")
+    func calls() async throws {
+        let listener = SealedListener()
+        let transport = try listener.transport()
+        for count in [0, 1, 65_535, 65_536, 200_000] {
+            let content = SystemRandom().bytes(count)
+            let pieces = Locked(
+                stride(from: 0, to: count, by: 50_000).map { Array(content[$0..<min(count, $0 + 50_000)]) })
+            let stream = HTTPBody(length: nil, isReplayable: false) {
+                { pieces.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+            }
+            for body in [HTTPBody(content), stream] {
+                let reply = try await transport.send(
+                    try HTTPCall(.post, url: Self.url, headerFields: [.contentType: "text/plain"], body: body))
+                #expect(reply.status == 201)
+                #expect(reply.response.headerFields[.retryAfter] == "7")
+                #expect(try await reply.body.collect(upTo: 1 << 20) == content)
+            }
+        }
+        #expect(listener.handshakes == 1)
+        let (request, _) = try #require(listener.calls.first)
+        #expect(request.path == "/transfers?x=1" && request.authority == "api.bank.example")
+        #expect(request.headerFields[.contentType] == "text/plain")
+    }
+
+    @Test("Row 36 (answers): whatever is not sealed for the request is repeated once if that is safe, else unknown")
+    func unsealed() async throws {
+        let plain = [200, 302, 401, 403, 404, 503].map { status -> (name: String, change: Change) in
+            let change: Change = { _ in .json(status, ["error": "x"]) }
+            return ("plain \(status)", change)
+        }
+        let others: [(name: String, change: Change)] = [
+            ("pe_unknown_session", { _ in .json(404, PayloadRefusal.unknownSession.body) }),
+            ("pe_repeated", { _ in .json(409, PayloadRefusal.repeated.body) }),
+            ("flipped", { try await Self.changed($0) { $0[60] ^= 1 } }),
+            ("cut off", { try await Self.changed($0) { $0.removeLast(100) } }),
+            ("another session", { try await Self.changed($0) { $0[1] ^= 1 } }),
+            ("a request", { try await Self.changed($0) { $0[0] = 1 } }),
+            ("none", { _ in throw HTTPTransportError(.connectionClosed, "x", mayHaveHadEffect: true) }),
+            (
+                "a kept connection had ended",
+                { _ in throw HTTPTransportError(.connectionClosed, "x").afterSending().onStaleConnection() }
+            ),
+        ]
+        for answer in plain + others {
+            for (method, sendings) in [(HTTPRequest.Method.get, 2), (.post, 1)] {
+                let listener = SealedListener { _, path, reply in
+                    path.hasSuffix("/message") ? try await answer.change(reply) : reply
+                }
+                let error = await failure(try listener.transport(), try HTTPCall(method, url: Self.url))
+                #expect(error?.mayHaveHadEffect == true, "\(answer.name), \(method)")
+                #expect(listener.calls.count == sendings, "\(answer.name), \(method)")
+            }
+        }
+    }
+
+    @Test("A call with a proof is left to the layer that made it; one without a connection was not sent")
+    func left() async throws {
+        let listener = SealedListener { _, path, reply in path.hasSuffix("/message") ? .json(200, [:]) : reply }
+        var call = try HTTPCall(.get, url: Self.url)
+        call.request.headerFields[.dpop] = "proof"
+        let error = await failure(try listener.transport(), call)
+        #expect(error?.mayBeSentWithNewProof == true)
+        #expect(listener.calls.count == 1)
+        let closed = SealedListener { _, path, reply in
+            guard path.hasSuffix("/message") else { return reply }
+            throw HTTPTransportError(.connectFailed, "x")
+        }
+        let unsent = await failure(try closed.transport(), try HTTPCall(.get, url: Self.url))
+        #expect(unsent?.code == .connectFailed && unsent?.mayHaveHadEffect == false)
+        #expect(closed.calls.count == 1)
+    }
+
+    @Test("Row 36 (handshake): one that is not confirmed, or not answered, sends nothing of the call")
+    func handshakes() async throws {
+        for change in [
+            { (_: HTTPReply) in .json(200, [:]) }, { _ in .json(500, [:]) },
+            { _ in .json(400, PayloadRefusal.unknownKey.body) }, { _ in .json(401, PayloadRefusal.badProof.body) },
+        ] as [@Sendable (HTTPReply) -> HTTPReply] {
+            let listener = SealedListener { _, path, reply in path.hasSuffix("/handshake") ? change(reply) : reply }
+            let error = await failure(try listener.transport(), try HTTPCall(.post, url: Self.url))
+            #expect(error?.code == .payloadEncryptionFailed && error?.mayHaveHadEffect == false)
+            #expect(listener.calls.isEmpty)
+        }
+    }
+
+    @Test("After eight idle minutes there is a new session")
+    func idle() async throws {
+        let listener = SealedListener()
+        let transport = try listener.transport()
+        for (seconds, handshakes) in [(0.0, 1), (479, 1), (480, 2)] {
+            listener.clock.advance(by: seconds)
+            _ = try await transport.send(try HTTPCall(.get, url: Self.url))
+            #expect(listener.handshakes == handshakes)
+        }
+    }
+
+    private static func changed(
+        _ reply: HTTPReply, _ change: (inout [UInt8]) -> Void
+    ) async throws -> HTTPReply {
+        var bytes = try await reply.body.collect(upTo: 1 << 20)
+        change(&bytes)
+        return HTTPReply(reply.response, body: HTTPBody(bytes))
+    }
+}

@@ -1,0 +1,100 @@
+import AssentCore
+import AssentPayload
+import AssentTesting
+import Crypto
+import Foundation
+import HTTPTypes
+
+@testable import Assent
+
+/// A listener of payload encryption in memory, made of the server's halves of the protocol.
+final class SealedListener: Sendable {
+    static let origin = "https://api.bank.example"
+
+    private struct State {
+        var sessions: [[UInt8]: (session: ServerSession, secrets: PayloadSecrets)] = [:]
+        var handshakes = 0
+        var calls: [(HTTPRequest, [UInt8])] = []
+    }
+
+    let clock = ManualClock()
+    private let key = Curve25519.KeyAgreement.PrivateKey()
+    private let state = Locked(State())
+    /// What the listener does with its honest answers, by the path of the outer request.
+    private let fault: @Sendable (Int, String, HTTPReply) async throws -> HTTPReply
+    private let count = Locked(0)
+
+    init(_ fault: @escaping @Sendable (Int, String, HTTPReply) async throws -> HTTPReply = { $2 }) {
+        self.fault = fault
+    }
+
+    var publicKey: String { Base64URL.encode(PayloadKey(of: key).bytes) }
+    var handshakes: Int { state.withLock { $0.handshakes } }
+    var calls: [(HTTPRequest, [UInt8])] { state.withLock { $0.calls } }
+
+    func transport() throws -> PayloadTransport {
+        let network = InMemoryTransport { [self] exchange in try await answer(exchange) }
+        let settings = PayloadSettings(
+            origin: try Origin(Self.origin), app: "bank", version: "3.2.0", platform: "linux")
+        return PayloadTransport(
+            network,
+            origins: [
+                PayloadOrigin(
+                    settings, keys: [.init(PayloadKey(of: key), notAfter: .distantFuture)], over: network,
+                    seams: PayloadSeams(clock: clock, random: SystemRandom()))
+            ])
+    }
+
+    private func answer(_ exchange: InMemoryTransport.Exchange) async throws -> HTTPReply {
+        let number = count.withLock {
+            $0 += 1
+            return $0
+        }
+        let path = exchange.request.path ?? ""
+        let honest =
+            path == "/assent-pe/1/handshake" ? try handshake(exchange.body) : try message(exchange.body)
+        return try await fault(number, path, honest)
+    }
+
+    private func handshake(_ body: [UInt8]) throws -> HTTPReply {
+        let request = try HandshakeRequest(body: body)
+        let (reply, secrets) = try ServerHandshake(
+            request, keys: [ServerPayloadKey(key, notAfter: .distantFuture)], now: clock.now
+        ).finish(
+            prover: request.client, origin: Self.origin, session: SystemRandom().bytes(16), random: SystemRandom())
+        let session = ServerSession(
+            secrets, peer: request.peer(at: Self.origin), begun: clock.now, lastUse: clock.now)
+        state.withLock { state in
+            state.handshakes += 1
+            state.sessions[secrets.session] = (session, secrets)
+        }
+        return HTTPReply(HTTPResponse(status: .ok), body: HTTPBody(reply.body))
+    }
+
+    private func message(_ body: [UInt8]) throws -> HTTPReply {
+        let head = try FrameHead(body.prefix(FrameHead.length))
+        guard let known = state.withLock({ $0.sessions[head.session] }) else {
+            return .json(404, PayloadRefusal.unknownSession.body)
+        }
+        var opener = try known.session.opener(head, at: clock.now)
+        let plaintext = try opener.open(body.dropFirst(FrameHead.length))
+        try opener.finish()
+        var reader = BinaryHTTPReader(.request)
+        var (request, content): (HTTPRequest?, [UInt8]) = (nil, [])
+        for part in try reader.read(plaintext) + reader.finish() {
+            switch part {
+            case .request(let read): request = read
+            case .content(let bytes): content += bytes
+            case .response: break
+            }
+        }
+        guard let request else { return .json(400, PayloadRefusal.malformed.body) }
+        state.withLock { $0.calls.append((request, content)) }
+        var sealer = known.session.sealer(replyTo: head, random: SystemRandom())
+        let reply = BinaryHTTPWriter.response(
+            HTTPResponse(status: .created, headerFields: [.retryAfter: "7"]), content: content)
+        let sealed = try sealer.seal(reply + Padding.bytes(behind: reply.count)) + sealer.finish()
+        return HTTPReply(
+            HTTPResponse(status: .ok, headerFields: [.contentType: "application/assent-pe"]), body: HTTPBody(sealed))
+    }
+}
