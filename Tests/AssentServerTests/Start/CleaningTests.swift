@@ -64,7 +64,7 @@ struct CleaningTests {
             authentication: Authentication(
                 context, realms: [:], transactions: transactions, passwords: Passwords(context),
                 oneTimePasswords: OneTimePasswords(context), proofs: SenderProofs(context)), keys: keys,
-            proofs: SenderProofs(context),
+            proofs: SenderProofs(context), payload: PayloadParts(context, proofs: SenderProofs(context)),
             watch: NodeWatch(context, location, hold, clockLimit: nil), policies: "")
         // What ends one by one is deleted only when there is something.
         _ = try await database.run(
