@@ -1,6 +1,7 @@
-package import AssentCore
+import AssentCore
 package import AssentPayload
 import AssentStore
+import Logging
 
 /// Answers handshakes of payload encryption (docs/payload-encryption.md, "Handshake").
 package final class PayloadHandshakes: Sendable {

@@ -1,5 +1,5 @@
-package import AssentCore
-package import AssentPayload
+import AssentCore
+import AssentPayload
 package import AssentStore
 import Crypto
 import Foundation

@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 package import AssentPayload
 import AssentStore
 import Foundation

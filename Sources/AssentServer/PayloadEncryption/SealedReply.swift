@@ -87,7 +87,7 @@ private struct SealingWriter: ResponseBodyWriter {
         (left, self.isStreamed) = (length, isStreamed)
     }
 
-    mutating func write(_ buffer: ByteBuffer) async throws {
+    @concurrent mutating func write(_ buffer: ByteBuffer) async throws {
         let bytes = Array(buffer: buffer)
         if let left {
             guard bytes.count <= left else { throw WrongLength() }
@@ -99,7 +99,7 @@ private struct SealingWriter: ResponseBodyWriter {
         if !sealed.isEmpty { try await base.write(ByteBuffer(bytes: sealed)) }
     }
 
-    consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
+    @concurrent consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
         guard left ?? 0 == 0 else { throw WrongLength() }
         let end = taken(isStreamed ? BinaryHTTPWriter.end : BinaryHTTPWriter.knownEnd)
         let sealed = try sealer.seal(end + Padding.bytes(behind: count)) + sealer.finish()
