@@ -128,14 +128,14 @@ let package = Package(
         .target(
             name: "AssentEngine",
             dependencies: [
-                "AssentCore", "AssentJOSE", "AssentOTP", "AssentSigningProtocol", "AssentStore", crypto, cryptoExtras,
-                logging,
+                "AssentCore", "AssentJOSE", "AssentOTP", "AssentPayload", "AssentSigningProtocol", "AssentStore", crypto,
+                cryptoExtras, logging,
             ]),
         .target(
             name: "AssentServer",
             dependencies: [
-                "AssentCore", "AssentConfiguration", "AssentJOSE", "AssentOTP", "AssentSigningProtocol", "AssentStore",
-                "AssentEngine", "AssentTransportNIO", hummingbird,
+                "AssentCore", "AssentConfiguration", "AssentJOSE", "AssentOTP", "AssentPayload", "AssentSigningProtocol",
+                "AssentStore", "AssentEngine", "AssentTransportNIO", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -300,16 +300,16 @@ let package = Package(
         .testTarget(
             name: "AssentEngineTests",
             dependencies: [
-                "AssentEngine", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP",
-                "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting", "TestSupport",
+                "AssentEngine", "AssentPayload", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE",
+                "AssentOTP", "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting", "TestSupport",
                 httpTypes, logging,
             ]),
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
                 "AssentServer", "AssentConfiguration", "AssentEngine", "AssentSigningProtocol", "AssentStore",
-                "AssentCore", "AssentOTP", "AssentTesting", "SigningTesting", "StoreTesting", "TestSupport",
-                hummingbird, httpTypes, logging, crypto,
+                "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting", "SigningTesting", "StoreTesting",
+                "TestSupport", hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "InMemoryLogging", package: "swift-log"),

@@ -75,6 +75,8 @@ extension AuditEvent {
     package static let adminSessions = AuditEvent("admin.sessions")
     /// Signing keys were made.
     package static let adminKeys = AuditEvent("admin.keys")
+    /// Static keys of payload encryption were listed, made or withdrawn.
+    package static let adminPayloadKeys = AuditEvent("admin.payloadKeys")
     /// Somebody has read the audit log.
     package static let auditRead = AuditEvent("audit.read")
 }

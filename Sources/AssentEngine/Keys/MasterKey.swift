@@ -37,6 +37,12 @@ package struct MasterKey: Sendable {
         case gatewayNonce = "gateway-nonce"
         /// Finds the invite of a code.
         case signingCode = "signing-code"
+        /// The static keys of payload encryption.
+        case payloadKey = "payload-key"
+        /// The keys of its sessions.
+        case payloadSession = "payload-session"
+        /// Makes and recognises the ids of its sessions.
+        case payloadSessionName = "payload-session-name"
         /// Tells whether it is the key of the database.
         case check
     }

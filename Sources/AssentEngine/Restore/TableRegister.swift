@@ -64,6 +64,8 @@ package enum TableRegister {
             "server_keys", .purged,
             // A key that was discarded since would be valid again.
             fence: [.delete(.tokenKeys, isOptional: true, where: { _ in ServerKeys.signsTokens })]),
+        RegisteredTable(
+            "payload_keys", .purged, remark: "Keys that were withdrawn since are back: withdraw them again."),
         RegisteredTable("journey_steps", .purged, fence: [.delete(.journeySteps)]),
     ]
 
@@ -112,6 +114,14 @@ package enum TableRegister {
             fence: [
                 .prepared(nil) { context in
                     context.database.isShared ? [SQLStatement("DELETE FROM spent_proofs RETURNING id")] : []
+                }
+            ], isCopied: false),
+        RegisteredTable(
+            "payload_sessions", .purged,
+            // Some may have ended since.
+            fence: [
+                .prepared(nil) { context in
+                    context.database.isShared ? [SQLStatement("DELETE FROM payload_sessions RETURNING id")] : []
                 }
             ], isCopied: false),
     ]

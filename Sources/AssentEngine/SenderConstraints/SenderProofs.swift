@@ -16,6 +16,9 @@ package struct CheckedProof: Sendable {
     /// The nonce in it, which is valid here; `nil` when it has none.
     package let nonce: String?
 
+    /// What a handshake of payload encryption is proved by: the claim `pe`.
+    let payloadClaim: String?
+
     /// Whether it has a nonce that is valid here.
     var hasNonce: Bool { nonce != nil }
 
@@ -120,7 +123,7 @@ package struct SenderProofs: Sendable {
         let isDue = madeAt.map(nonces.isAging) ?? true
         return CheckedProof(
             thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil,
-            nonce: madeAt == nil ? nil : proof.nonce,
+            nonce: madeAt == nil ? nil : proof.nonce, payloadClaim: proof.payloadClaim,
             name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti),
             window: window, server: presented.server, isOfJourney: presented.isOfJourney)
     }

@@ -35,6 +35,9 @@ public struct DPoPProof: Sendable {
     /// The server's nonce in it.
     public let nonce: String?
 
+    /// What a handshake of payload encryption is proved by: the claim `pe`, where it is a text.
+    package let payloadClaim: String?
+
     /// The key's thumbprint, as in a token's `cnf.jkt`.
     public let thumbprint: String
 
@@ -132,7 +135,8 @@ public struct DPoPProof: Sendable {
         }
         let nonce = claims["nonce"] == nil ? nil : try text(claims, "nonce")
         return DPoPProof(
-            key: key, jti: jti, issuedAt: issuedAt, nonce: nonce, thumbprint: key.thumbprint)
+            key: key, jti: jti, issuedAt: issuedAt, nonce: nonce, payloadClaim: claims["pe"]?.string,
+            thumbprint: key.thumbprint)
     }
 
     /// Makes sure that ``issuedAt`` lies neither too far back nor too far ahead.

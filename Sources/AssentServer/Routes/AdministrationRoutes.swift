@@ -9,6 +9,7 @@ struct AdministrationRoutes: Sendable {
     let users: UserAdministration
     let registrations: RegistrationAdministration
     let keys: ServerKeys
+    let payloadKeys: PayloadKeyAdministration
 
     /// Answers an action of a realm.
     func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
@@ -38,6 +39,8 @@ struct AdministrationRoutes: Sendable {
         case "createRegistrationToken", "listRegistrations", "endRegistration", "endRegistrations":
             return try await respond(
                 aboutRegistrations: try call.action() ?? "", body, of: call.service.configuration, by: session)
+        case "listPayloadKeys", "addPayloadKey", "withdrawPayloadKey":
+            return try await respond(aboutPayloadKeys: try call.action() ?? "", body, by: session)
         case let action?: throw AMError.unknownAction(action)
         case nil: throw AMError.missingAction
         }

@@ -15,6 +15,7 @@ struct Housekeeping: Service {
     let authentication: Authentication
     let keys: ServerKeys
     let proofs: SenderProofs
+    let payload: PayloadParts
     let watch: NodeWatch
     /// The digest of this node's policies.
     let policies: String
@@ -33,6 +34,9 @@ struct Housekeeping: Service {
                     return
                 }
                 await watch.look()
+                await attempt(
+                    "telling the database of sessions of payload encryption failed; it is tried again",
+                    payload.sessions.look)
                 await attempt("recording what the database has lost failed; it is tried again", watch.recordLoss)
                 guard context.clock.now >= round else { continue }
                 round = context.clock.now.addingTimeInterval(pause)
@@ -71,6 +75,8 @@ struct Housekeeping: Service {
         for provider in providers { _ = try await provider.purge() }
         _ = try await keys.purge()
         try await proofs.purge()
+        try await payload.keys.purge()
+        try await payload.sessions.purge()
         try await SigningHousekeeping.purge(context)
         try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
     }

@@ -276,10 +276,11 @@ public final class IdentityServer: Service {
         let parts = try ServerParts(
             context, configuration: configuration, keys: keys, passwords: passwords, cookie: cookie, watch: watch,
             endpoints: endpoints, notifier: notifier)
-        if let gatewayListener, let gateway = try parts.gateway(upstream: upstream) {
+        if let gatewayListener, let gateway = try parts.gatewayDoor(upstream: upstream) {
             gatewayListener.answer(with: gateway)
         }
-        serverListener.answer(with: try parts.serverHandler())
+        serverListener.answer(with: try parts.serverDoor())
+        for warning in try await parts.payloadWarnings { logger.warning("\(warning)") }
         // Behind a load balancer the ports in the public URLs are not this node's.
         let port = try await serverPort
         let gatewayPort = try await gatewayPort

@@ -14,6 +14,7 @@ struct ServerParts: Sendable {
     private let providers: [String: OAuthProvider]
     private let passwords: Passwords
     private let proofs: SenderProofs
+    private let payload: PayloadParts
     private let callers: Callers
     private let access: AccessSettlement
     private let authentication: Authentication
@@ -52,6 +53,7 @@ struct ServerParts: Sendable {
         }
         self.providers = providers
         proofs = SenderProofs(context, isDatabaseTimed: configuration.isDatabaseTimed)
+        payload = PayloadParts(context, proofs: proofs, isDatabaseTimed: configuration.isDatabaseTimed)
         callers = Callers(sessions: sessions, providers: providers, proofs: proofs)
         let transactions = Transactions(context, limits: configuration.transactionLimits)
         access = AccessSettlement(
@@ -84,7 +86,8 @@ struct ServerParts: Sendable {
         Housekeeping(
             context: context, sessions: sessions, transactions: access.transactions,
             providers: Array(providers.values), authentication: authentication, keys: keys,
-            proofs: proofs, watch: watch, policies: Nodes.digest(of: configuration.realms.flatMap(\.policySets)))
+            proofs: proofs, payload: payload, watch: watch,
+            policies: Nodes.digest(of: configuration.realms.flatMap(\.policySets)))
     }
 
     /// The hosts that requests may name.
@@ -95,10 +98,36 @@ struct ServerParts: Sendable {
         }
     }
 
-    /// What answers at the server's address.
+    /// What answers at the server's address, plainly and sealed.
     ///
     /// - Throws: `WireError` when an address is not a URL.
-    func serverHandler() throws -> ServerHandler {
+    func serverDoor() throws -> SealedDoor {
+        let cookie = cookie
+        return SealedDoor(
+            plain: try serverHandler(), origin: try Origin(endpoints.server), server: .authorizationServer,
+            handshakes: payload.handshakes, sessions: payload.sessions,
+            isProved: { $0.isProvedByToken(cookie) }, logger: context.logger)
+    }
+
+    /// What answers at the gateway's address, plainly and sealed; `nil` without a gateway.
+    ///
+    /// - Throws: `WireError` when the address is not a URL.
+    func gatewayDoor(upstream: Upstream) throws -> SealedDoor? {
+        guard let gateway = try gateway(upstream: upstream), let url = endpoints.gateway else { return nil }
+        let cookie = cookie
+        return SealedDoor(
+            plain: gateway, origin: try Origin(url), server: .gateway, handshakes: payload.handshakes,
+            sessions: payload.sessions,
+            // Nobody looks at a proof that comes to a public route.
+            isProved: { $0.isProvedByToken(cookie) && gateway.verifiesSenders(of: $0) }, logger: context.logger)
+    }
+
+    /// What an operator has to do about the keys of payload encryption.
+    ///
+    /// - Throws: `StoreError`.
+    var payloadWarnings: [String] { get async throws { try await payload.keys.warnings() } }
+
+    private func serverHandler() throws -> ServerHandler {
         let basePath = URLComponents(string: endpoints.server)?.path ?? ""
         let own = try Origin(endpoints.server)
         let origin = own.description
@@ -140,14 +169,13 @@ struct ServerParts: Sendable {
                 administration: Administration(context),
                 users: UserAdministration(
                     Administration(context), passwords: passwords, rules: configuration.passwordRules),
-                registrations: RegistrationAdministration(Administration(context)), keys: keys),
+                registrations: RegistrationAdministration(Administration(context)), keys: keys,
+                payloadKeys: PayloadKeyAdministration(
+                    Administration(context), keys: payload.keys, sessions: payload.sessions)),
             cookie: cookie)
     }
 
-    /// What answers at the gateway's address; `nil` without a gateway.
-    ///
-    /// - Throws: `WireError` when the address is not a URL.
-    func gateway(upstream: Upstream) throws -> Gateway? {
+    private func gateway(upstream: Upstream) throws -> Gateway? {
         guard let gateway = configuration.gateway, let url = endpoints.gateway else { return nil }
         return Gateway(
             publicOrigin: try Origin(url), serverURL: endpoints.server, hosts: try hosts,

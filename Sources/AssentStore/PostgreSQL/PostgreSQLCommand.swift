@@ -39,7 +39,7 @@ struct PostgreSQLCommand {
             "SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = 0",
             "SELECT 1 AS locked FROM pg_advisory_xact_lock(7017280570803617383)", "SET LOCAL lock_timeout = '60s'",
         ].map { PostgreSQLCommand($0, isKept: false) } + PostgreSQLOutcome.definition + PostgreSQLLook.definition
-        + PostgreSQLSpentProofs.definition
+        + PostgreSQLSpentProofs.definition + PostgreSQLPayloadSessions.definition
 }
 
 /// What came of a command.

@@ -18,7 +18,7 @@ package struct Schema: Sendable {
         .auditSequence, .boundFields, .serverState, .auditNodes, .nodes, .grantContexts, .repeatedRequests, .consents,
         .signing, .signingSlots, .signingLife, .signingNotices, .transactionMakers, .userEpochs, .codeKeys,
         .clientAssertions, .sessionKeys, .senders, .tokenlessSessions, .registrations,
-        .sessionKinds, .instanceVersions, .logins, .webLinks, .journeyLevels, .shownLines,
+        .sessionKinds, .instanceVersions, .logins, .webLinks, .journeyLevels, .shownLines, .payloadKeys,
     ])
 
     /// Brings a database up to date. All missing steps are one transaction: if one fails, the older version of the

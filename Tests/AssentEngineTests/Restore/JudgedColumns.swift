@@ -59,6 +59,9 @@ struct JudgedColumns: Sendable {
             "hash realm app created_at expires_at"),
         "revoked_access_tokens": JudgedColumns(
             "id grant_id expires_at"),
+        "payload_keys": JudgedColumns(
+            used: "withdrawn_at",
+            "kid public_key sealed_key not_before not_after created_at"),
         "server_keys": JudgedColumns(
             used: "retired_at",
             "kid purpose algorithm sealed_key public_jwk created_at"),

@@ -22,7 +22,8 @@ struct TableRegisterTests {
         let registered = TableRegister.tables.map(\.name)
         #expect(Set(registered).count == registered.count)
         let elsewhere: Set =
-            TestDatabase.isPostgreSQL ? [] : ["history", "history_marks", "latest_commits", "spent_proofs"]
+            TestDatabase.isPostgreSQL
+            ? [] : ["history", "history_marks", "latest_commits", "payload_sessions", "spent_proofs"]
         #expect(stored.union(elsewhere) == Set(registered))
         let copied = Set(try Schema.current.tables().map(\.name))
         #expect(copied == Set(TableRegister.tables.filter(\.isCopied).map(\.name)))

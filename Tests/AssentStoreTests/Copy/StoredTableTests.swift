@@ -45,7 +45,9 @@ struct StoredTableTests {
                 keyPlace: Int(try row.integer("place")) + 1)
             found[try row.text("name"), default: []].append(column)
         }
-        for own in ["schema_steps", "latest_commits", "history", "history_marks", "spent_proofs"] {
+        for own in [
+            "schema_steps", "latest_commits", "history", "history_marks", "payload_sessions", "spent_proofs",
+        ] {
             #expect(found.removeValue(forKey: own) != nil)
         }
         let known = try Schema.current.tables().map { ($0.name, $0.columns) }

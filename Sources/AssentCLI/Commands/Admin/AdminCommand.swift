@@ -9,7 +9,7 @@ struct AdminCommand: AsyncParsableCommand {
         commandName: "admin", abstract: "Administer the server as the user who is signed in.",
         subcommands: [
             Bootstrap.self, Roles.self, Enable.self, Disable.self, RegistrationsCommand.self, Keys.self,
-            SigningKeys.self, Devices.self,
+            PayloadKeysCommand.self, SigningKeys.self, Devices.self,
             Audit.self,
             HashPasswordCommand.self,
         ])

@@ -1,0 +1,237 @@
+import AssentCore
+package import AssentPayload
+import AssentStore
+import Foundation
+
+/// The sessions of payload encryption at one node (docs/payload-encryption.md, "Single use" and "Several nodes").
+///
+/// Their secrets are in the database once where nodes share one, and in memory alone where one process has it. Which
+/// numbers were used is in each node's memory: what another node has seen is told by the proof inside a call, or by
+/// ``spendOnce(_:)``. A session authenticates nobody.
+package final class PayloadSessions: Sendable {
+    private struct Entry: Sendable {
+        var session: ServerSession
+        let kid: String
+        /// In seconds since 1970.
+        let begunAt: Int64
+    }
+
+    /// How many sessions a node has in memory.
+    package static let limit = 200_000
+
+    /// How many seconds may pass until what a node knows of a session's use is in the database.
+    package static let touchInterval: Int64 = 60
+
+    private static let batch = 5_000
+
+    private let context: EngineContext
+    private let keys: PayloadKeys
+    private let names: SessionName
+    private let once: DPoPReplays
+    private let limit: Int
+    private let entries = Locked<[[UInt8]: Entry]>([:])
+
+    /// The sessions of a process; there is one such value in it.
+    ///
+    /// - Parameters:
+    ///   - context: the database and the clock.
+    ///   - keys: the static keys.
+    ///   - isDatabaseTimed: as ``SenderProofs/init(_:isDatabaseTimed:)`` has it.
+    ///   - limit: how many sessions are in memory at most.
+    package init(
+        _ context: EngineContext, keys: PayloadKeys, isDatabaseTimed: Bool = false,
+        limit: Int = PayloadSessions.limit
+    ) {
+        self.context = context
+        self.keys = keys
+        self.limit = limit
+        names = SessionName(key: context.masterKey.derivedSecret(for: .payloadSessionName).symmetricKey)
+        once = DPoPReplays(context, isDatabaseTimed: isDatabaseTimed, limit: 1)
+    }
+
+    /// How many sessions this node knows.
+    package var count: Int { entries.withLock { $0.count } }
+
+    // MARK: - Handshakes
+
+    /// A new id.
+    func makeName() -> [UInt8] { names.make(random: context.random) }
+
+    /// Keeps a session that was agreed on.
+    ///
+    /// - Throws: ``PayloadRefusal``: `busy` when there are too many, `unknownKey` when the key was withdrawn meanwhile;
+    ///   ``StoreError``.
+    func keep(_ secrets: PayloadSecrets, peer: PayloadPeer, kid: String) async throws {
+        let now = context.clock.epochSeconds
+        let stored = StoredPayloadSession(
+            id: secrets.session, kid: kid, secrets: secrets, peer: peer, begunAt: now, usedAt: now)
+        guard makeRoom() else { throw PayloadRefusal.busy }
+        if context.database.isShared {
+            let rows = try await context.database.run(try stored.insertion(context.masterKey))
+            guard !rows.isEmpty else { throw PayloadRefusal.unknownKey }
+        }
+        remember(stored, lastUse: now)
+    }
+
+    // MARK: - Messages
+
+    /// What opens the request that begins with `head`, at the listener of `origin`. A session that this node does not
+    /// know is read from the database once; an id that no node has made costs no look at it.
+    ///
+    /// - Throws: ``PayloadRefusal``, ``StoreError``.
+    package func opener(_ head: FrameHead, origin: String) async throws -> FrameOpener {
+        guard names.isOurs(head.session) else { throw PayloadRefusal.unknownSession }
+        if let opener = try known(head, origin: origin) { return opener }
+        guard context.database.isShared else { throw PayloadRefusal.unknownSession }
+        guard let row = try await context.database.run(StoredPayloadSession.reading(head.session)).first else {
+            throw PayloadRefusal.unknownSession
+        }
+        let stored = try StoredPayloadSession(head.session, row, context.masterKey)
+        let now = context.clock.epochSeconds
+        guard makeRoom() else { throw PayloadRefusal.unknownSession }
+        // Another node may have seen it be used without having said so yet.
+        remember(stored, lastUse: min(now, stored.usedAt + Self.touchInterval))
+        guard let opener = try known(head, origin: origin) else { throw PayloadRefusal.unknownSession }
+        return opener
+    }
+
+    /// `nil` for a session that has ended here or is not known.
+    private func known(_ head: FrameHead, origin: String) throws(PayloadRefusal) -> FrameOpener? {
+        let now = context.clock.now
+        let session = entries.withLock { entries -> ServerSession? in
+            guard let entry = entries[head.session] else { return nil }
+            if entry.session.isLive(at: now) { return entry.session }
+            entries[head.session] = nil
+            return nil
+        }
+        guard let session else { return nil }
+        guard session.peer.origin == origin else { throw .unknownSession }
+        return try session.opener(head, at: now)
+    }
+
+    /// Takes the number of a message whose first chunk has opened; ``end(_:)`` is due for it then.
+    ///
+    /// - Returns: what seals its reply.
+    /// - Throws: ``PayloadRefusal``.
+    package func claim(_ head: FrameHead) throws(PayloadRefusal) -> FrameSealer {
+        let (now, random) = (context.clock.now, context.random)
+        let result = entries.withLock { entries -> Result<FrameSealer, PayloadRefusal> in
+            Result { () throws(PayloadRefusal) in
+                guard var entry = entries[head.session] else { throw .unknownSession }
+                try entry.session.claim(head.number, at: now)
+                entries[head.session] = entry
+                return entry.session.sealer(replyTo: head, random: random)
+            }
+        }
+        return try result.get()
+    }
+
+    /// The reply to a message has ended, or was aborted.
+    package func end(_ head: FrameHead) {
+        let now = context.clock.now
+        entries.withLock { $0[head.session]?.session.end(at: now) }
+    }
+
+    /// Spends the number of a message for all nodes: for a call that must not run twice and that no proof inside
+    /// makes single. One process needs no row for it.
+    ///
+    /// - Throws: ``PayloadRefusal``: `repeated`, or `unknownSession` when what was spent may be lost; ``StoreError``.
+    package func spendOnce(_ head: FrameHead) async throws {
+        guard context.database.isShared else { return }
+        guard let begunAt = entries.withLock({ $0[head.session]?.begunAt }) else {
+            throw PayloadRefusal.unknownSession
+        }
+        let name = Frame("assent pe1 once", .bytes(head.session), .integer(head.number))
+        let ends = begunAt + Int64(ServerSession.lifetime) + Self.touchInterval
+        let spending = ProofInsertion(
+            name: Base64URL.encode(SHA2.sha256(name.bytes)), earliest: begunAt * 1000, expiresAt: ends * 1000)
+        switch try await once.claim(spending, of: "") {
+        case .first: break
+        case .repeated: throw PayloadRefusal.repeated
+        case .unknown:
+            entries.withLock { $0[head.session] = nil }
+            throw PayloadRefusal.unknownSession
+        }
+    }
+
+    // MARK: - The end
+
+    /// Ends the sessions of a key that was withdrawn; other nodes learn it by ``look()``.
+    ///
+    /// - Throws: ``StoreError``.
+    package func end(ofKey kid: String) async throws {
+        forget(keys: [kid])
+        guard context.database.isShared else { return }
+        _ = try await context.database.run(.unlogged("DELETE FROM payload_sessions WHERE kid = \(kid) RETURNING id"))
+    }
+
+    /// Due each minute: tells the other nodes which sessions were used here, and forgets those that have ended.
+    ///
+    /// - Throws: ``StoreError``.
+    package func look() async throws {
+        let now = context.clock.now
+        let (uses, kids) = entries.withLock { entries in
+            // One that has become idle here may have been used elsewhere: it is read again when it is needed.
+            entries = entries.filter { $0.value.session.isLive(at: now) }
+            return (
+                entries.mapValues { Int64($0.session.lastUse.timeIntervalSince1970) }, Set(entries.values.map(\.kid))
+            )
+        }
+        guard !uses.isEmpty else { return }
+        guard context.database.isShared else { return forget(keys: try await keys.withdrawn(among: kids)) }
+        let gone = try await context.database.run(StoredPayloadSession.touching(uses)).compactMap { row in
+            Base64URL.decode(try row.text("id"))
+        }
+        entries.withLock { entries in for id in gone { entries[id] = nil } }
+    }
+
+    /// Deletes what has ended from the database, a limited number of rows at a time.
+    ///
+    /// - Throws: ``StoreError``.
+    package func purge() async throws {
+        guard context.database.isShared else { return }
+        let now = context.clock.epochSeconds
+        let idle = now - Int64(ServerSession.idleLimit) - 2 * Self.touchInterval
+        while true {
+            let deleted = try await context.database.run(
+                .unlogged(
+                    """
+                    DELETE FROM payload_sessions WHERE id IN (
+                        SELECT id FROM payload_sessions
+                        WHERE used_at <= \(idle) OR begun_at <= \(now - Int64(ServerSession.lifetime))
+                        LIMIT \(Self.batch))
+                    RETURNING id
+                    """))
+            guard deleted.count == Self.batch else { return }
+        }
+    }
+
+    private func forget(keys kids: Set<String>) {
+        guard !kids.isEmpty else { return }
+        entries.withLock { entries in entries = entries.filter { !kids.contains($0.value.kid) } }
+    }
+
+    /// Whether one more session fits. Where nodes share a database one that is there is forgotten for it.
+    private func makeRoom() -> Bool {
+        let now = context.clock.now
+        return entries.withLock { entries in
+            guard entries.count >= limit else { return true }
+            entries = entries.filter { $0.value.session.isLive(at: now) }
+            guard entries.count >= limit else { return true }
+            guard context.database.isShared, let victim = entries.first?.key else { return false }
+            entries[victim] = nil
+            return true
+        }
+    }
+
+    /// Two requests may have read the same session: the numbers that the first one has seen stay.
+    private func remember(_ stored: StoredPayloadSession, lastUse: Int64) {
+        let session = ServerSession(
+            stored.secrets, peer: stored.peer, begun: Date(timeIntervalSince1970: TimeInterval(stored.begunAt)),
+            lastUse: Date(timeIntervalSince1970: TimeInterval(lastUse)))
+        let entry = Entry(session: session, kid: stored.kid, begunAt: stored.begunAt)
+        entries.withLock { entries in
+            if entries[stored.id] == nil { entries[stored.id] = entry }
+        }
+    }
+}

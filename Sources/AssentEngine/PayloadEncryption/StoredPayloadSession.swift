@@ -1,0 +1,106 @@
+import AssentCore
+import AssentPayload
+import AssentStore
+import Foundation
+
+/// A session of payload encryption as it is in the table that nodes share.
+///
+/// The statements change only that table, whose rows a crash may take, and may be run twice.
+struct StoredPayloadSession: Sendable {
+    let id: [UInt8]
+    /// The static key that it was made with.
+    let kid: String
+    let secrets: PayloadSecrets
+    let peer: PayloadPeer
+    /// When it was made, and when it was last used as far as the table knows, in seconds since 1970.
+    let begunAt: Int64
+    let usedAt: Int64
+
+    static func name(_ id: [UInt8]) -> String { Base64URL.encode(id) }
+
+    /// The statement that stores it, which returns a row unless its key was withdrawn.
+    func insertion(_ masterKey: MasterKey) throws -> SQLStatement {
+        let name = Self.name(id)
+        let content = secrets.stored.withUnsafeBytes { Array($0) } + peer.json.serializedBytes()
+        let sealed = try masterKey.seal(Secret(bytes: content), for: .payloadSession, context: name)
+        return .unlogged(
+            """
+            INSERT INTO payload_sessions (id, kid, sealed, begun_at, used_at)
+            SELECT \(name), \(kid), \(sealed), \(begunAt), \(usedAt)
+            WHERE EXISTS (SELECT 1 FROM payload_keys WHERE kid = \(kid) AND withdrawn_at IS NULL)
+            ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at WHERE payload_sessions.sealed = excluded.sealed
+            RETURNING id
+            """)
+    }
+
+    /// The statement that reads one for ``init(_:_:_:)``.
+    static func reading(_ id: [UInt8]) -> SQLStatement {
+        .read(
+            """
+            SELECT s.kid, s.sealed, s.begun_at, s.used_at FROM payload_sessions s
+            JOIN payload_keys k ON k.kid = s.kid WHERE s.id = \(name(id)) AND k.withdrawn_at IS NULL
+            """)
+    }
+
+    init(
+        id: [UInt8], kid: String, secrets: PayloadSecrets, peer: PayloadPeer, begunAt: Int64, usedAt: Int64
+    ) {
+        (self.id, self.kid, self.secrets, self.peer) = (id, kid, secrets, peer)
+        (self.begunAt, self.usedAt) = (begunAt, usedAt)
+    }
+
+    /// - Throws: ``StoreError``, ``EngineError`` for a row that does not open.
+    init(_ id: [UInt8], _ row: SQLRow, _ masterKey: MasterKey) throws {
+        let opened = try masterKey.open(try row.blob("sealed"), for: .payloadSession, context: Self.name(id))
+        let content = opened.withUnsafeBytes { Array($0) }
+        let json = try? JSONValue.parse(Array(content.dropFirst(PayloadSecrets.storedLength)))
+        let stored = Secret(bytes: content.prefix(PayloadSecrets.storedLength))
+        guard let peer = json.flatMap(PayloadPeer.init(json:)),
+            let secrets = try? PayloadSecrets(session: id, stored: stored)
+        else { throw StoreError(.corrupt, "a session of payload encryption cannot be read") }
+        self.init(
+            id: id, kid: try row.text("kid"), secrets: secrets, peer: peer,
+            begunAt: try row.integer("begun_at"), usedAt: try row.integer("used_at"))
+    }
+
+    /// The statement that notes when sessions were used, in seconds since 1970 by their ids, and returns those that
+    /// are gone or whose key was withdrawn.
+    static func touching(_ uses: [[UInt8]: Int64]) -> SQLStatement {
+        let json = JSONValue.object(
+            JSONObject(uses.map { id, usedAt in .init(name: name(id), value: .integer(usedAt)) }))
+        return .unlogged(
+            """
+            WITH known AS (
+                SELECT CAST(key AS TEXT) COLLATE "C" AS id, CAST(value AS BIGINT) AS used_at
+                FROM json_each_text(CAST(\(json.serialized()) AS JSON))
+            ), touched AS (
+                UPDATE payload_sessions SET used_at = known.used_at FROM known
+                WHERE payload_sessions.id = known.id AND payload_sessions.used_at < known.used_at
+                RETURNING payload_sessions.id
+            )
+            SELECT known.id FROM known WHERE NOT EXISTS (
+                SELECT 1 FROM payload_sessions s JOIN payload_keys k ON k.kid = s.kid
+                WHERE s.id = known.id AND k.withdrawn_at IS NULL)
+            """)
+    }
+}
+
+extension PayloadPeer {
+    fileprivate var json: JSONValue {
+        .object(
+            JSONObject(omittingNil: [
+                "role": .string(role.rawValue), "origin": .string(origin), "client": client.map { .string($0) },
+                "app": .string(app), "version": .string(version), "platform": .string(platform),
+            ]))
+    }
+
+    fileprivate init?(json: JSONValue) {
+        guard let role = json["role"]?.string.flatMap(Role.init(rawValue:)), let origin = json["origin"]?.string,
+            let app = json["app"]?.string, let version = json["version"]?.string,
+            let platform = json["platform"]?.string
+        else { return nil }
+        self.init(
+            role: role, origin: origin, client: json["client"]?.string, app: app, version: version,
+            platform: platform)
+    }
+}

@@ -1,0 +1,140 @@
+import AssentCore
+import AssentEngine
+import AssentPayload
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+
+/// Payload encryption at one listener (docs/payload-encryption.md, "What a listener does"): opens sealed requests, has
+/// them answered by the very handler that plain requests reach, and seals the replies.
+struct SealedDoor: RequestHandler {
+    /// What answers plain requests.
+    let plain: any RequestHandler
+
+    /// The listener's.
+    let origin: Origin
+
+    /// Whose nonces the proofs of devices may have.
+    let server: ProofServer
+
+    let handshakes: PayloadHandshakes
+    let sessions: PayloadSessions
+
+    /// Whether a request runs once by the proof inside of it, at whatever node. Any other unsafe one takes a row.
+    let isProved: @Sendable (HTTPRequest) -> Bool
+
+    let logger: Logger
+
+    static let handshakePath = ContentRules.root + "/1/handshake"
+    static let messagePath = ContentRules.root + "/1/message"
+
+    private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options, .trace]
+
+    func respond(to request: Request, from client: ClientAddress) async throws -> Response {
+        let path = request.uri.path
+        guard path == ContentRules.root || path.hasPrefix(ContentRules.root + "/") else {
+            return try await plain.respond(to: request, from: client)
+        }
+        guard path == Self.handshakePath || path == Self.messagePath else { return .crest(404, "Not Found") }
+        guard request.method == .post else {
+            return .crest(405, "The method is not allowed.", headers: [.allow: "POST"])
+        }
+        return path == Self.handshakePath
+            ? await handshake(request, from: client) : try await message(request, from: client)
+    }
+
+    private static func refused(_ refusal: PayloadRefusal) -> Response { .json(refusal.status, refusal.body) }
+
+    // MARK: - Handshake
+
+    private func handshake(_ request: Request, from client: ClientAddress) async -> Response {
+        guard let body = try? await request.bytes(upTo: HandshakeRequest.sizeLimit) else {
+            return Self.refused(.malformed)
+        }
+        let answer = await handshakes.answer(
+            PayloadHandshakes.Call(
+                body: body, proof: PresentedProof(request, origin: origin.description, server: server),
+                origin: origin.description, address: client.limitKey))
+        var response =
+            switch answer.result {
+            case .success(let reply): Response.json(200, bytes: reply.body)
+            case .failure(let refusal): Self.refused(refusal)
+            }
+        response.give(nonce: answer.nonce)
+        return response
+    }
+
+    // MARK: - Message
+
+    private func message(_ request: Request, from client: ClientAddress) async throws -> Response {
+        guard request.headers[values: .contentType] == [SealedReply.mediaType] else {
+            return Self.refused(.malformed)
+        }
+        let sealed = SealedRequest(request.body.makeAsyncIterator(), at: origin, sessions: sessions)
+        do {
+            switch try await sealed.begin() {
+            case .refused(let refusal): return Self.refused(refusal)
+            case .unacceptable(let refusal, let reply):
+                return try await reply.sealing(.crest(refusal.rawValue, refusal.message), toHead: false)
+            case .call(let inner, let hasContent, let head, let reply):
+                if !Self.safeMethods.contains(inner.method), !isProved(inner) { try await sessions.spendOnce(head) }
+                let response = await answer(Self.plain(inner, hasContent: hasContent, sealed), from: client)
+                guard await !sealed.isDamaged else { return Self.ending }
+                return try await reply.sealing(response, toHead: inner.method == .head)
+            }
+        } catch let refusal as PayloadRefusal {
+            return Self.refused(refusal)
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            logger.error("a sealed request could not be answered", metadata: ["error": "\(type(of: error))"])
+            return Self.refused(.busy)
+        }
+    }
+
+    /// The upstream has not got a regular end, and the connection gets none either.
+    private static var ending: Response {
+        var response = refused(.malformed)
+        response.headers[.connection] = "close"
+        return response
+    }
+
+    /// The request as a plain listener would have it.
+    private static func plain(_ request: HTTPRequest, hasContent: Bool, _ sealed: SealedRequest) -> Request {
+        var head = request
+        if let host = HTTPField.Name("Host") { head.headerFields[host] = nil }
+        guard hasContent else { return Request(head: head, body: RequestBody(buffer: ByteBuffer())) }
+        // So handlers know that there is one.
+        if !head.headerFields.contains(.contentLength) { head.headerFields[.transferEncoding] = "chunked" }
+        return Request(head: head, body: RequestBody(sealed))
+    }
+
+    private func answer(_ request: Request, from client: ClientAddress) async -> Response {
+        do {
+            return try await plain.respond(to: request, from: client)
+        } catch {
+            logger.error("a request failed", metadata: ["error": "\(type(of: error))"])
+            return .crest(500, "Internal Server Error")
+        }
+    }
+}
+
+extension ContentRefusal {
+    fileprivate var message: String {
+        switch self {
+        case .badRequest: "The content of the sealed request is not acceptable."
+        case .misdirected: "The request is for another origin."
+        }
+    }
+}
+
+extension HTTPRequest {
+    /// Whether an access token and the proof of its key alone say who sends it: then it is refused or its proof is
+    /// spent, before anything happens.
+    func isProvedByToken(_ cookie: SessionCookie) -> Bool {
+        guard cookie.credential(headerFields) == nil, headerFields[values: .dpop].count == 1 else { return false }
+        let credentials = headerFields[values: .authorization]
+        return credentials.count == 1 && credentials.allSatisfy { $0.lowercased().hasPrefix("dpop ") }
+    }
+}

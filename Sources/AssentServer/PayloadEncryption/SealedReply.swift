@@ -1,0 +1,117 @@
+import AssentCore
+import AssentPayload
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// Seals the reply to one message.
+struct SealedReply: Sendable {
+    /// The media type of sealed messages.
+    static let mediaType = "application/assent-pe"
+
+    /// Up to this length a content that is known is sealed in one piece.
+    private static let wholeLimit = 65_536
+
+    /// What belongs to a connection (RFC 9110 §7.6.1).
+    private static let connectionFields = [
+        "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+    ].compactMap { HTTPField.Name($0) }
+
+    private let sealer: FrameSealer
+    private let running: RunningMessage
+
+    init(_ sealer: FrameSealer, _ running: RunningMessage) { (self.sealer, self.running) = (sealer, running) }
+
+    /// The reply that is sent in place of `response`; without the content where the request was `HEAD`.
+    ///
+    /// - Throws: why the content could not be had.
+    func sealing(_ response: Response, toHead isHead: Bool) async throws -> Response {
+        var head = response.head
+        for name in Self.connectionFields { head.headerFields[name] = nil }
+        let length = isHead ? 0 : response.body.contentLength
+        if let length, length <= Self.wholeLimit {
+            let content = isHead ? [] : try await Self.content(of: response.body)
+            let plaintext = BinaryHTTPWriter.response(head, content: content)
+            var sealer = sealer
+            let sealed = try sealer.seal(plaintext + Padding.bytes(behind: plaintext.count)) + sealer.finish()
+            return Self.response(ResponseBody(byteBuffer: ByteBuffer(bytes: sealed)))
+        }
+        let (sealer, running, body) = (sealer, running, response.body)
+        let isStreamed = length == nil
+        let beginning = length.map { BinaryHTTPWriter.head(head, length: $0) } ?? BinaryHTTPWriter.head(head)
+        return Self.response(
+            ResponseBody { writer in
+                try await body.write(
+                    SealingWriter(writer, sealer, beginning: beginning, length: length, isStreamed: isStreamed))
+                // The session is in use until here.
+                withExtendedLifetime(running) {}
+            })
+    }
+
+    private static func response(_ body: ResponseBody) -> Response {
+        Response(status: .ok, headers: [.contentType: mediaType, .cacheControl: "no-store"], body: body)
+    }
+
+    private static func content(of body: ResponseBody) async throws -> [UInt8] {
+        let bytes = Locked<[UInt8]>([])
+        try await body.write(Collector(bytes: bytes))
+        return bytes.withLock { $0 }
+    }
+
+    private struct Collector: ResponseBodyWriter {
+        let bytes: Locked<[UInt8]>
+
+        mutating func write(_ buffer: ByteBuffer) async throws { bytes.withLock { $0 += Array(buffer: buffer) } }
+
+        consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
+    }
+}
+
+/// A content that has another length than its head says.
+private struct WrongLength: Error {}
+
+/// Seals a content piece by piece. A stream's pieces are sent at once; those of a known length when a chunk is full.
+private struct SealingWriter: ResponseBodyWriter {
+    private var base: any ResponseBodyWriter
+    private var sealer: FrameSealer
+    private var beginning: [UInt8]
+    private var left: Int?
+    private let isStreamed: Bool
+    /// The bytes before the padding.
+    private var count = 0
+
+    init(
+        _ base: any ResponseBodyWriter, _ sealer: FrameSealer, beginning: [UInt8], length: Int?, isStreamed: Bool
+    ) {
+        (self.base, self.sealer, self.beginning) = (base, sealer, beginning)
+        (left, self.isStreamed) = (length, isStreamed)
+    }
+
+    @concurrent mutating func write(_ buffer: ByteBuffer) async throws {
+        let bytes = Array(buffer: buffer)
+        if let left {
+            guard bytes.count <= left else { throw WrongLength() }
+            self.left = left - bytes.count
+        }
+        let plaintext = taken(isStreamed ? BinaryHTTPWriter.piece(bytes) : bytes)
+        var sealed = try sealer.seal(plaintext)
+        if isStreamed { sealed += try sealer.flush() }
+        if !sealed.isEmpty { try await base.write(ByteBuffer(bytes: sealed)) }
+    }
+
+    @concurrent consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
+        guard left ?? 0 == 0 else { throw WrongLength() }
+        let end = taken(isStreamed ? BinaryHTTPWriter.end : BinaryHTTPWriter.knownEnd)
+        let sealed = try sealer.seal(end + Padding.bytes(behind: count)) + sealer.finish()
+        try await base.write(ByteBuffer(bytes: sealed))
+        try await base.finish(nil)
+    }
+
+    /// The head goes out with the first piece.
+    private mutating func taken(_ bytes: [UInt8]) -> [UInt8] {
+        let plaintext = beginning + bytes
+        beginning = []
+        count += plaintext.count
+        return plaintext
+    }
+}

@@ -1,0 +1,192 @@
+import AssentCore
+import AssentEngine
+import AssentPayload
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// A sealed request that is damaged, cut off or longer than its end, after the handler was called.
+struct SealedRequestDamage: Error {}
+
+/// Reads a sealed request as the handler takes its content, so that what is not taken is not read either: it does what
+/// ``/AssentPayload/ServerMessage`` says.
+actor SealedRequest {
+    /// What the first bytes have led to.
+    enum Beginning: Sendable {
+        /// Nothing was called, and the answer is not sealed.
+        case refused(PayloadRefusal)
+        /// Nothing was called, and the answer is sealed.
+        case unacceptable(ContentRefusal, SealedReply)
+        /// The handler is to be called.
+        case call(HTTPRequest, hasContent: Bool, FrameHead, SealedReply)
+    }
+
+    private let sessions: PayloadSessions
+    private let origin: String
+    private var message: ServerMessage
+    private var iterator: RequestBody.AsyncIterator
+    private var head: FrameHead?
+    private var reply: SealedReply?
+    private var pieces: [[UInt8]] = []
+    private var isFinished = false
+    /// What is left of the length that the request says; `nil` when it says none.
+    private var left: Int?
+
+    /// Whether the handler has got content that did not end as it should.
+    private(set) var isDamaged = false
+
+    /// - Parameters:
+    ///   - iterator: of the request's body.
+    ///   - origin: the listener's.
+    ///   - sessions: where the session is.
+    init(_ iterator: sending RequestBody.AsyncIterator, at origin: Origin, sessions: PayloadSessions) {
+        self.iterator = iterator
+        self.sessions = sessions
+        self.origin = origin.description
+        message = ServerMessage(origin: origin)
+    }
+
+    /// Reads until the first content is there, or all of a request without content: so nothing is called for a
+    /// request that was cut off before that.
+    ///
+    /// - Throws: ``StoreError`` when the session cannot be looked up.
+    func begin() async throws -> Beginning {
+        var call: HTTPRequest?
+        while true {
+            let actions: [ServerMessage.Action]
+            do {
+                actions = try await read()
+            } catch is BodyFault {
+                return .refused(.malformed)
+            }
+            for action in actions {
+                switch action {
+                case .refuse(let refusal): return .refused(refusal)
+                case .reply(let refusal):
+                    guard let reply else { return .refused(.malformed) }
+                    return .unacceptable(refusal, reply)
+                case .abort: return .refused(.malformed)
+                case .call(let request):
+                    call = request
+                    left = request.headerFields[.contentLength].flatMap(Int.init)
+                case .content(let bytes): pieces.append(bytes)
+                case .finish: isFinished = true
+                case .lookUp, .claim: break
+                }
+            }
+            guard let call, let head, let reply, isFinished || !pieces.isEmpty else { continue }
+            return .call(call, hasContent: !pieces.isEmpty, head, reply)
+        }
+    }
+
+    /// The next bytes of the content; `nil` at its end. What completes the length that the request says is handed on
+    /// only when the message has ended as it should.
+    ///
+    /// - Throws: ``SealedRequestDamage``, and why the body could not be read.
+    func next() async throws -> ByteBuffer? {
+        while true {
+            guard !isDamaged else { throw SealedRequestDamage() }
+            if let piece = pieces.first, isFinished || left.map({ $0 > piece.count }) ?? true {
+                pieces.removeFirst()
+                left = left.map { max(0, $0 - piece.count) }
+                return ByteBuffer(bytes: piece)
+            }
+            if isFinished { return nil }
+            let actions: [ServerMessage.Action]
+            do {
+                actions = try await read()
+            } catch let fault as BodyFault {
+                // What is late is answered as it is for a plain request.
+                isDamaged = !(fault.reason is BodyTimeout)
+                throw fault.reason
+            }
+            for action in actions {
+                switch action {
+                case .content(let bytes): pieces.append(bytes)
+                case .finish: isFinished = true
+                case .refuse, .reply, .abort: isDamaged = true
+                case .call, .lookUp, .claim: break
+                }
+            }
+        }
+    }
+
+    /// The body cannot be read.
+    private struct BodyFault: Error {
+        let reason: any Error
+    }
+
+    /// Takes the next bytes, and what is to be looked up and claimed for them.
+    private func read() async throws -> [ServerMessage.Action] {
+        var current = iterator
+        let buffer: ByteBuffer?
+        do {
+            buffer = try await current.next(isolation: self)
+        } catch let error as CancellationError {
+            iterator = current
+            throw error
+        } catch {
+            iterator = current
+            throw BodyFault(reason: error)
+        }
+        iterator = current
+        var waiting = message.take(buffer.map { .bytes(Array(buffer: $0)) } ?? .end)
+        var actions: [ServerMessage.Action] = []
+        while !waiting.isEmpty {
+            let action = waiting.removeFirst()
+            switch action {
+            case .lookUp(let head):
+                self.head = head
+                waiting += message.take(try await found(head))
+            case .claim: waiting += message.take(claimed())
+            default: actions.append(action)
+            }
+        }
+        return actions
+    }
+
+    private func found(_ head: FrameHead) async throws -> ServerMessage.Event {
+        do {
+            return .opener(try await sessions.opener(head, origin: origin))
+        } catch let refusal as PayloadRefusal {
+            return .refused(refusal)
+        }
+    }
+
+    private func claimed() -> ServerMessage.Event {
+        guard let head else { return .refused(.malformed) }
+        do {
+            reply = SealedReply(try sessions.claim(head), RunningMessage(head, in: sessions))
+            return .claimed
+        } catch {
+            return .refused(error)
+        }
+    }
+}
+
+/// Keeps a session from being idle until nothing needs this value any more.
+final class RunningMessage: Sendable {
+    private let head: FrameHead
+    private let sessions: PayloadSessions
+
+    init(_ head: FrameHead, in sessions: PayloadSessions) { (self.head, self.sessions) = (head, sessions) }
+
+    deinit { sessions.end(head) }
+}
+
+extension RequestBody {
+    /// The content of a sealed request.
+    init(_ request: SealedRequest) { self.init(asyncSequence: SealedContent(request: request)) }
+
+    private struct SealedContent: AsyncSequence, Sendable {
+        let request: SealedRequest
+
+        struct AsyncIterator: AsyncIteratorProtocol {
+            let request: SealedRequest
+
+            mutating func next() async throws -> ByteBuffer? { try await request.next() }
+        }
+
+        func makeAsyncIterator() -> AsyncIterator { AsyncIterator(request: request) }
+    }
+}
