@@ -19,9 +19,9 @@ package final class PayloadChannel: Sendable {
     }
 
     private let state: Locked<State>
-    private let handshakes: PayloadHandshakes
+    private let handshakes: HandshakeCalls
 
-    init(_ handshakes: PayloadHandshakes, keys: [ClientSession.Key]) {
+    init(_ handshakes: HandshakeCalls, keys: [ClientSession.Key]) {
         self.handshakes = handshakes
         state = Locked(State(session: ClientSession(role: handshakes.role, keys: keys)))
     }
@@ -34,16 +34,16 @@ package final class PayloadChannel: Sendable {
     /// - Returns: what was sealed for it, as soon as that begins.
     /// - Throws: `HTTPTransportError`; ``Unanswered`` for a call that may be repeated.
     func exchange(_ call: HTTPCall, mayRepeat: Bool) async throws -> HTTPReply {
-        let request = try SealedRequest(call, at: handshakes.settings.origin)
+        let request = try SealedCall(call, at: handshakes.settings.origin)
         let (id, message) = try await message(mayRepeat: mayRepeat)
         var hasReply = false
-        let reply: SealedReply
+        let reply: OpenedReply
         do {
             let sealed = try request.sealed(message.sealer(random: handshakes.seams.random))
             report(.request, sealed.call.body?.length, message)
             let answer = try await handshakes.network.send(sealed.call)
             hasReply = true
-            reply = try await SealedReply.open(answer, message, to: sealed.head, of: call)
+            reply = try await OpenedReply.open(answer, message, to: sealed.head, of: call)
         } catch {
             throw failure(of: id, error, hasReply: hasReply)
         }
@@ -136,7 +136,7 @@ package final class PayloadChannel: Sendable {
         let answer: ClientSession.Answer
         var known = error as? HTTPTransportError
         switch error {
-        case let unsealed as SealedReply.Unsealed:
+        case let unsealed as OpenedReply.Unsealed:
             answer = unsealed.refusal == .unknownSession ? .unknownSession : .other
             known = unsealed.error
         case let error as HTTPTransportError where Self.isOurs(error.code):

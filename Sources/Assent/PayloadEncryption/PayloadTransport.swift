@@ -52,16 +52,16 @@ package struct PayloadOrigin: Sendable {
     ) {
         origin = settings.origin
         self.prover = prover
-        app = PayloadChannel(PayloadHandshakes(settings, over: network, seams: seams), keys: keys)
+        app = PayloadChannel(HandshakeCalls(settings, over: network, seams: seams), keys: keys)
         device = prover.map { prover in
-            PayloadChannel(PayloadHandshakes(settings, prover: prover, over: network, seams: seams), keys: keys)
+            PayloadChannel(HandshakeCalls(settings, prover: prover, over: network, seams: seams), keys: keys)
         }
     }
 
     /// The sessions that calls go through now: those of the installation, once there is one. What a handshake of the
     /// installation itself asks goes through those of the app, or it would wait for itself.
     func channel() async throws -> PayloadChannel {
-        guard let device, let prover, !PayloadHandshakes.isAsking, await prover.isRegistered else { return app }
+        guard let device, let prover, !HandshakeCalls.isAsking, await prover.isRegistered else { return app }
         return device
     }
 }

@@ -5,7 +5,7 @@ import HTTPTypes
 import Testing
 
 @Suite("An app with a trust file")
-struct TrustTests {
+struct TrustFileUseTests {
     private let servers = Servers()
 
     /// A file with the bank's host, whose pins end in an hour, and the server's.

@@ -3,7 +3,7 @@ import AssentPayload
 import HTTPTypes
 
 /// A reply whose first chunk has opened: it was sealed for the request.
-struct SealedReply: Sendable {
+struct OpenedReply: Sendable {
     /// What came is no reply that was sealed for the request.
     struct Unsealed: Error {
         /// What the plain answer says; `nil` when it says nothing that is known.
@@ -30,8 +30,8 @@ struct SealedReply: Sendable {
     /// - Throws: ``Unsealed``; what the transport throws.
     static func open(
         _ reply: HTTPReply, _ message: ClientSession.Message, to request: FrameHead, of call: HTTPCall
-    ) async throws -> SealedReply {
-        guard SealedRequest.isSealed(reply.response) else { throw await Unsealed(refusal: refusal(in: reply)) }
+    ) async throws -> OpenedReply {
+        guard SealedCall.isSealed(reply.response) else { throw await Unsealed(refusal: refusal(in: reply)) }
         let pull = reply.body.reading()
         do {
             var buffer: [UInt8] = []
@@ -44,7 +44,7 @@ struct SealedReply: Sendable {
                 if let length = try opener.chunkLength(at: rest), rest.count >= length {
                     let first = try opener.open(rest.prefix(length))
                     let unread = Array(rest.dropFirst(length))
-                    return SealedReply(
+                    return OpenedReply(
                         content: SealedContent(
                             opener, plaintext: first, unread: unread, pull, call, received: buffer.count))
                 }

@@ -3,7 +3,7 @@ import AssentPayload
 import HTTPTypes
 
 /// A call that is to be sealed, checked as a plain one is.
-struct SealedRequest {
+struct SealedCall {
     private let call: HTTPCall
     private let inner: HTTPRequest
     private let origin: Origin

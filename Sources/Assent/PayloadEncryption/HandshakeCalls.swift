@@ -3,7 +3,7 @@ import AssentPayload
 import HTTPTypes
 
 /// Makes handshakes at one origin, in one role.
-struct PayloadHandshakes: Sendable {
+struct HandshakeCalls: Sendable {
     let settings: PayloadSettings
     let seams: PayloadSeams
     let network: any HTTPTransport

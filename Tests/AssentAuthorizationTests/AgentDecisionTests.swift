@@ -5,7 +5,7 @@ import AssentTesting
 import HTTPTypes
 import Testing
 
-@Suite struct DecisionTests {
+@Suite struct AgentDecisionTests {
     private static let resource = "https://app-backend.example.com:8000/protected/feature/"
     private static let evaluate = "\(am)/json/realms/root/policies?_action=evaluate"
 
