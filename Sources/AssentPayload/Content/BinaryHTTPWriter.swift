@@ -31,6 +31,11 @@ package enum BinaryHTTPWriter {
         try control(request, .request) + text(fields(request.headerFields)) + VariableInteger.encode(length)
     }
 
+    /// The beginning of a reply whose content has `length` bytes, which follow as they are, and then ``knownEnd``.
+    package static func head(_ response: HTTPResponse, contentLength length: Int) -> [UInt8] {
+        control(response, .response) + text(fields(response.headerFields)) + VariableInteger.encode(length)
+    }
+
     /// The end of a content of known length: no trailers.
     package static let knownEnd: [UInt8] = [0]
 

@@ -38,7 +38,7 @@ struct SealedReply: Sendable {
         }
         let (sealer, running, body) = (sealer, running, response.body)
         let isStreamed = length == nil
-        let beginning = length.map { BinaryHTTPWriter.head(head, length: $0) } ?? BinaryHTTPWriter.head(head)
+        let beginning = length.map { BinaryHTTPWriter.head(head, contentLength: $0) } ?? BinaryHTTPWriter.head(head)
         return Self.response(
             ResponseBody { writer in
                 try await body.write(

@@ -90,9 +90,9 @@ struct OAuthRoutes: Sendable {
         let provider = call.service
         let parameters = request.method == .post ? try await call.form() : try request.parameters()
         let frame = design.frame(request.headers, below: basePath, locales: parameters["ui_locales"])
-        var decision: ResourceDecision?
+        var decision: AuthorizationDecision?
         if let text = parameters["decision"] {
-            guard request.method == .post, let said = ResourceDecision(rawValue: text),
+            guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
                 let session = caller.session,
                 call.trusted.isOwnForm(request.headers)
                     || parameters["csrf"].map({ provider.isCSRFToken(Secret($0), of: session) }) ?? false
@@ -165,9 +165,9 @@ struct OAuthRoutes: Sendable {
             request.method == .post
             ? try await call.form(repeatable: repeatable) : try request.parameters(repeatable: repeatable)
         let realm = provider.configuration.realm
-        var decision: ResourceDecision?
+        var decision: AuthorizationDecision?
         if let text = parameters["decision"] {
-            guard request.method == .post, let said = ResourceDecision(rawValue: text),
+            guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
                 call.trusted.isOwnForm(request.headers)
             else { throw OAuthError(.badRequest, "The decision does not come from the user's own page.") }
             decision = said

@@ -62,6 +62,7 @@ package struct PolicyTrial: Sendable, Hashable {
                     break
                 }
                 shown = try TransactionDisplay.render(pending.policy, of: content, query: resource.query)
+                    .map { $0.field(in: "en") }
                 let seconds = pending.condition.ttl
                 (result, explanation) = (
                     .transaction,
