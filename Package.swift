@@ -121,13 +121,15 @@ let package = Package(
         .target(
             name: "AssentEngine",
             dependencies: [
-                "AssentCore", "AssentJOSE", "AssentOTP", "AssentPayload", "AssentSigningProtocol", "AssentStore", crypto,
+                "AssentCore", "AssentJOSE", "AssentOTP", "AssentPayload", "AssentSigningProtocol", "AssentStore",
+                crypto,
                 cryptoExtras, logging,
             ]),
         .target(
             name: "AssentServer",
             dependencies: [
-                "AssentCore", "AssentConfiguration", "AssentJOSE", "AssentOTP", "AssentPayload", "AssentSigningProtocol",
+                "AssentCore", "AssentConfiguration", "AssentJOSE", "AssentOTP", "AssentPayload",
+                "AssentSigningProtocol",
                 "AssentStore", "AssentEngine", "AssentTransportNIO", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
@@ -283,7 +285,8 @@ let package = Package(
             name: "AssentEngineTests",
             dependencies: [
                 "AssentEngine", "AssentPayload", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE",
-                "AssentOTP", "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting", "TestSupport",
+                "AssentOTP", "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting",
+                "TestSupport",
                 httpTypes, logging,
             ]),
         .testTarget(

@@ -115,6 +115,7 @@ package final class PayloadKeys: Sendable {
     ///   - notBefore: from when on handshakes take it, in seconds since 1970.
     ///   - notAfter: from when on they do not.
     ///   - record: the statement beside it, from the key's id.
+    /// - Returns: the key.
     /// - Throws: ``StoreError``, ``EngineError``.
     package func add(
         notBefore: Int64, notAfter: Int64, noting record: (String) -> SQLStatement
