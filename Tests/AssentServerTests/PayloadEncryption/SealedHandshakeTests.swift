@@ -1,0 +1,146 @@
+import AssentCore
+import AssentPayload
+import AssentStore
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("Payload encryption: handshakes at a listener")
+struct SealedHandshakeTests {
+    @Test("A handshake that is not as the page says is refused, and stores no session")
+    func malformed() async throws {
+        try await ServerFixture.run { fixture in
+            let key = try await SealedClient.key(fixture)
+            let body = try SealedClient.handshake(fixture, key).request.body
+            let object = try #require(JSONValue.parse(body).object)
+            func answer(_ change: (inout JSONObject) -> Void) async throws -> PayloadRefusal? {
+                var object = object
+                change(&object)
+                return try await SealedClient.send(fixture, JSONValue.object(object).serializedBytes()).refusal
+            }
+            for name in object.members.map(\.name) {
+                #expect(try await answer { $0[name] = nil } == .malformed, "\(name)")
+            }
+            for count in [31, 33] {
+                let bytes = [UInt8](repeating: 9, count: count)
+                #expect(try await answer { $0["e"] = .string(Base64URL.encode(bytes)) } == .malformed)
+            }
+            let zero = Base64URL.encode([UInt8](repeating: 0, count: 32))
+            #expect(try await answer { $0["e"] = .string(zero) } == .malformed)
+            #expect(try await answer { $0["more"] = 1 } == .malformed)
+            #expect(try await answer { $0["kid"] = .string(zero) } == .unknownKey)
+            #expect(try await answer { _ in } == nil)
+        }
+    }
+
+    @Test("A key whose time is over takes no handshake")
+    func expired() async throws {
+        try await ServerFixture.run { fixture in
+            let key = try await SealedClient.key(fixture, days: 1)
+            let body = try SealedClient.handshake(fixture, key).request.body
+            #expect(try await SealedClient.send(fixture, body).status == 200)
+            fixture.clock.advance(by: 86_400)
+            #expect(try await SealedClient.send(fixture, body).refusal == .unknownKey)
+        }
+    }
+
+    @Test("One address gets twenty handshakes at once, and more with time")
+    func busy() async throws {
+        try await ServerFixture.run { fixture in
+            let key = try await SealedClient.key(fixture)
+            let body = try SealedClient.handshake(fixture, key).request.body
+            for _ in 0..<20 { #expect(try await SealedClient.send(fixture, body).status == 200) }
+            let refused = try await SealedClient.send(fixture, body)
+            #expect(refused.refusal == .busy)
+            #expect(refused["retry-after"] != nil)
+            fixture.clock.advance(by: 1)
+            for _ in 0..<2 { #expect(try await SealedClient.send(fixture, body).status == 200) }
+            #expect(try await SealedClient.send(fixture, body).refusal == .busy)
+        }
+    }
+
+    @Test("A device is one by a proof of its key, its URL and this body, once, while its instance is there")
+    func device() async throws {
+        try await RegistrationDoor.run { door in
+            let fixture = door.fixture
+            let key = try await SealedClient.key(fixture)
+            let instance = try await door.instance()
+            let handshake = try SealedClient.handshake(fixture, key, client: instance.id, toGateway: false)
+            let body = handshake.request.body
+            let url = fixture.root("/assent-pe/1/handshake")
+            func proof(
+                by key: ProofKey? = nil, to url: String = url, of claim: String = handshake.request.claim
+            ) async throws -> String {
+                try await door.proof("POST", url, by: key ?? instance.key, claims: { $0["pe"] = .string(claim) })
+            }
+            func send(_ proofs: [String]) async throws -> Answer {
+                try await SealedClient.send(fixture, body, toGateway: false, fields: proofs.map { ("DPoP", $0) })
+            }
+            #expect(try await send([]).refusal == .badProof)
+            #expect(try await send([try await proof(by: try ProofKey())]).refusal == .badProof)
+            #expect(try await send([try await proof(to: fixture.root("/other"))]).refusal == .badProof)
+            #expect(try await send([try await proof(of: "other")]).refusal == .badProof)
+            #expect(try await send([try await proof(), try await proof()]).refusal == .badProof)
+            let good = try await proof()
+            let answer = try await send([good])
+            #expect(answer.status == 200, "\(answer.text)")
+            _ = try handshake.finish(answer.bytes)
+            #expect(try await send([good]).refusal == .badProof)
+            #expect(try await door.act("endRegistration", ["clientId": .string(instance.id)]).status == 200)
+            #expect(try await send([try await proof()]).refusal == .badProof)
+        }
+    }
+
+    @Test("A proof that is too old gets a nonce, with which the next one is accepted")
+    func nonce() async throws {
+        try await RegistrationDoor.run { door in
+            let fixture = door.fixture
+            let key = try await SealedClient.key(fixture)
+            let instance = try await door.instance()
+            let handshake = try SealedClient.handshake(fixture, key, client: instance.id, toGateway: false)
+            func send(nonce: String?) async throws -> Answer {
+                let proof = try await door.proof(
+                    "POST", fixture.root("/assent-pe/1/handshake"), by: instance.key,
+                    claims: { claims in
+                        claims["iat"] = 1
+                        claims["nonce"] = nonce.map { .string($0) }
+                        claims["pe"] = .string(handshake.request.claim)
+                    })
+                return try await SealedClient.send(
+                    fixture, handshake.request.body, toGateway: false, fields: [("DPoP", proof)])
+            }
+            let refused = try await send(nonce: nil)
+            #expect(refused.refusal == .useNonce)
+            #expect(try await send(nonce: refused["dpop-nonce"]).status == 200)
+        }
+    }
+
+    @Test("An administrator makes, lists and withdraws keys; with a key its sessions end")
+    func administration() async throws {
+        try await RegistrationDoor.run { door in
+            let fixture = door.fixture
+            let made = try await door.act("addPayloadKey", ["days": 100])
+            #expect(made.status == 200, "\(made.text)")
+            let kid = try #require(made.json["kid"]?.string)
+            let listed = try #require(
+                try await PayloadKeys(fixture.server.context).list().first { $0.kid == kid })
+            #expect(listed.notAfter - listed.notBefore == 100 * 86_400)
+            let client = try await SealedClient(fixture, listed)
+            _ = try await client.call(try client.sealed(client.request(.get, "/open"), number: 1))
+            #expect(try await door.act("withdrawPayloadKey", ["kid": .string(kid)]).status == 200)
+            let late = try client.sealed(client.request(.get, "/open"), number: 2)
+            #expect(try await client.send(late.bytes).refusal == .unknownSession)
+            let body = try SealedClient.handshake(fixture, listed).request.body
+            #expect(try await SealedClient.send(fixture, body).refusal == .unknownKey)
+            let list = try await door.act("listPayloadKeys", [:])
+            #expect(list.json["result"]?.array?.first?["withdrawnAt"]?.integer != nil)
+            #expect(try await door.act("withdrawPayloadKey", ["kid": .string(kid)]).status == 404)
+            #expect(try await door.act("addPayloadKey", ["days": 0]).status == 400)
+            #expect(try await fixture.rows("SELECT kid FROM payload_keys WHERE sealed_key IS NOT NULL").isEmpty)
+        }
+    }
+}
