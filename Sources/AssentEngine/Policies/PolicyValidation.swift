@@ -49,7 +49,7 @@ extension Policy {
         for (index, pattern) in resources.enumerated() where !pattern.matchesSomeURL {
             issue(
                 "resources[\(index)]",
-                "matches no http or https URL in its canonical form: no dot segments, one slash at a time, escapes only "
+                "matches no http or https URL in its canonical form: no dot segments, escapes only "
                     + "where they are needed")
         }
         if actionValues.isEmpty { issue("actionValues", "the policy says nothing of any action") }

@@ -28,8 +28,8 @@ struct ConfiguredPolicyTrialTests {
         #expect(try Self.trial("GET").result == .granted)
         let payment = try Self.trial("POST", realm: "alpha", policySet: "bank")
         #expect(payment.result == .transaction && payment.shown.first?.value == "200.00 EUR")
-        #expect(payment.findings.map(\.policy) == ["read", "pay"])
-        #expect(payment.findings.map(\.field) == ["actionValues", nil])
+        #expect(payment.findings.map(\.policy).prefix(2) == ["read", "pay"])
+        #expect(payment.findings.map(\.field) == ["actionValues", nil, "resources", "resources"])
         #expect(
             try Self.trial("POST", body: #"{"to":"Bob","amount":"1","currency":"EUR","iban":"DE1"}"#).result == .refused
         )

@@ -101,7 +101,7 @@ private struct ImportedPolicy {
         policy["active"] = .bool(object["active"] == true)
         for member in object.members where member.name != "name" && member.name != "active" {
             if Self.kept.contains(member.name) {
-                policy[member.name] = member.value == .null ? nil : cleaned(member.value, depth: 0)
+                if member.value != .null { policy[member.name] = cleaned(member.value, depth: 0) }
             } else if !Self.ofStore.contains(member.name) {
                 notes.append("\(member.name) is not kept")
             }
