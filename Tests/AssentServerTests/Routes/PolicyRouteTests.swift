@@ -167,7 +167,7 @@ struct PolicyRouteTests {
             reply.text
                 == #"{"code":501,"reason":"Not Implemented","message":"Action guess not implemented for this resource"}"#
         )
-        #expect(try await fixture.send("GET", fixture.json("policies"), ServerFixture.session(session)).status == 405)
+        #expect(try await fixture.send("GET", fixture.json("policies"), ServerFixture.session(session)).status == 403)
     }
 
     @Test("A session of another realm decides nothing here")
