@@ -14,6 +14,12 @@ package final class PayloadSessions: Sendable {
         let kid: String
         /// In seconds since 1970.
         let begunAt: Int64
+        /// When it was last used, as far as this node has seen it or the database knows, in seconds since 1970. It is
+        /// what the database is told: that it may have been used elsewhere is only supposed.
+        var usedAt: Int64
+
+        /// When it was last in use: a message that is running uses it.
+        func lastUse(at now: Int64) -> Int64 { session.isRunning ? now : usedAt }
     }
 
     /// How many sessions a node has in memory.
@@ -30,6 +36,8 @@ package final class PayloadSessions: Sendable {
     private let once: DPoPReplays
     private let limit: Int
     private let entries = Locked<[[UInt8]: Entry]>([:])
+    /// When all sessions were last looked through for such as have ended, in seconds since 1970.
+    private let sweptAt = Locked<Int64?>(nil)
 
     /// The sessions of a process; there is one such value in it.
     ///
@@ -119,6 +127,7 @@ package final class PayloadSessions: Sendable {
             Result { () throws(PayloadRefusal) in
                 guard var entry = entries[head.session] else { throw .unknownSession }
                 try entry.session.claim(head.number, at: now)
+                entry.usedAt = max(entry.usedAt, Int64(now.timeIntervalSince1970))
                 entries[head.session] = entry
                 return entry.session.sealer(replyTo: head, random: random)
             }
@@ -129,7 +138,12 @@ package final class PayloadSessions: Sendable {
     /// The reply to a message has ended, or was aborted.
     package func end(_ head: FrameHead) {
         let now = context.clock.now
-        entries.withLock { $0[head.session]?.session.end(at: now) }
+        entries.withLock { entries in
+            guard var entry = entries[head.session], entry.session.isRunning else { return }
+            entry.session.end(at: now)
+            entry.usedAt = max(entry.usedAt, Int64(now.timeIntervalSince1970))
+            entries[head.session] = entry
+        }
     }
 
     /// Spends the number of a message for all nodes: for a call that must not run twice and that no proof inside
@@ -162,7 +176,13 @@ package final class PayloadSessions: Sendable {
     package func end(ofKey kid: String) async throws {
         forget(keys: [kid])
         guard context.database.isShared else { return }
-        _ = try await context.database.run(.unlogged("DELETE FROM payload_sessions WHERE kid = \(kid) RETURNING id"))
+        _ = try await context.database.run(
+            .unlogged(
+                """
+                DELETE FROM payload_sessions WHERE id IN (
+                    SELECT id FROM payload_sessions WHERE kid = \(kid) ORDER BY id FOR UPDATE)
+                RETURNING id
+                """))
     }
 
     /// Due each minute: tells the other nodes which sessions were used here, and forgets those that have ended.
@@ -173,9 +193,8 @@ package final class PayloadSessions: Sendable {
         let (uses, kids) = entries.withLock { entries in
             // One that has become idle here may have been used elsewhere: it is read again when it is needed.
             entries = entries.filter { $0.value.session.isLive(at: now) }
-            return (
-                entries.mapValues { Int64($0.session.lastUse.timeIntervalSince1970) }, Set(entries.values.map(\.kid))
-            )
+            let seconds = Int64(now.timeIntervalSince1970)
+            return (entries.mapValues { $0.lastUse(at: seconds) }, Set(entries.values.map(\.kid)))
         }
         guard !uses.isEmpty else { return }
         guard context.database.isShared else { return forget(keys: try await keys.withdrawn(among: kids)) }
@@ -199,7 +218,7 @@ package final class PayloadSessions: Sendable {
                     DELETE FROM payload_sessions WHERE id IN (
                         SELECT id FROM payload_sessions
                         WHERE used_at <= \(idle) OR begun_at <= \(now - Int64(ServerSession.lifetime))
-                        LIMIT \(Self.batch))
+                        LIMIT \(Self.batch) FOR UPDATE SKIP LOCKED)
                     RETURNING id
                     """))
             guard deleted.count == Self.batch else { return }
@@ -211,16 +230,24 @@ package final class PayloadSessions: Sendable {
         entries.withLock { entries in entries = entries.filter { !kids.contains($0.value.kid) } }
     }
 
-    /// Whether one more session fits. Where nodes share a database one that is there is forgotten for it.
+    /// Whether one more session fits. Where nodes share a database some that are there and have no message running are
+    /// forgotten for it. To look through all of them costs too much to be done for each that comes.
     private func makeRoom() -> Bool {
+        guard count >= limit else { return true }
         let now = context.clock.now
+        let second = context.clock.epochSeconds
+        let isDue = sweptAt.withLock { sweptAt in
+            defer { sweptAt = second }
+            return sweptAt != second
+        }
         return entries.withLock { entries in
+            if isDue { entries = entries.filter { $0.value.session.isLive(at: now) } }
             guard entries.count >= limit else { return true }
-            entries = entries.filter { $0.value.session.isLive(at: now) }
-            guard entries.count >= limit else { return true }
-            guard context.database.isShared, let victim = entries.first?.key else { return false }
-            entries[victim] = nil
-            return true
+            guard context.database.isShared else { return false }
+            let idle = entries.lazy.filter { !$0.value.session.isRunning }.map(\.key)
+            let forgotten = Array(idle.prefix(max(1, limit / 64)))
+            for id in forgotten { entries[id] = nil }
+            return !forgotten.isEmpty
         }
     }
 
@@ -229,7 +256,7 @@ package final class PayloadSessions: Sendable {
         let session = ServerSession(
             stored.secrets, peer: stored.peer, begun: Date(timeIntervalSince1970: TimeInterval(stored.begunAt)),
             lastUse: Date(timeIntervalSince1970: TimeInterval(lastUse)))
-        let entry = Entry(session: session, kid: stored.kid, begunAt: stored.begunAt)
+        let entry = Entry(session: session, kid: stored.kid, begunAt: stored.begunAt, usedAt: stored.usedAt)
         entries.withLock { entries in
             if entries[stored.id] == nil { entries[stored.id] = entry }
         }

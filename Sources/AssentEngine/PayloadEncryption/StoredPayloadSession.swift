@@ -64,7 +64,8 @@ struct StoredPayloadSession: Sendable {
     }
 
     /// The statement that notes when sessions were used, in seconds since 1970 by their ids, and returns those that
-    /// are gone or whose key was withdrawn.
+    /// are gone or whose key was withdrawn. All who write to several rows lock them in the order of their ids, so that
+    /// no two nodes wait for each other.
     static func touching(_ uses: [[UInt8]: Int64]) -> SQLStatement {
         let json = JSONValue.object(
             JSONObject(uses.map { id, usedAt in .init(name: name(id), value: .integer(usedAt)) }))
@@ -73,9 +74,12 @@ struct StoredPayloadSession: Sendable {
             WITH known AS (
                 SELECT CAST(key AS TEXT) COLLATE "C" AS id, CAST(value AS BIGINT) AS used_at
                 FROM json_each_text(CAST(\(json.serialized()) AS JSON))
+            ), locked AS (
+                SELECT s.id, known.used_at FROM payload_sessions s JOIN known ON known.id = s.id
+                WHERE s.used_at < known.used_at ORDER BY s.id FOR UPDATE OF s
             ), touched AS (
-                UPDATE payload_sessions SET used_at = known.used_at FROM known
-                WHERE payload_sessions.id = known.id AND payload_sessions.used_at < known.used_at
+                UPDATE payload_sessions SET used_at = locked.used_at FROM locked
+                WHERE payload_sessions.id = locked.id AND payload_sessions.used_at < locked.used_at
                 RETURNING payload_sessions.id
             )
             SELECT known.id FROM known WHERE NOT EXISTS (

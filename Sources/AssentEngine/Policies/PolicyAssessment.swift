@@ -91,9 +91,10 @@ extension PolicyCondition {
         for condition in conditions {
             let outcome = condition.evaluate(facts)
             if case .unknown = result.verdict {
-                // Nothing is granted any more, but what is surely false is so under NOT too.
-                if case .fails = outcome.verdict { result.verdict = .fails }
-                continue
+                // Nothing is granted any more, but what is surely false is so under NOT too, whatever comes behind it.
+                guard case .fails = outcome.verdict else { continue }
+                result.verdict = .fails
+                return result
             }
             result.merge(advices: outcome.advices)
             switch outcome.verdict {

@@ -16,6 +16,8 @@ package struct ServerSession: Sendable {
     private let secrets: PayloadSecrets
     private let begun: Date
     private var running = 0
+    /// Whether a message is running: then it is in use, for whatever that lasts.
+    package var isRunning: Bool { running > 0 }
     private var window = NumberWindow()
 
     /// A session that was agreed on, or read from the database; `lastUse` is as the nodes know it.

@@ -27,7 +27,8 @@ actor SealedRequest {
     private var iterator: RequestBody.AsyncIterator
     private var head: FrameHead?
     private var reply: SealedReply?
-    private var pieces: [[UInt8]] = []
+    /// What was read and the handler has not got. Tiny pieces are handed on together: each would cost it a turn.
+    private var content: [UInt8] = []
     private var isFinished = false
     /// What is left of the length that the request says; `nil` when it says none.
     private var left: Int?
@@ -69,13 +70,13 @@ actor SealedRequest {
                 case .call(let request):
                     call = request
                     left = request.headerFields[.contentLength].flatMap(Int.init)
-                case .content(let bytes): pieces.append(bytes)
+                case .content(let bytes): content += bytes
                 case .finish: isFinished = true
                 case .lookUp, .claim: break
                 }
             }
-            guard let call, let head, let reply, isFinished || !pieces.isEmpty else { continue }
-            return .call(call, hasContent: !pieces.isEmpty, head, reply)
+            guard let call, let head, let reply, isFinished || !content.isEmpty else { continue }
+            return .call(call, hasContent: !content.isEmpty, head, reply)
         }
     }
 
@@ -86,10 +87,10 @@ actor SealedRequest {
     func next() async throws -> ByteBuffer? {
         while true {
             guard !isDamaged else { throw SealedRequestDamage() }
-            if let piece = pieces.first, isFinished || left.map({ $0 > piece.count }) ?? true {
-                pieces.removeFirst()
-                left = left.map { max(0, $0 - piece.count) }
-                return ByteBuffer(bytes: piece)
+            if !content.isEmpty, isFinished || left.map({ $0 > content.count }) ?? true {
+                left = left.map { max(0, $0 - content.count) }
+                defer { content = [] }
+                return ByteBuffer(bytes: content)
             }
             if isFinished { return nil }
             let actions: [ServerMessage.Action]
@@ -102,7 +103,7 @@ actor SealedRequest {
             }
             for action in actions {
                 switch action {
-                case .content(let bytes): pieces.append(bytes)
+                case .content(let bytes): content += bytes
                 case .finish: isFinished = true
                 case .refuse, .reply, .abort: isDamaged = true
                 case .call, .lookUp, .claim: break
@@ -130,10 +131,10 @@ actor SealedRequest {
             throw BodyFault(reason: error)
         }
         iterator = current
-        var waiting = message.take(buffer.map { .bytes(Array(buffer: $0)) } ?? .end)
+        // A slice, of which the first is taken without moving the others: there may be as many as bytes.
+        var waiting = message.take(buffer.map { .bytes(Array(buffer: $0)) } ?? .end)[...]
         var actions: [ServerMessage.Action] = []
-        while !waiting.isEmpty {
-            let action = waiting.removeFirst()
+        while let action = waiting.popFirst() {
             switch action {
             case .lookUp(let head):
                 self.head = head

@@ -46,6 +46,31 @@ struct PolicyImportTests {
         }
     }
 
+    @Test("A group under NOT leaves its policy out: here it has nobody, so that NOT would let everybody past")
+    func groups() throws {
+        let group = #"{"type":"Identity","subjectValues":["id=blocked,ou=group,o=alpha"]}"#
+        let negated = #"{"type":"NOT","subject":\#(group)}"#
+        for subject in [negated, #"{"type":"AND","subjects":[{"type":"AuthenticatedUsers"},\#(negated)]}"#] {
+            let result = try Self.imported("[\(Self.policy(subject: subject))]")
+            #expect(result.count == 0)
+            #expect(result.notes.contains { $0.contains("left out: subject NOT of id=blocked,ou=group") })
+        }
+        for subject in [group, #"{"type":"NOT","subject":\#(negated)}"#] {
+            #expect(try Self.imported("[\(Self.policy(subject: subject))]").count == 1)
+        }
+    }
+
+    @Test("A user of another realm is named, and a property without values is not forgotten")
+    func others() throws {
+        let users =
+            #"{"type":"Identity","subjectValues":["id=ana,ou=user,o=beta,ou=services","id=ben,ou=user,o=alpha"]}"#
+        let result = try Self.imported("[\(Self.policy(subject: users))]")
+        #expect(result.count == 1)
+        #expect(result.notes.count == 1 && result.notes.first?.contains("id=ana is a user of another realm") == true)
+        let property = #"{"type":"SessionProperty","properties":{"device":null,"site":["home"]}}"#
+        #expect(try Self.imported("[\(Self.policy(condition: property))]").count == 0)
+    }
+
     @Test("What is not in force stays so: AM leaves active out of such policies", arguments: ["false", "null", "1"])
     func inactive(active: String) throws {
         #expect(try Self.imported("[\(Self.policy(active: active))]").yaml.contains("active: false"))

@@ -83,6 +83,8 @@ private struct ImportedPolicy {
     private(set) var policy = JSONObject()
     private(set) var notes: [String] = []
     private var journeys: Set<String> = []
+    /// Subjects that match nobody here and stand under NOT, which would match everybody.
+    private var negated: [String] = []
     private let realm: String
 
     /// Members that AM's store has for itself.
@@ -101,7 +103,7 @@ private struct ImportedPolicy {
         policy["active"] = .bool(object["active"] == true)
         for member in object.members where member.name != "name" && member.name != "active" {
             if Self.kept.contains(member.name) {
-                if member.value != .null { policy[member.name] = cleaned(member.value, depth: 0) }
+                if member.value != .null { policy[member.name] = cleaned(member.value) }
             } else if !Self.ofStore.contains(member.name) {
                 notes.append("\(member.name) is not kept")
             }
@@ -118,11 +120,16 @@ private struct ImportedPolicy {
             "name": "set", "realm": .string(realm), "actions": .array(actions.map { .string($0) }),
             "policies": [.object(policy)],
         ]
+        let denies = policy["actionValues"]?.object?.members.contains { $0.value == false } == true
+        let warning = denies ? " It denies something, which nothing denies now" : ""
+        guard negated.isEmpty else {
+            notes.append(
+                "left out: subject NOT of \(negated.joined(separator: " and ")) would match everybody.\(warning)")
+            return false
+        }
         do {
             _ = try PolicySet(whole, journeys: journeys)
         } catch {
-            let denies = policy["actionValues"]?.object?.members.contains { $0.value == false } == true
-            let warning = denies ? " It denies something, which nothing denies now" : ""
             for issue in error.issues {
                 let place = issue.path.replacing("policies[0].", with: "")
                 notes.append("left out: \(place) \(issue.message).\(warning)")
@@ -134,28 +141,40 @@ private struct ImportedPolicy {
     }
 
     /// Without members that say nothing, and with users as they are named here.
-    private mutating func cleaned(_ value: JSONValue, depth: Int) -> JSONValue {
+    private mutating func cleaned(_ value: JSONValue, depth: Int = 0, isNegated: Bool = false) -> JSONValue {
         guard depth < 32 else { return value }
-        if let list = value.array { return .array(list.map { cleaned($0, depth: depth + 1) }) }
+        if let list = value.array {
+            return .array(list.map { cleaned($0, depth: depth + 1, isNegated: isNegated) })
+        }
         guard let object = value.object else { return value }
+        let isNegated = isNegated != (object["type"] == "NOT")
         var result = JSONObject()
         for member in object.members where member.value != .null && member.value != .string("") {
             switch member.name {
             case "strategySpecifier", "authenticateToService":
                 if let journey = member.value.string { journeys.insert(journey) }
                 result[member.name] = member.value
-            case "subjectValues": result[member.name] = .array((member.value.array ?? []).map { user($0) })
-            default: result[member.name] = cleaned(member.value, depth: depth + 1)
+            case "subjectValues":
+                result[member.name] = .array((member.value.array ?? []).map { user($0, isNegated: isNegated) })
+            // A property is asked for, whatever is said of it.
+            case "properties": result[member.name] = member.value
+            default: result[member.name] = cleaned(member.value, depth: depth + 1, isNegated: isNegated)
             }
         }
         return .object(result)
     }
 
-    private mutating func user(_ value: JSONValue) -> JSONValue {
+    private mutating func user(_ value: JSONValue, isNegated: Bool) -> JSONValue {
         let parts = value.string?.split(separator: ",").map(String.init) ?? []
         guard parts.count >= 2, parts[0].hasPrefix("id="), parts[1] == "ou=user" else {
-            notes.append("\(value.string ?? "a subject") is not a user, and matches nobody here: there are no groups")
+            let name = value.string ?? "a subject"
+            notes.append("\(name) is not a user, and matches nobody here: there are no groups")
+            if isNegated { negated.append(name) }
             return value
+        }
+        let names = parts.filter { $0.hasPrefix("o=") }.map { $0.dropFirst(2) }
+        if !names.isEmpty, names != realm.split(separator: "/").reversed() {
+            notes.append("\(parts[0]) is a user of another realm there: here it is the one of \(realm)")
         }
         return .string(User.universalID(username: String(parts[0].dropFirst(3)), realm: realm))
     }

@@ -1,0 +1,57 @@
+import AssentCore
+import AssentPayload
+import AssentStore
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("The content of a sealed request on its way to the handler")
+struct SealedContentTests {
+    private static let count = 30_000
+
+    /// A message of indeterminate length (RFC 9292 §3.2) whose content comes byte by byte.
+    private static func message(_ secrets: PayloadSecrets, to origin: Origin) throws -> [UInt8] {
+        let request = HTTPRequest(
+            method: .post, scheme: origin.scheme, authority: origin.authority, path: "/orders")
+        let pieces = (0..<count).flatMap { BinaryHTTPWriter.piece([UInt8(truncatingIfNeeded: $0)]) }
+        let plaintext = try BinaryHTTPWriter.head(request) + pieces + BinaryHTTPWriter.end
+        let head = FrameHead(.request, session: secrets.session, number: 1, random: SystemRandom())
+        var sealer = FrameSealer(head, key: secrets.request, bound: [])
+        return try sealer.seal(plaintext + Padding.bytes(behind: plaintext.count)) + sealer.finish()
+    }
+
+    @Test("Content in tiny pieces is handed on together, so that each byte does not cost a turn")
+    func tiny() async throws {
+        try await ServerFixture.run { node in
+            let context = node.server.context
+            let keys = PayloadKeys(context)
+            let sessions = PayloadSessions(context, keys: keys)
+            let now = context.clock.epochSeconds
+            let key = try await keys.add(notBefore: now, notAfter: now + 86_400) { _ in .read("SELECT 1 AS one") }
+            let origin = try Origin("https://api.bank.example")
+            let stored = Secret(bytes: SystemRandom().bytes(PayloadSecrets.storedLength))
+            let secrets = try PayloadSecrets(session: sessions.makeName(), stored: stored)
+            let peer = PayloadPeer(
+                role: .app, origin: origin.description, client: nil, app: "pay", version: "1.0", platform: "linux")
+            try await sessions.keep(secrets, peer: peer, kid: key.kid)
+
+            let body = RequestBody(buffer: ByteBuffer(bytes: try Self.message(secrets, to: origin)))
+            let sealed = SealedRequest(body.makeAsyncIterator(), at: origin, sessions: sessions)
+            guard case .call(_, hasContent: true, _, _) = try await sealed.begin() else {
+                Issue.record("the handler is not called")
+                return
+            }
+            var (buffers, content): (Int, [UInt8]) = (0, [])
+            while let buffer = try await sealed.next() {
+                buffers += 1
+                content += Array(buffer: buffer)
+            }
+            #expect(content == (0..<Self.count).map { UInt8(truncatingIfNeeded: $0) })
+            #expect(buffers < 10)
+        }
+    }
+}
