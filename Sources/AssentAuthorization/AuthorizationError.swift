@@ -60,8 +60,8 @@ public struct AuthorizationError: AssentError {
         public static let invalidRequest = Code("invalidRequest")
         /// The server wants the user's approval, but the call names no handler to ask.
         public static let approvalNeeded = Code("approvalNeeded")
-        /// A call that was sent from the handler of an approval wants an approval itself: the question that is open would
-        /// wait for this one, and this one for it. The request had no effect.
+        /// A call that was sent from the handler of an approval wants an approval itself: the question that is open
+        /// would wait for this one, and this one for it. The request had no effect.
         public static let nestedApproval = Code("nestedApproval")
         /// The server wants something that this library cannot do.
         public static let unsupportedAdvice = Code("unsupportedAdvice")

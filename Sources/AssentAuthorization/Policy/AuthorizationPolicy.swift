@@ -50,7 +50,8 @@ public struct AuthorizationPolicy: Sendable {
 
     /// Puts a transaction's id into the approved call in the place of `_txid` and `X-TxID`, for a resource that looks
     /// for it elsewhere. It may add header fields, and items behind the query, but no field that describes the content,
-    /// `Host` or `Idempotency-Key`. What the call has stays as it is; otherwise the call fails before the user is asked.
+    /// `Host` or `Idempotency-Key`. What the call has stays as it is. Otherwise the call fails before the user is
+    /// asked.
     public var decorate: (@Sendable (inout HTTPCall, _ transactionID: String) throws -> Void)?
 
     /// Whether an approval is refused unless the server says that it is for all of the request, also where

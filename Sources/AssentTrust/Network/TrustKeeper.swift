@@ -151,7 +151,7 @@ package actor TrustKeeper {
                 record = stored
             } else {
                 // Who can write this into the vault could as well have removed the record.
-                surroundings.logger.warning("the vault's record of the trust file is none, and is written anew")
+                surroundings.logger.warning("the vault's record of the trust file cannot be read, and is written anew")
             }
         }
         perform(update.on(.loaded(record.file, reached: record.reached), at: now))
@@ -288,6 +288,9 @@ package final class TrustInForce: Sendable {
 
     /// The version; `nil` when nothing is in force.
     package var version: Int? { file.withLock { $0?.version } }
+
+    /// How calls are sealed; `nil` where the file does not say it.
+    package var payload: TrustedPayload? { file.withLock { $0?.content.payload } }
 
     /// Whose credential an origin gets; `nil` for one that is not named.
     package func kinds(of origin: Origin) -> Set<CallKind>? { file.withLock { $0?.kinds(of: origin) } }

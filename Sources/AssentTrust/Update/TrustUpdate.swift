@@ -12,8 +12,8 @@ package struct TrustUpdate: Sendable {
         case asked
         /// A later version was verified. It is in force when it is in the vault.
         case verified
-        /// The last answers had nothing that verifies, and what was in force stays; or the vault has had a later version
-        /// than any that can be read, and nothing is in force.
+        /// The last answers had nothing that verifies, and what was in force stays; or the vault has had a later
+        /// version than any that can be read, and nothing is in force.
         case refused
         /// The file in force has expired, and there is no later one.
         case expired
