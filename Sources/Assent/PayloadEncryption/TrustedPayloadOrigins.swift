@@ -21,8 +21,8 @@ final class TrustedPayloadOrigins: Sendable {
         (self.keeper, self.make) = (keeper, make)
     }
 
-    /// What seals calls to an origin; `nil` where the file leaves that to the server, or does not name the origin. Other
-    /// keys begin other sessions.
+    /// What seals calls to an origin; `nil` where the file leaves that to the server, or does not name the origin.
+    /// Other keys begin other sessions.
     ///
     /// - Throws: `HTTPTransportError`: `trustExpired` where nothing is in force for the origin, so that nobody knows.
     func origin(_ origin: Origin) async throws -> PayloadOrigin? {
