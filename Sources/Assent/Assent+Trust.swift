@@ -73,7 +73,7 @@ extension Assent.Configuration {
     ///
     /// - Throws: `AuthorizationError` with code `invalidConfiguration`.
     func authorization(_ network: AssentNetwork) throws -> AuthorizationConfiguration {
-        guard let trust, let inForce = network.keeper?.inForce else {
+        guard let trust, let keeper = network.keeper else {
             return try AuthorizationConfiguration(resources: resources, requiresBinding: requiresBinding)
         }
         let origins = trust.content.hosts.compactMap(\.origin)
@@ -82,7 +82,8 @@ extension Assent.Configuration {
                 origins.map { ($0.description, ResourceAccess(of: trust.kinds(of: $0) ?? [])) },
                 uniquingKeysWith: { $1 }),
             requiresBinding: requiresBinding)
-        settings.changing = { origin in inForce.kinds(of: origin).map(ResourceAccess.init(of:)) }
+        settings.changing = { origin in keeper.inForce.kinds(of: origin).map(ResourceAccess.init(of:)) }
+        settings.settle = { try await keeper.settle() }
         return settings
     }
 }

@@ -87,7 +87,7 @@ public final class Assent: Sendable {
         let store = configuration.vault.store(clock: clock, random: random)
         network = try configuration.network(keeping: store)
         let prover = InstallationProver()
-        let sealing = try configuration.sealing(network.transport, prover)
+        let sealing = try configuration.sealing(network.transport, prover, network.keeper)
         let transport = HTTPPipeline(sealing, layers: [configuration.userAgent])
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)

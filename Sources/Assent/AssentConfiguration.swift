@@ -61,7 +61,8 @@ extension Assent {
         /// come without a release; see `docs/trust-file.md`.
         public var trust: TrustFile?
 
-        /// The origins to which everything is sent sealed, inside of TLS (docs/payload-encryption.md); by default none.
+        /// The origins to which everything is sent sealed, inside of TLS (docs/payload-encryption.md); by default only
+        /// those that a trust file names with the mode `always`.
         /// It is for all calls to such an origin: sign-in, registration, tokens, the calls of ``Assent/Device`` and
         /// those to resources. Nothing plain is sent there.
         public var payloadEncryption: [String: PayloadEncryption] = [:]

@@ -60,6 +60,9 @@ public struct AuthorizationError: AssentError {
         public static let invalidRequest = Code("invalidRequest")
         /// The server wants the user's approval, but the call names no handler to ask.
         public static let approvalNeeded = Code("approvalNeeded")
+        /// A call that was sent from the handler of an approval wants an approval itself: the question that is open
+        /// would wait for this one, and this one for it. The request had no effect.
+        public static let nestedApproval = Code("nestedApproval")
         /// The server wants something that this library cannot do.
         public static let unsupportedAdvice = Code("unsupportedAdvice")
         /// The resource sends its users to another server than the configured one.
@@ -106,6 +109,7 @@ extension AuthorizationError.Code {
         case .invalidConfiguration: "Correct the configuration."
         case .invalidRequest: "Correct the URL, or name its origin among the configured resources."
         case .approvalNeeded: "Send the request with a handler that asks the user."
+        case .nestedApproval: "Send the request when the handler has returned."
         case .unsupportedAdvice: "Ask the server's operator for a policy that wants a transaction or a journey."
         case .untrustedAdvice: "Approve nothing, and tell the operator of the resource."
         case .noSession: "Sign in by a journey."

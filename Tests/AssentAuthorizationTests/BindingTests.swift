@@ -78,7 +78,7 @@ import Testing
     func notStated() async throws {
         let world = World()
         world.change { $0.states = false }
-        var binding: Approval.Binding?
+        var binding: ApprovalBinding?
         let reply = try await world.client().send(try post()) { approval in
             binding = approval.binding
             return agree(&approval)
@@ -118,7 +118,7 @@ import Testing
                 $0["resource"] = "https://api.bank.example:443/transfers"
             }
         }
-        var binding: Approval.Binding?
+        var binding: ApprovalBinding?
         _ = try await world.client().send(try post("/transfers?q=1")) { approval in
             binding = approval.binding
             return agree(&approval)

@@ -187,6 +187,30 @@ import Testing
         #expect(world.calls.count == 3)
     }
 
+    @Test("A call from a handler that wants an approval itself fails, and what the handler leaves behind may ask")
+    func nested() async throws {
+        let world = World()
+        world.change { $0.states = false }
+        let client = try await world.client(policies: [policy { agree(&$0) }])
+        let left = Locked<Task<Int, any Error>?>(nil)
+        let (returned, returning) = AsyncStream.makeStream(of: Void.self)
+        let reply = try await client.send(try post()) { approval in
+            await #expect(throws: AuthorizationError.like(.nestedApproval)) {
+                try await client.send(try post("/other"))
+            }
+            let task = Task {
+                for await _ in returned { break }
+                return try await client.send(try post("/later")).status
+            }
+            left.withLock { $0 = task }
+            return agree(&approval)
+        }
+        returning.finish()
+        #expect(reply.status == 201)
+        #expect(try await left.withLock { $0 }?.value == 201)
+        #expect(world.calls.filter { $0.url.hasPrefix("\(api)/other") }.count == 1)
+    }
+
     @Test("An approval that the server refuses after it has expired is called expired")
     func expired() async throws {
         let world = World()

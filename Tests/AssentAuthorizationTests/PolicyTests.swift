@@ -2,6 +2,7 @@ import AssentAuthorization
 import AssentCore
 import AssentJourney
 import AssentTesting
+import AssentTokens
 import Foundation
 import HTTPTypes
 import Testing
@@ -217,14 +218,63 @@ import Testing
             { $0.body = HTTPBody(#"{"to":"Eve"}"#) }, { $0.body = nil }, { $0.request.method = .put },
             { $0.request.path = "/other" }, { $0.request.authority = "evil.example" }, { $0.request.scheme = "http" },
             { $0.request.headerFields[.contentType] = "text/plain" },
-            { $0.request.headerFields[.idempotencyKey] = "other" },
+            { $0.request.headerFields[.idempotencyKey] = "other" }, { $0.request.path = "/transfers" },
+            { $0.request.path = "/transfers?id=71" }, { $0.request.path = "/transfers?x=1&id=7" },
+            { $0.request.headerFields[.accept] = nil }, { $0.request.headerFields[.accept] = "text/html" },
         ] as [@Sendable (inout HTTPCall) -> Void])
     func decoratedTooMuch(change: @escaping @Sendable (inout HTTPCall) -> Void) async throws {
         let world = World()
         let client = try await world.client(policies: [policy(changing: { $0.decorate = { call, _ in change(&call) } })]
         )
-        await #expect(throws: AuthorizationError.like(.invalidConfiguration)) { try await client.send(try post()) }
+        var call = try post("/transfers?id=7")
+        call.request.headerFields[.accept] = "application/json"
+        await #expect(throws: AuthorizationError.like(.invalidConfiguration)) { try await client.send(call) }
         #expect(world.calls.count == 1 && world.steps.isEmpty)
+    }
+
+    @Test("Content that changed while the user was asked is not sent")
+    func changedContent() async throws {
+        let world = World()
+        let text = Locked(transfer)
+        var call = try post()
+        call.body = HTTPBody(length: nil, isReplayable: true) {
+            let rest = Locked<[UInt8]?>(Array(text.withLock { $0 }.utf8))
+            return {
+                rest.withLock { bytes in
+                    defer { bytes = nil }
+                    return bytes
+                }
+            }
+        }
+        let client = try await world.client()
+        #expect(try await client.send(call, approve: agree).status == 201)
+        #expect(world.calls.last?.text == transfer)
+        await #expect(throws: AuthorizationError.like(.approvalForAnotherRequest)) {
+            try await client.send(call) { approval in
+                text.withLock { $0 = #"{"to":"Eve","amount":"9000.00"}"# }
+                return agree(&approval)
+            }
+        }
+        #expect(world.calls.count == 3)
+    }
+
+    @Test("What an origin gets is settled before a call gets a credential")
+    func settled() async throws {
+        let world = World()
+        world.change { $0.gateway = { _ in .json(200, [:]) } }
+        let tokens = try world.tokens()
+        try await tokens.install(Session(token: Secret("SESS")))
+        var configuration = try AuthorizationConfiguration(resources: [api: .session])
+        let isSettled = Locked(false)
+        configuration.settle = { isSettled.withLock { $0 = true } }
+        configuration.changing = { _ in isSettled.withLock { $0 } ? nil : .session }
+        let client = try AuthorizedClient(
+            configuration: configuration,
+            journeys: JourneyClient(
+                configuration: try JourneyConfiguration(server: am), transport: world.transport, clock: world.clock),
+            source: tokens, transport: world.transport, clock: world.clock, random: SeededRandom(seed: 2))
+        #expect(try await client.send(try get()).status == 200)
+        #expect(world.calls.count == 1 && world.calls.first?.field("Cookie") == nil)
     }
 
     private func stream(_ chunks: Int, of size: Int, says length: Int?, read: Locked<Int>) throws -> HTTPCall {

@@ -15,7 +15,7 @@ import Testing
         var shown: [DisplayField] = []
         let reply = try await client.send(try post("/transfers?x=1")) { approval in
             shown = approval.display
-            #expect(approval.binding == .stated(Set(Approval.Part.allCases)))
+            #expect(approval.binding == .stated(Set(ApprovalBinding.Part.allCases)))
             #expect(approval.transactionID == txid && approval.method == "POST")
             #expect(approval.url == "\(api)/transfers?x=1")
             #expect(approval.expiresAt == world.clock.now.addingTimeInterval(180))

@@ -9,7 +9,7 @@ struct TrustFileUseTests {
     private let servers = Servers()
 
     /// A file with the bank's host, whose pins end in an hour, and the server's.
-    private func file(sends: [String]) async throws -> TrustFile {
+    private func file(sends: [String], payload: JSONValue? = nil) async throws -> TrustFile {
         let now = servers.clock.epochSeconds
         func host(_ name: String, _ sends: [String]) -> JSONValue {
             let pins: [JSONValue] = (1...2).map { number in
@@ -21,15 +21,17 @@ struct TrustFileUseTests {
         let keys = try (1...2).map { _ in try SoftwareSigningKey.generate(.es256) }
         let jwks = try keys.map { try JWK(publicKeyInfo: $0.publicKeyInfo) }
         let signer = try #require(keys.first)
-        let members: JSONValue = [
+        var members: JSONObject = [
             "v": 1, "aud": "app/linux/test", "version": 1, "iat": .integer(now), "keys": .array(jwks.map(\.json)),
             "hosts": [host("am.example.com", []), host("api.bank.example", sends)],
             "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
             "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))), "config": .array(jwks.map(\.json)),
             "controls": ["debugger": "off", "rooted": "off", "preload": "off"], "source": [],
         ]
+        if let payload { members["payload"] = payload }
         let header: JSONObject = ["typ": "assent-trust+jwt", "kid": .string(jwks[0].thumbprint)]
-        return try TrustFile(shipped: try await JWS.sign(members.serializedBytes(), header: header, with: signer))
+        return try TrustFile(
+            shipped: try await JWS.sign(JSONValue.object(members).serializedBytes(), header: header, with: signer))
     }
 
     private func refusal(_ assent: Assent, _ url: String) async -> ResourceError.Code? {
@@ -61,6 +63,37 @@ struct TrustFileUseTests {
         #expect(await refusal(assent, "https://api.bank.example/accounts") == .trustExpired)
         #expect(servers.sent("bank.example").count == 1)
         #expect(await assent.updateTrust() == 1)
+    }
+
+    @Test("Where it says that payloads are always sealed, nothing plain is sent", arguments: ["always", "server"])
+    func sealed(mode: String) async throws {
+        let (listener, spare) = (SealedListener(), SealedListener())
+        let keys = try [listener, spare].map { listener in
+            let key = try Assent.PayloadEncryption.Key(listener.publicKey)
+            return JSONValue(
+                dictionaryLiteral: ("kid", .string(key.kid)), ("x", .string(listener.publicKey)),
+                ("notAfter", .integer(servers.clock.epochSeconds + 3600)))
+        }
+        let file = try await file(
+            sends: ["user"],
+            payload: [
+                "suite": "pe1", "mode": .string(mode), "keys": .array(keys),
+                "origins": [.string(SealedListener.origin)],
+            ])
+        let plain = Locked(0)
+        var configuration = Assent.Configuration(
+            server: "https://am.example.com/am", realm: "alpha",
+            client: .init(id: "bank", redirectURI: "https://bank.example/app/callback"), trust: file, vault: .memory)
+        configuration.transport = InMemoryTransport { exchange in
+            if exchange.request.path?.hasPrefix("/assent-pe/1/") == true { return try await listener.answer(exchange) }
+            plain.withLock { $0 += 1 }
+            return .json(200, [:])
+        }
+        configuration.clock = servers.clock
+        let request = ResourceRequest.get("\(SealedListener.origin)/rates")
+        _ = try await Assent(configuration).deviceClient.sendUnauthenticatedRequest(request)
+        #expect(plain.withLock { $0 } == (mode == "always" ? 0 : 1))
+        #expect(listener.calls.map(\.0.path) == (mode == "always" ? ["/rates"] : []))
     }
 
     @Test("A host that gets no credential is not called for the user")

@@ -213,13 +213,62 @@ struct TrustKeeperTests {
         #expect(await world.call(keeper) == nil)
     }
 
-    @Test("A record that cannot be read lets nothing through: an older version could come back else")
-    func damaged() async throws {
-        try await world.store.update(TrustRecord.name, to: Secret("{}"), expected: .any)
-        let keeper = try world.keeper(try await file(1, pins: [1, 2]))
+    /// A vault in which a later release has put a file that cannot be read here.
+    private func storeUnreadable(version: Int) async throws {
+        let reached = ReachedVersion(audience: "bank-app/linux/production", version: version)
+        let record = TrustRecord(file: "no file", asked: Int(TrustSamples.time), reached: reached)
+        try await world.store.update(TrustRecord.name, to: record.secret, expected: .any)
+    }
+
+    @Test("A file that cannot be read lets nothing through, and the sources lead back to its version")
+    func unreadable() async throws {
+        let first = try await file(1, pins: [1, 2])
+        try await storeUnreadable(version: 3)
+        let keeper = try world.keeper(first)
         #expect(await world.call(keeper) == .trustExpired)
         #expect(world.called.withLock { $0 } == 0 && keeper.inForce.version == nil)
         #expect(keeper.inForce.kinds(of: try Origin("https://api.bank.example")) == nil)
+        // Only version 2: what version 3 took away must not come back.
+        let second = try await file(2, pins: [1, 2])
+        world.files.withLock { $0 = [2: second] }
+        world.clock.advance(by: 3600)
+        #expect(await world.call(keeper) == .trustExpired)
+        let third = try await file(3, pins: [1, 3])
+        world.files.withLock { $0 = [3: third] }
+        world.clock.advance(by: 3600)
+        #expect(await world.call(keeper) == nil)
+        #expect(keeper.inForce.version == 3)
+    }
+
+    @Test("A release with the version that cannot be read ends it at once, and an older one does not begin again")
+    func released() async throws {
+        try await storeUnreadable(version: 3)
+        let keeper = try world.keeper(try await file(3, pins: [1, 2]))
+        #expect(await world.call(keeper) == nil)
+        #expect(keeper.inForce.version == 3)
+        world.clock.advance(by: 3600)
+        #expect(await keeper.ask() == 3)
+        let older = try world.keeper(try await file(2, pins: [1, 2]))
+        #expect(await world.call(older) == .trustExpired)
+    }
+
+    @Test("A record that is none is like no record: who can write it could remove it as well")
+    func damaged() async throws {
+        try await world.store.update(TrustRecord.name, to: Secret("no record"), expected: .any)
+        let keeper = try world.keeper(try await file(1, pins: [1, 2]))
+        #expect(await world.call(keeper) == nil)
+        #expect(keeper.inForce.version == 1)
+    }
+
+    @Test("Before the first call a process settles which credentials the vault's version gives")
+    func settled() async throws {
+        let end = TrustSamples.time + TrustSamples.year
+        let hosts: JSONValue = [TrustSamples.host([(1, end), (2, end)], sends: [])]
+        let second = try await samples.file(2, ["hosts": hosts])
+        try await world.store.update(TrustRecord.name, to: TrustRecord(file: second).secret, expected: .any)
+        let keeper = try world.keeper(try await file(1, pins: [1, 2]))
+        try await keeper.settle()
+        #expect(keeper.inForce.kinds(of: try Origin("https://api.bank.example")) == [])
     }
 
     @Test("A later version takes a host's credential away, and names another host")
@@ -245,10 +294,11 @@ struct TrustKeeperTests {
         #expect(TrustRecord(TrustRecord().secret) == TrustRecord())
         #expect(!record.isDue(at: 4599, after: 3600) && record.isDue(at: 4600, after: 3600))
         #expect(record.isDue(at: 999, after: 3600))
-        for text in [
-            "", "[]", #"{"v":2,"asked":1}"#, #"{"v":1}"#, #"{"v":1,"asked":"1"}"#, #"{"v":1,"asked":1,"file":2}"#,
-        ] {
-            #expect(TrustRecord(Secret(text)) == nil, "\(text)")
-        }
+        let reached = ReachedVersion(audience: "a/b/c", version: 7)
+        let full = TrustRecord(file: "a.b.c", asked: 1, reached: reached)
+        #expect(TrustRecord(full.secret) == full)
+        let later = #"{"v":2,"asked":"1","file":2,"audience":"a/b/c","version":7,"more":{}}"#
+        #expect(TrustRecord(Secret(later)) == TrustRecord(reached: reached))
+        for text in ["", "[]", "a.b.c", "{"] { #expect(TrustRecord(Secret(text)) == nil, "\(text)") }
     }
 }

@@ -11,27 +11,29 @@ struct TrustUpdateTests {
 
     init() throws { samples = try TrustSamples() }
 
+    private static let nine = ReachedVersion(audience: "bank-app/linux/production", version: 9)
+
     private enum Move: String, CaseIterable {
-        case loadedNothing, loadedOlder, loadedNewer, loadedDamaged, due, next, gap, absent, failed, kept, passed
+        case loadedNothing, loadedOlder, loadedNewer, loadedBehind, due, next, gap, absent, failed, kept, passed
     }
 
     /// What each event does in each state, as `state: action`; a dot where it changes nothing.
     private static let table: [TrustUpdate.State: [Move: String]] = [
         .shipped: [
-            .loadedNewer: "stored: use 7", .loadedDamaged: "refused: use 5", .due: "asked: ask 6",
+            .loadedNewer: "stored: use 7", .loadedBehind: "refused: use 5", .due: "asked: ask 6",
         ],
         .stored: [
-            .loadedNewer: "stored: use 7", .loadedDamaged: "refused: use 6", .due: "asked: ask 7",
+            .loadedNewer: "stored: use 7", .loadedBehind: "refused: use 6", .due: "asked: ask 7",
         ],
         .asked: [
             .next: "asked: ask 7", .gap: "asked: ask 6", .absent: "asked: ask 6", .failed: "asked: ask 6",
         ],
         .verified: [.kept: "stored: use 6"],
         .refused: [
-            .loadedNewer: "stored: use 7", .loadedDamaged: "refused: use 5", .due: "asked: ask 6",
+            .loadedNewer: "stored: use 7", .loadedBehind: "refused: use 5", .due: "asked: ask 6",
         ],
         .expired: [
-            .loadedNewer: "stored: use 7", .loadedDamaged: "refused: use 5", .due: "asked: ask 6",
+            .loadedNewer: "stored: use 7", .loadedBehind: "refused: use 5", .due: "asked: ask 6",
         ],
     ]
 
@@ -65,7 +67,7 @@ struct TrustUpdateTests {
         case .loadedNothing: .loaded(nil)
         case .loadedOlder: .loaded(try await samples.file(4))
         case .loadedNewer: .loaded(try await samples.file(7))
-        case .loadedDamaged: .loaded("no file")
+        case .loadedBehind: .loaded("no file", reached: Self.nine)
         case .due: .due
         case .next: .answered(.file(try await samples.file(6)))
         case .gap: .answered(.file(try await samples.file(9)))
@@ -138,17 +140,37 @@ struct TrustUpdateTests {
         #expect(update.on(.due, at: now) == .nothing && update.state == .shipped)
     }
 
-    @Test("What the vault has counts only when it is newer and for the same app, and damage lets nothing through")
+    @Test("What the vault has counts only when it is newer and for the same app")
     func stored() async throws {
         var foreign = try await machine(in: .shipped)
         let other = try await samples.file(9, ["aud": "bank-app/linux/test"])
         #expect(foreign.on(.loaded(other), at: now) == .nothing && foreign.current.version == 5)
-        var damaged = try await machine(in: .shipped)
-        _ = damaged.on(.loaded("no file"), at: now)
-        #expect(damaged.isDamaged)
-        let newer = try await samples.file(9)
-        #expect(damaged.on(.due, at: now) == .nothing)
-        #expect(damaged.on(.loaded(newer), at: now) == .nothing)
+        let reached = ReachedVersion(audience: "bank-app/linux/test", version: 9)
+        #expect(foreign.on(.loaded("no file", reached: reached), at: now) == .nothing && !foreign.isBehind)
+    }
+
+    @Test("Nothing is in force below a version that was, until the sources, the vault or a release lead to it again")
+    func behind() async throws {
+        for number in [9, 10] {
+            var released = TrustUpdate(shipped: try TrustFile(shipped: try await samples.file(number)))
+            #expect(released.on(.loaded("no file", reached: Self.nine), at: now) == .nothing && !released.isBehind)
+        }
+        var update = TrustUpdate(shipped: try TrustFile(shipped: try await samples.file(5)))
+        _ = update.on(.loaded("no file", reached: Self.nine), at: now)
+        #expect(update.isBehind)
+        var action = update.on(.due, at: now)
+        for version in 6...8 { action = update.on(.answered(.file(try await samples.file(version))), at: now) }
+        #expect(words(action) == "ask 9")
+        #expect(words(update.on(.answered(.failed), at: now)) == "keep 8")
+        #expect(words(update.on(.kept, at: now)) == "use 8" && update.isBehind && update.state == .refused)
+        _ = update.on(.due, at: now)
+        _ = update.on(.answered(.file(try await samples.file(9))), at: now)
+        _ = update.on(.answered(.absent), at: now)
+        #expect(words(update.on(.kept, at: now)) == "use 9" && !update.isBehind && update.state == .stored)
+        var restored = TrustUpdate(shipped: try TrustFile(shipped: try await samples.file(5)))
+        _ = restored.on(.loaded(nil, reached: Self.nine), at: now)
+        let newest = try await samples.file(9)
+        #expect(words(restored.on(.loaded(newest, reached: Self.nine), at: now)) == "use 9" && !restored.isBehind)
     }
 
     @Test("A file expires with time, and a clock that was ahead and is put right brings it back")

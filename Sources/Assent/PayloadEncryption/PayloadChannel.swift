@@ -1,5 +1,5 @@
 import AssentCore
-package import AssentPayload
+import AssentPayload
 import Foundation
 
 /// Runs a `ClientSession`: the sealed calls to one origin in one role. Sessions are in memory only.
@@ -35,7 +35,7 @@ package final class PayloadChannel: Sendable {
     /// - Throws: `HTTPTransportError`; ``Unanswered`` for a call that may be repeated.
     func exchange(_ call: HTTPCall, mayRepeat: Bool) async throws -> HTTPReply {
         let request = try SealedCall(call, at: handshakes.settings.origin)
-        let (id, message) = try await message(mayRepeat: mayRepeat)
+        let (id, message) = try await message(within: call.limits.total, mayRepeat: mayRepeat)
         var hasReply = false
         let reply: OpenedReply
         do {
@@ -51,15 +51,15 @@ package final class PayloadChannel: Sendable {
         return try await reply.handedOver { [self] length in report(.reply, length, message) }
     }
 
-    /// The configuration has these keys now.
-    package func update(keys: [ClientSession.Key]) { _ = take(.keys(keys)) }
-
     // MARK: Events
 
     /// Tells the session, and does what follows but for what has come of a call that was sent.
     @discardableResult
-    private func take(_ event: ClientSession.Event) -> [ClientSession.Action] {
+    private func take(
+        _ event: ClientSession.Event, if prepare: (inout State) -> Bool = { _ in true }
+    ) -> [ClientSession.Action] {
         let (actions, ready) = state.withLock { state -> ([ClientSession.Action], [@Sendable () -> Void]) in
+            guard prepare(&state) else { return ([], []) }
             let actions = state.session.take(event, at: handshakes.seams.clock.now)
             return (actions, Self.answers(actions, &state))
         }
@@ -106,29 +106,53 @@ package final class PayloadChannel: Sendable {
 
     // MARK: Calls
 
-    /// Waits for a session.
-    private func message(mayRepeat: Bool) async throws -> (id: Int, ClientSession.Message) {
+    /// Waits for a session, no longer than the call may take.
+    private func message(
+        within limit: Duration?, mayRepeat: Bool
+    ) async throws -> (id: Int, ClientSession.Message) {
         let id = state.withLock { state in
             state.lastCall += 1
             return state.lastCall
         }
+        var timer: Task<Void, any Error>?
+        defer { timer?.cancel() }
         let message = try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                // Under the lock: a cancellation that comes later finds the call.
-                let isCancelled = state.withLock { state in
-                    if Task.isCancelled { return true }
-                    state.waiting[id] = continuation
-                    return false
+                var isCancelled = false
+                // Under one lock: a cancellation that comes later finds the call here and in the session, which would
+                // else begin it when nobody waits any more.
+                take(.begin(.init(id: id, mayRepeat: mayRepeat))) { state in
+                    isCancelled = Task.isCancelled
+                    if !isCancelled { state.waiting[id] = continuation }
+                    return !isCancelled
                 }
-                guard !isCancelled else { return continuation.resume(throwing: Self.cancelled) }
-                take(.begin(.init(id: id, mayRepeat: mayRepeat)))
+                if isCancelled { continuation.resume(throwing: Self.cancelled) }
+                // A call for which there is a session needs no timer.
+                if let limit, state.withLock({ $0.waiting[id] != nil }) { timer = alarm(id, after: limit) }
             }
         } onCancel: {
-            guard let waiter = state.withLock({ $0.waiting.removeValue(forKey: id) }) else { return }
-            take(.cancelled(id))
-            waiter.resume(throwing: Self.cancelled)
+            withdraw(id, Self.cancelled)
         }
         return (id, message)
+    }
+
+    private func alarm(_ id: Int, after limit: Duration) -> Task<Void, any Error> {
+        let clock = handshakes.seams.clock
+        let end = clock.now.addingTimeInterval(limit / .seconds(1))
+        return Task {
+            try await clock.sleep(until: end)
+            withdraw(id, Self.late)
+        }
+    }
+
+    /// Ends the wait of a call, if it still waits.
+    private func withdraw(_ id: Int, _ error: HTTPTransportError) {
+        var waiter: CheckedContinuation<ClientSession.Message, any Error>?
+        take(.cancelled(id)) { state in
+            waiter = state.waiting.removeValue(forKey: id)
+            return waiter != nil
+        }
+        waiter?.resume(throwing: error)
     }
 
     /// What a call ends with that has no sealed reply.
@@ -168,6 +192,8 @@ package final class PayloadChannel: Sendable {
         [.cancelled, .shutDown, .bodyFailed, .invalidRequest].contains(code)
     }
 
+    private static let late = HTTPTransportError(
+        .timedOut, "The handshake of payload encryption took longer than the call may. Nothing of the call was sent.")
     private static let cancelled = HTTPTransportError(.cancelled, "The task was cancelled before the call was sent.")
 
     private func report(_ kind: PayloadTrace.Kind, _ length: Int?, _ message: ClientSession.Message) {

@@ -1,17 +1,22 @@
 import AssentCore
 import AssentJourney
 import AssentPayload
+import AssentTrust
 
 extension Assent.Configuration {
-    /// The way to the network, which seals what goes to the origins of ``payloadEncryption``.
+    /// The way to the network, which seals what goes to the origins of ``payloadEncryption``, and to those that the
+    /// trust file in force names.
     ///
     /// - Parameters:
     ///   - network: carries what was sealed, and all other calls.
     ///   - prover: proves the installation's key.
+    ///   - keeper: says which trust file is in force.
     /// - Returns: the way.
     /// - Throws: `JourneyFailure` with code `invalidConfiguration`.
-    func sealing(_ network: any HTTPTransport, _ prover: InstallationProver) throws -> any HTTPTransport {
-        guard !payloadEncryption.isEmpty else { return network }
+    func sealing(
+        _ network: any HTTPTransport, _ prover: InstallationProver, _ keeper: TrustKeeper?
+    ) throws -> any HTTPTransport {
+        guard keeper != nil || !payloadEncryption.isEmpty else { return network }
         let seams = PayloadSeams(clock: clock, random: random, observe: payloadTrace)
         var origins: [Origin: PayloadOrigin] = [:]
         for (address, sealed) in payloadEncryption {
@@ -24,10 +29,7 @@ extension Assent.Configuration {
             guard sealed.role == .app || registration != nil else {
                 throw Self.mistake("\(origin) has the role device, and this app does not register", "Use the role app.")
             }
-            let settings = PayloadSettings(
-                origin: origin, app: sealed.app ?? client.id,
-                version: sealed.version ?? client.version ?? registration?.softwareVersion ?? "0",
-                platform: sealed.platform)
+            let settings = settings(origin, sealed)
             guard settings.isSayable else {
                 throw Self.mistake(
                     "app, version or platform of \(origin) cannot be said in a handshake",
@@ -40,7 +42,26 @@ extension Assent.Configuration {
                 throw Self.mistake("\(origin) is named twice", "Name it once.")
             }
         }
-        return PayloadTransport(network, origins: Array(origins.values))
+        let made = Array(origins.values)
+        guard let keeper else { return PayloadTransport(network, origins: made) }
+        let trusted = TrustedPayloadOrigins(keeper) { [self] origin, keys in
+            let settings = settings(origin, Assent.PayloadEncryption(keys: []))
+            guard settings.isSayable else {
+                throw HTTPTransportError(
+                    .payloadEncryptionFailed, "The app or its version cannot be said in a handshake.")
+            }
+            return PayloadOrigin(
+                settings, keys: keys, prover: registration == nil ? nil : prover, over: network, seams: seams)
+        }
+        return PayloadTransport(network, origins: made) { try await trusted.origin($0) }
+    }
+
+    /// What the app says that it is.
+    private func settings(_ origin: Origin, _ sealed: Assent.PayloadEncryption) -> PayloadSettings {
+        PayloadSettings(
+            origin: origin, app: sealed.app ?? client.id,
+            version: sealed.version ?? client.version ?? registration?.softwareVersion ?? "0",
+            platform: sealed.platform)
     }
 
     private static func mistake(_ what: String, _ suggestion: String) -> JourneyFailure {

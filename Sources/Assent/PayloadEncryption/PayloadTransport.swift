@@ -7,18 +7,24 @@ import HTTPTypes
 package struct PayloadTransport: HTTPTransport {
     private let network: any HTTPTransport
     private let origins: [Origin: PayloadOrigin]
+    private let others: (@Sendable (Origin) async throws -> PayloadOrigin?)?
 
     /// - Parameters:
     ///   - network: carries sealed calls, and those to all other origins.
     ///   - origins: where calls are sealed. Nothing plain is ever sent there.
-    package init(_ network: any HTTPTransport, origins: [PayloadOrigin]) {
+    ///   - others: says of any other origin, for each call, whether it is sealed.
+    package init(
+        _ network: any HTTPTransport, origins: [PayloadOrigin],
+        others: (@Sendable (Origin) async throws -> PayloadOrigin?)? = nil
+    ) {
         self.network = network
+        self.others = others
         self.origins = Dictionary(origins.map { ($0.origin, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// - Throws: `HTTPTransportError`.
     @concurrent package func send(_ call: HTTPCall) async throws -> HTTPReply {
-        guard let origin = (try? call.origin).flatMap({ origins[$0] }) else { return try await network.send(call) }
+        guard let origin = try await sealed(call) else { return try await network.send(call) }
         try await call.control?.whenRunning()
         let channel = try await origin.channel()
         do {
@@ -30,6 +36,12 @@ package struct PayloadTransport: HTTPTransport {
             }
         }
         return try await channel.exchange(call, mayRepeat: false)
+    }
+
+    private func sealed(_ call: HTTPCall) async throws -> PayloadOrigin? {
+        guard let origin = try? call.origin else { return nil }
+        if let known = origins[origin] { return known }
+        return try await others?(origin)
     }
 }
 

@@ -4,12 +4,6 @@ public import Foundation
 
 /// What the user is asked to approve, with the step of the journey that asks.
 public struct Approval: Sendable {
-    /// Which parts of the request the server says the approval is for.
-    public typealias Binding = ApprovalBinding
-
-    /// A part of a request.
-    public typealias Part = ApprovalBinding.Part
-
     /// What the server wants.
     public let advice: Advice
 
@@ -24,7 +18,7 @@ public struct Approval: Sendable {
     public internal(set) var display: [DisplayField]
 
     /// Which parts of the request the approval is for.
-    public internal(set) var binding: Binding
+    public internal(set) var binding: ApprovalBinding
 
     /// When it is too late to approve, if the server says so.
     public internal(set) var expiresAt: Date?

@@ -50,10 +50,10 @@ struct TransactionStatement {
     /// - Returns: the parts that the statement names, all of them equal.
     /// - Throws: ``AuthorizationError`` with code `approvalForAnotherRequest`, naming the part.
     func compare(with request: RepeatableRequest, transactionID: String) throws(AuthorizationError) -> Set<
-        Approval.Part
+        ApprovalBinding.Part
     > {
         guard ConstantTime.equal(self.transactionID, transactionID) else { throw Self.other("transaction") }
-        var parts: Set<Approval.Part> = []
+        var parts: Set<ApprovalBinding.Part> = []
         if let method = data["method"]?.string {
             guard method == request.method else { throw Self.other("method") }
             parts.insert(.method)
@@ -101,7 +101,7 @@ struct RepeatableRequest {
     let url: String
     let contentType: String?
     let bodySHA256: String
-    private let needed: Set<Approval.Part>
+    private let needed: Set<ApprovalBinding.Part>
 
     /// The largest body that is read again to be compared.
     private static let bodyLimit = 64 << 20
@@ -124,8 +124,25 @@ struct RepeatableRequest {
         needed = [.resource, .query]
     }
 
+    /// The approved call with content in memory, when it is still what was compared. A file that a replayable stream
+    /// reads may have been written meanwhile.
+    ///
+    /// - Throws: ``AuthorizationError`` with code `approvalForAnotherRequest`: nothing was sent; what reading throws.
+    func unchanged(_ approved: HTTPCall) async throws -> HTTPCall {
+        guard let body = approved.body, body.inMemory == nil else { return approved }
+        let bytes = try await body.collect(upTo: Self.bodyLimit)
+        guard ConstantTime.equal(Base64URL.encode(SHA2.sha256(bytes)), bodySHA256) else {
+            throw AuthorizationError(
+                .approvalForAnotherRequest, "The request's content has changed since it was approved. It was not sent.",
+                suggestion: "Send the request again; it needs a new approval.")
+        }
+        var call = approved
+        call.body = HTTPBody(bytes)
+        return call
+    }
+
     /// Throws with code `approvalNotBound` unless `parts` are all that make this request what it is.
-    func requireBinding(_ parts: Set<Approval.Part>) throws(AuthorizationError) {
+    func requireBinding(_ parts: Set<ApprovalBinding.Part>) throws(AuthorizationError) {
         guard parts.isSuperset(of: needed) else {
             throw AuthorizationError(.approvalNotBound, "The server does not say that all of the request is approved.")
         }

@@ -14,6 +14,9 @@ public struct AuthorizationConfiguration: Sendable {
     /// configured holds as it is.
     package var changing: (@Sendable (Origin) -> ResourceAccess?)?
 
+    /// Waits until ``changing`` may be asked: a process that has just started may not know yet what was taken away.
+    package var settle: (@Sendable () async throws -> Void)?
+
     /// What an origin gets now; `nil` for one that is no protected resource.
     package func access(to origin: Origin) -> ResourceAccess? {
         changing.map { $0(origin) } ?? resources[origin]

@@ -91,7 +91,7 @@ public struct AuthorizedClient: HTTPTransport {
     /// - Throws: ``AuthorizationError`` with code `approvalNeeded` when the server wants the user's approval, and the
     ///   call has no policy that answers.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
-        guard let approve = try terms(of: call)?.policy?.approve else {
+        guard let approve = try await terms(of: call)?.policy?.approve else {
             return try await send(call, asks: false) { _, _ in .decline }
         }
         return try await send(call, asks: true) { [clock] approval, deadline in
@@ -123,7 +123,7 @@ public struct AuthorizedClient: HTTPTransport {
     /// - Throws: ``AuthorizationError``: `refused` when the server knows nothing of the approval any more,
     ///   `outcomeUnknown`, `notSent`.
     public func ask(_ call: HTTPCall, about pending: PendingRequest) async throws -> HTTPReply {
-        guard let terms = try terms(of: call) else {
+        guard let terms = try await terms(of: call) else {
             throw AuthorizationError(.invalidRequest, "The origin of the request is not in the configuration.")
         }
         var call = stamped(try await terms.policy?.repeatable(call) ?? call, isOurs: true)
@@ -135,7 +135,7 @@ public struct AuthorizedClient: HTTPTransport {
     private func send(
         _ original: HTTPCall, asks: Bool, _ approve: (inout Approval, Date?) async throws -> StepAction
     ) async throws -> HTTPReply {
-        guard let terms = try terms(of: original) else {
+        guard let terms = try await terms(of: original) else {
             var reply = try await transport.send(stamped(original, isOurs: false))
             reply.authorization = .notOurs
             return reply
@@ -158,10 +158,12 @@ public struct AuthorizedClient: HTTPTransport {
                 switch advice.kind {
                 case .transaction(let id):
                     let approved = try terms.approved(call, id)
-                    let binding = try await stepUp(advice.nextToMeet, for: .init(call), terms, approve)
+                    let request = try await RepeatableRequest(call)
+                    let binding = try await stepUp(advice.nextToMeet, for: request, terms, approve)
                     let key = call.request.headerFields[.idempotencyKey]
                     let pending = PendingRequest(transactionID: id, idempotencyKey: call.isSafe ? nil : key)
-                    var last = try await sendApproved(call, as: approved, pending, terms, isQuestion: false)
+                    var last = try await sendApproved(
+                        call, as: try await request.unchanged(approved), pending, terms, isQuestion: false)
                     last.authorization = .approved(transactionID: id, binding: binding)
                     return last
                 case .service, .other(.authLevel, _):
@@ -285,13 +287,16 @@ public struct AuthorizedClient: HTTPTransport {
     }
 
     /// What is configured for a call; `nil` when its origin is no resource.
-    private func terms(of call: HTTPCall) throws(AuthorizationError) -> CallTerms? {
+    ///
+    /// - Throws: ``AuthorizationError`` with code `invalidRequest`; what settling the configuration throws.
+    private func terms(of call: HTTPCall) async throws -> CallTerms? {
         let origin: Origin
         do throws(WireError) {
             origin = try call.origin
         } catch {
             throw AuthorizationError(.invalidRequest, "The request's URL cannot be used: \(error.detail).")
         }
+        try await configuration.settle?()
         guard let access = configuration.access(to: origin) else { return nil }
         let policy = try policies.policy(of: call, at: origin)
         return CallTerms(

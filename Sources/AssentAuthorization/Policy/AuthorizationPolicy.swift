@@ -15,8 +15,9 @@ public import AssentJourney
 /// }
 /// ```
 public struct AuthorizationPolicy: Sendable {
-    /// Answers a step of the journey that gets an approval. It must not send calls that want an approval themselves:
-    /// the user is asked one question at a time.
+    /// Answers a step of the journey that gets an approval. A call that it waits for must not want an approval itself:
+    /// the user is asked one question at a time, so that call fails with
+    /// ``AuthorizationError/Code/nestedApproval``.
     public typealias Handler = @Sendable (inout Approval) async throws -> StepAction
 
     /// The origin.
@@ -48,8 +49,9 @@ public struct AuthorizationPolicy: Sendable {
     public var recognise: (@Sendable (HTTPReply) async throws -> Advice?)?
 
     /// Puts a transaction's id into the approved call in the place of `_txid` and `X-TxID`, for a resource that looks
-    /// for it elsewhere. Only header fields and the query may be changed, and neither those that describe the content
-    /// nor `Host` and `Idempotency-Key`; otherwise the call fails before the user is asked.
+    /// for it elsewhere. It may add header fields, and items behind the query, but no field that describes the content,
+    /// `Host` or `Idempotency-Key`. What the call has stays as it is. Otherwise the call fails before the user is
+    /// asked.
     public var decorate: (@Sendable (inout HTTPCall, _ transactionID: String) throws -> Void)?
 
     /// Whether an approval is refused unless the server says that it is for all of the request, also where

@@ -30,6 +30,10 @@ extension AuthorizedClient {
         // says.
         var key = advice.json.serialized()
         if case .transaction = advice.kind { key += " \(request.method) \(request.url) \(request.bodySHA256)" }
+        guard !OpenQuestion.isAsked(by: coordinator) else {
+            throw AuthorizationError(
+                .nestedApproval, "A call from the handler of an approval wants an approval itself.")
+        }
         let deadline = { [clock] in terms.policy.map { clock.time(after: $0.patience) } }
         switch await coordinator.enter(key, until: deadline(), clock: clock) {
         case .follow(let result): return try result.get()
@@ -63,7 +67,9 @@ extension AuthorizedClient {
             result = try await journeys.run(advice: advice, session: session) { step in
                 var approval = try questions.next(step)
                 try checkTime(deadline)
-                let action = try await approve(&approval, deadline)
+                let action = try await OpenQuestion.whileAsking(coordinator) {
+                    try await approve(&approval, deadline)
+                }
                 try checkTime(deadline)
                 step = approval.step
                 return action

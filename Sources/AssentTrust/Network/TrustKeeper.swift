@@ -83,6 +83,11 @@ package actor TrustKeeper {
         guard isUsable(origin) else { throw expired(origin) }
     }
 
+    /// Waits until the vault was read: what is in force before may give a credential that a later file took away.
+    ///
+    /// - Throws: `HTTPTransportError` with code `trustExpired`.
+    package func settle() async throws(HTTPTransportError) { try await load() }
+
     /// A server has shown none of its pinned keys. When this returns, a later file is in force if there is one; the
     /// call stays failed.
     package func pinFailed() async { await ask() }
@@ -97,11 +102,10 @@ package actor TrustKeeper {
         } catch {
             return update.current.version
         }
-        if asking == nil, isDue(Self.urgentInterval) {
+        if asking == nil, mayAsk {
             asking = Task { await round() }
         }
         await asking?.value
-        asking = nil
         return update.current.version
     }
 
@@ -117,6 +121,9 @@ package actor TrustKeeper {
         !update.current.content.source.isEmpty
             && record.isDue(at: surroundings.clock.now.wholeSeconds, after: interval)
     }
+
+    /// Nothing is called while a later version is missing, so a process that has just started does not wait for it.
+    private var mayAsk: Bool { isDue(Self.urgentInterval) || update.isBehind && !hasAsked && isDue(0) }
 
     private func load() async throws(HTTPTransportError) {
         guard !isLoaded else { return }
@@ -139,21 +146,27 @@ package actor TrustKeeper {
 
     /// Takes what the vault has, also what another process has put there.
     private func reload() async throws {
-        guard let secret = try await surroundings.store.value(TrustRecord.name)?.value else {
-            perform(update.on(.loaded(nil), at: now))
-            return
+        if let secret = try await surroundings.store.value(TrustRecord.name)?.value {
+            if let stored = TrustRecord(secret) {
+                record = stored
+            } else {
+                // Who can write this into the vault could as well have removed the record.
+                surroundings.logger.warning("the vault's record of the trust file cannot be read, and is written anew")
+            }
         }
-        if let stored = TrustRecord(secret) { record = stored }
-        // Nothing can be read from a record that is none, and a text that is no trust file is refused as such.
-        perform(update.on(.loaded(TrustRecord(secret).map(\.file) ?? ""), at: now))
+        perform(update.on(.loaded(record.file, reached: record.reached), at: now))
+        if update.isBehind {
+            surroundings.logger.warning("the vault's trust file is behind the version that was in force")
+        }
     }
 
     private func round() async {
+        defer { asking = nil }
         do {
             let deadline = surroundings.clock.now.addingTimeInterval(Self.patience)
             try await surroundings.store.withExclusiveAccess(TrustRecord.name, deadline: deadline) {
                 try await reload()
-                guard isDue(Self.urgentInterval) else { return }
+                guard mayAsk else { return }
                 await walk()
             }
         } catch {
@@ -172,6 +185,9 @@ package actor TrustKeeper {
             case .ask(let url): action = update.on(.answered(await answer(url)), at: now)
             case .keep(let file):
                 record.file = file.compact
+                if file.version > update.reached {
+                    record.reached = ReachedVersion(audience: file.audience, version: file.version)
+                }
                 await store()
                 action = update.on(.kept, at: now)
             case .use:
@@ -181,7 +197,8 @@ package actor TrustKeeper {
                 if let refusal {
                     surroundings.logger.warning("a trust file was refused", metadata: ["reason": "\(refusal)"])
                 }
-                record.file = update.kept?.compact
+                // What cannot be read here is left to a release that can.
+                if !update.isBehind { (record.file, record.reached) = (update.kept?.compact, reached) }
                 await store()
                 return
             case .nothing: return
@@ -214,6 +231,11 @@ package actor TrustKeeper {
         }
     }
 
+    /// What the vault must remember, also when a release ships that version: an older release may come back.
+    private var reached: ReachedVersion? {
+        update.reached > 0 ? ReachedVersion(audience: update.current.audience, version: update.reached) : nil
+    }
+
     // MARK: - In force
 
     private func pass() {
@@ -224,22 +246,23 @@ package actor TrustKeeper {
 
     private func perform(_ action: TrustUpdate.Action) {
         guard case .use(let file) = action else { return }
-        inForce.set(update.isDamaged ? nil : file)
+        inForce.set(update.isBehind ? nil : file)
         applied = (now, file.nextEnd(after: now))
-        apply(update.isDamaged ? [:] : file.pins(at: now))
+        apply(update.isBehind ? [:] : file.pins(at: now))
     }
 
     /// Whether nothing has ended that `origin` needs. A host that the file does not name is refused below.
     private func isUsable(_ origin: Origin) -> Bool {
-        guard !update.isDamaged, !update.current.hasExpired(at: now) else { return false }
+        guard !update.isBehind, !update.current.hasExpired(at: now) else { return false }
         return update.current.host(of: origin).map { !$0.livePins(at: now).isEmpty } ?? true
     }
 
     private func expired(_ origin: Origin) -> HTTPTransportError {
-        guard !update.isDamaged else {
+        guard !update.isBehind else {
             return HTTPTransportError(
-                .trustExpired, "The trust file in the vault cannot be read, so nothing is called.",
-                suggestion: "Install the newest release of the app; if it fails as well, wipe the vault.")
+                .trustExpired,
+                "Version \(update.reached) of the trust file was in force and cannot be read, so nothing is called.",
+                suggestion: "Install the newest release of the app, or try again in an hour.")
         }
         let date = Date(timeIntervalSince1970: TimeInterval(now)).formatted(.iso8601)
         return HTTPTransportError(
@@ -265,6 +288,9 @@ package final class TrustInForce: Sendable {
 
     /// The version; `nil` when nothing is in force.
     package var version: Int? { file.withLock { $0?.version } }
+
+    /// How calls are sealed; `nil` where the file does not say it.
+    package var payload: TrustedPayload? { file.withLock { $0?.content.payload } }
 
     /// Whose credential an origin gets; `nil` for one that is not named.
     package func kinds(of origin: Origin) -> Set<CallKind>? { file.withLock { $0?.kinds(of: origin) } }

@@ -1,6 +1,6 @@
 import AssentCore
 
-/// What the vault keeps: the newest trust file, and when it was last asked for a newer one.
+/// What the vault keeps: the newest trust file, which version it must be, and when it was last asked for a newer one.
 struct TrustRecord: Sendable, Equatable {
     /// The name in the vault, and of the lease under which it changes.
     static let name = "trust"
@@ -11,24 +11,31 @@ struct TrustRecord: Sendable, Equatable {
     /// When sources were asked last, in seconds since 1970.
     var asked: Int
 
-    init(file: String? = nil, asked: Int = 0) { (self.file, self.asked) = (file, asked) }
+    /// What has been in force, readable without the file; `nil` when only a shipped file has.
+    var reached: ReachedVersion?
 
-    /// What was stored; `nil` when it cannot be read.
+    init(file: String? = nil, asked: Int = 0, reached: ReachedVersion? = nil) {
+        (self.file, self.asked, self.reached) = (file, asked, reached)
+    }
+
+    /// What was stored, also by a later release, as far as it is understood; `nil` when it is no record at all.
     init?(_ secret: Secret) {
-        let limits = JSONLimits(bytes: TrustFile.limit * 2, depth: 2, values: 8)
-        guard let object = try? JSONValue.parse(secret.revealBytes(), limits: limits).object,
-            object["v"]?.integer == 1, let asked = object["asked"]?.integer.flatMap({ Int(exactly: $0) })
-        else { return nil }
-        if let file = object["file"] {
-            guard let text = file.string else { return nil }
-            self.file = text
+        let limits = JSONLimits(bytes: TrustFile.limit * 2, depth: 2, values: 16)
+        guard let object = try? JSONValue.parse(secret.revealBytes(), limits: limits).object else { return nil }
+        file = object["file"]?.string
+        asked = object["asked"]?.integer.flatMap { Int(exactly: $0) } ?? 0
+        if let audience = object["audience"]?.string,
+            let version = object["version"]?.integer.flatMap({ Int(exactly: $0) }),
+            TrustContent.versions.contains(version)
+        {
+            reached = ReachedVersion(audience: audience, version: version)
         }
-        self.asked = asked
     }
 
     var secret: Secret {
         let object = JSONObject(omittingNil: [
             "v": 1, "asked": .integer(asked), "file": file.map(JSONValue.string),
+            "audience": (reached?.audience).map(JSONValue.string), "version": (reached?.version).map { .integer($0) },
         ])
         return Secret(bytes: JSONValue.object(object).serializedBytes())
     }
@@ -36,4 +43,12 @@ struct TrustRecord: Sendable, Equatable {
     /// Whether sources may be asked again, so many seconds after the last time. A clock that was put back must not
     /// keep them from being asked.
     func isDue(at now: Int, after interval: Int) -> Bool { asked > now || now - asked >= interval }
+}
+
+/// A version that was in force in an app: no older one may ever be again.
+package struct ReachedVersion: Sendable, Hashable {
+    package let audience: String
+    package let version: Int
+
+    package init(audience: String, version: Int) { (self.audience, self.version) = (audience, version) }
 }

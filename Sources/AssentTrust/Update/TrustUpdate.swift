@@ -12,15 +12,16 @@ package struct TrustUpdate: Sendable {
         case asked
         /// A later version was verified. It is in force when it is in the vault.
         case verified
-        /// The last answers had nothing that verifies; what was in force stays.
+        /// The last answers had nothing that verifies, and what was in force stays; or the vault has had a later
+        /// version than any that can be read, and nothing is in force.
         case refused
         /// The file in force has expired, and there is no later one.
         case expired
     }
 
     package enum Event: Sendable {
-        /// The vault was read; `nil` when it has no trust file.
-        case loaded(String?)
+        /// The vault was read: the file, `nil` when it has none, and the version that was in force.
+        case loaded(String?, reached: ReachedVersion? = nil)
         /// It is time to ask.
         case due
         case answered(TrustAnswer)
@@ -50,8 +51,12 @@ package struct TrustUpdate: Sendable {
     /// The file in force.
     package private(set) var current: TrustFile
 
-    /// Whether what the vault has cannot be read. Nothing is in force then: an older version could come back else.
-    package private(set) var isDamaged = false
+    /// Whether a later version was in force than the newest that can be read. Nothing is in force then, until a release
+    /// of the app or the sources lead to that version: what it took away could come back else.
+    package var isBehind: Bool { current.version < reached }
+
+    /// The highest version that was in force and that no release had brought; 0 when there was none.
+    package private(set) var reached = 0
 
     /// The file that the vault must have; `nil` while the shipped one is the newest.
     package var kept: TrustFile? { current.version > shipped.version ? current : nil }
@@ -83,7 +88,7 @@ package struct TrustUpdate: Sendable {
     /// - Returns: what is to be done next.
     package mutating func on(_ event: Event, at now: Int) -> Action {
         switch event {
-        case .loaded(let text): load(text, now)
+        case .loaded(let text, let reached): load(text, reached, now)
         case .due: begin(now)
         case .answered(let answer): take(answer, now)
         case .kept: adopt(now)
@@ -91,23 +96,23 @@ package struct TrustUpdate: Sendable {
         }
     }
 
-    private mutating func load(_ text: String?, _ now: Int) -> Action {
-        guard round == nil, !isDamaged else { return .nothing }
-        guard let text else { return settle(now) }
-        guard let stored = try? TrustFile(stored: text) else {
-            isDamaged = true
-            state = .refused
-            return .use(current)
+    private mutating func load(_ text: String?, _ reached: ReachedVersion?, _ now: Int) -> Action {
+        guard round == nil else { return .nothing }
+        let (before, wasBehind) = (current, isBehind)
+        // What is for another app or environment belonged to an earlier release of this app.
+        if let reached, reached.audience == shipped.audience { self.reached = max(self.reached, reached.version) }
+        if let stored = text.flatMap({ try? TrustFile(stored: $0) }), stored.audience == shipped.audience,
+            stored.version > current.version
+        {
+            current = stored
         }
-        // One that is for another app or environment belonged to an earlier release of this app.
-        guard stored.audience == shipped.audience, stored.version > current.version else { return settle(now) }
-        current = stored
+        guard current != before || isBehind != wasBehind else { return settle(now) }
         state = base(now)
         return .use(current)
     }
 
     private mutating func begin(_ now: Int) -> Action {
-        guard round == nil, !isDamaged else { return .nothing }
+        guard round == nil else { return .nothing }
         let next = Round(sources: current.content.source[...], newest: current)
         guard let question = next.question else { return .nothing }
         (round, state) = (next, .asked)
@@ -145,18 +150,20 @@ package struct TrustUpdate: Sendable {
     private mutating func adopt(_ now: Int) -> Action {
         guard state == .verified, let newest = round?.newest else { return .nothing }
         (current, round) = (newest, nil)
+        if !isBehind { reached = newest.version }
         state = base(current.now(now))
         return .use(current)
     }
 
     /// A file can expire, and a clock that was ahead can be put right.
     private mutating func settle(_ now: Int) -> Action {
-        guard round == nil, !isDamaged, current.hasExpired(at: now) != (state == .expired) else { return .nothing }
+        guard round == nil, !isBehind, current.hasExpired(at: now) != (state == .expired) else { return .nothing }
         state = base(now)
         return .use(current)
     }
 
     private func base(_ now: Int) -> State {
+        if isBehind { return .refused }
         if current.hasExpired(at: now) { return .expired }
         return current.version > shipped.version ? .stored : .shipped
     }

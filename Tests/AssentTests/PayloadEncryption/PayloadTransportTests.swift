@@ -109,6 +109,47 @@ struct PayloadTransportTests {
         }
     }
 
+    @Test("A call waits for a handshake no longer than it may take, and was not sent")
+    func lateHandshake() async throws {
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let listener = SealedListener { _, path, reply in
+            if path.hasSuffix("/handshake") { for await _ in gate { break } }
+            return reply
+        }
+        let transport = try listener.transport()
+        let limits = HTTPLimits(total: .seconds(5))
+        let call = try HTTPCall(.post, url: Self.url, limits: limits)
+        let late = Task { await failure(transport, call) }
+        while listener.clock.sleeperCount == 0 { await Task.yield() }
+        listener.clock.advance(by: 5)
+        let error = await late.value
+        #expect(error?.code == .timedOut && error?.mayHaveHadEffect == false)
+        opening.finish()
+        #expect(await failure(transport, call) == nil)
+        #expect(listener.calls.count == 1 && listener.handshakes == 1)
+    }
+
+    @Test("Calls that are cancelled while they begin leave nothing behind: no later one waits in their place")
+    func cancelledAtOnce() async throws {
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let listener = SealedListener { _, path, reply in
+            if path.hasSuffix("/handshake") { for await _ in gate { break } }
+            return reply
+        }
+        let transport = try listener.transport()
+        let call = try HTTPCall(.post, url: Self.url)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<(2 * ClientSession.waitingLimit) {
+                let task = Task { await failure(transport, call) }
+                task.cancel()
+                group.addTask { _ = await task.value }
+            }
+        }
+        opening.finish()
+        #expect(await failure(transport, call) == nil)
+        #expect(listener.calls.count == 1)
+    }
+
     @Test("After eight idle minutes there is a new session")
     func idle() async throws {
         let listener = SealedListener()

@@ -45,7 +45,7 @@ final class SealedListener: Sendable {
             ])
     }
 
-    private func answer(_ exchange: InMemoryTransport.Exchange) async throws -> HTTPReply {
+    func answer(_ exchange: InMemoryTransport.Exchange) async throws -> HTTPReply {
         let number = count.withLock {
             $0 += 1
             return $0
