@@ -32,6 +32,7 @@ let package = Package(
         .library(name: "AssentJourney", targets: ["AssentJourney"]),
         .library(name: "AssentTokens", targets: ["AssentTokens"]),
         .library(name: "AssentAuthorization", targets: ["AssentAuthorization"]),
+        .library(name: "AssentURLSession", targets: ["AssentURLSession"]),
         .library(name: "AssentResources", targets: ["AssentResources"]),
         .library(name: "AssentSigning", targets: ["AssentSigning"]),
         .library(name: "AssentEvidence", targets: ["AssentEvidence"]),
@@ -91,6 +92,8 @@ let package = Package(
         .target(
             name: "AssentAuthorization",
             dependencies: ["AssentCore", "AssentJourney", "AssentTokens", httpTypes, logging]),
+        .target(
+            name: "AssentURLSession", dependencies: ["AssentCore", "AssentAuthorization", httpTypes]),
         .target(
             name: "AssentResources",
             dependencies: ["AssentCore", "AssentJourney", "AssentTokens", "AssentAuthorization", httpTypes]),
@@ -265,6 +268,12 @@ let package = Package(
             dependencies: [
                 "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault", "AssentCore", "AssentTesting",
                 httpTypes,
+            ]),
+        .testTarget(
+            name: "AssentURLSessionTests",
+            dependencies: [
+                "AssentURLSession", "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault",
+                "AssentCore", "AssentTesting", httpTypes,
             ]),
         .testTarget(
             name: "AssentTests",

@@ -6,8 +6,8 @@ cd "$(dirname "$0")/.."
 flags=(${ASSENT_BUILD_FLAGS:---enable-all-traits})
 # Each after those that it links to.
 products=(
-    AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentResources AssentSigning AssentEvidence
-    AssentTransportNIO AssentPlatform Assent AssentTesting AssentConfiguration AssentServer
+    AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentURLSession AssentResources
+    AssentSigning AssentEvidence AssentTransportNIO AssentPlatform Assent AssentTesting AssentConfiguration AssentServer
 )
 docc=$(command -v docc) || docc=$(dirname "$(readlink -f "$(command -v swift)")")/docc
 [ -x "$docc" ] || { echo "docs: this toolchain has no docc" >&2; exit 1; }

@@ -36,8 +36,8 @@ server=(Hummingbird HummingbirdCore HummingbirdTLS GRDB AsyncHTTPClient AssentSe
 # Files of the command line that run a server, work on its files or its database, or describe it to a client.
 runs_server='/Demo/|/(ServeCommand|DemoCommand|DoctorCommand|DatabaseCommand|RestoreFenceCommand|CopyDisplay|HashPasswordCommand|ClientFile\+Server)\.swift$'
 sdk=(
-    AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentResources AssentSigningProtocol
-    AssentSigning AssentEvidence AssentPayload)
+    AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentURLSession AssentResources
+    AssentSigningProtocol AssentSigning AssentEvidence AssentPayload)
 for target in "${sdk[@]}"; do [ -d "$bin/$target.build" ] || { echo "linkage: $target is not built" >&2; exit 1; }; done
 forbid "a target without sockets refers to NIO or to the server" "$(any_of "${network[@]}" "${server[@]}")" "${sdk[@]}"
 forbid "the SDK refers to the server" "$(any_of "${server[@]}")" "${sdk[@]}" AssentTransportNIO Assent

@@ -34,7 +34,7 @@ public struct AuthorizedClient: HTTPTransport {
     let journeys: JourneyClient
     let source: any AccessTokenSource
     let coordinator = StepUpCoordinator()
-    let clock: any WallClock
+    package let clock: any WallClock
     private let gate: AdviceGate
     private let policies: PolicyTable
     private let transport: any HTTPTransport
@@ -81,7 +81,8 @@ public struct AuthorizedClient: HTTPTransport {
     public func send(
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
-        try await send(call, asks: true) { approval, _ in try await approve(&approval) }
+        var refused = RefusedReply(isWanted: false)
+        return try await send(call, asks: true, &refused) { approval, _ in try await approve(&approval) }
     }
 
     /// Sends a call that brings no handler: the one of its policy answers, see ``AuthorizationPolicy/approve``. See
@@ -91,10 +92,28 @@ public struct AuthorizedClient: HTTPTransport {
     /// - Throws: ``AuthorizationError`` with code `approvalNeeded` when the server wants the user's approval, and the
     ///   call has no policy that answers.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
-        guard let approve = try await terms(of: call)?.policy?.approve else {
-            return try await send(call, asks: false) { _, _ in .decline }
+        var refused = RefusedReply(isWanted: false)
+        return try await send(call, &refused)
+    }
+
+    /// Sends a call as ``send(_:)-(HTTPCall)`` does, for code that knows replies and nothing of approvals: where the
+    /// user declines, does not answer in time, or the journey fails, it gets the reply that asked for the approval, as
+    /// it came. The call had no effect then.
+    @concurrent package func sendKeepingRefusal(_ call: HTTPCall) async throws -> HTTPReply {
+        var refused = RefusedReply(isWanted: true)
+        do {
+            return try await send(call, &refused)
+        } catch {
+            guard let reply = refused.reply(after: error) else { throw error }
+            return reply
         }
-        return try await send(call, asks: true) { [clock] approval, deadline in
+    }
+
+    private func send(_ call: HTTPCall, _ refused: inout RefusedReply) async throws -> HTTPReply {
+        guard let approve = try await terms(of: call)?.policy?.approve else {
+            return try await send(call, asks: false, &refused) { _, _ in .decline }
+        }
+        return try await send(call, asks: true, &refused) { [clock] approval, deadline in
             guard let deadline else { return try await approve(&approval) }
             let asked = approval
             let answer: (Approval, StepAction)
@@ -133,7 +152,8 @@ public struct AuthorizedClient: HTTPTransport {
     }
 
     private func send(
-        _ original: HTTPCall, asks: Bool, _ approve: (inout Approval, Date?) async throws -> StepAction
+        _ original: HTTPCall, asks: Bool, _ refused: inout RefusedReply,
+        _ approve: (inout Approval, Date?) async throws -> StepAction
     ) async throws -> HTTPReply {
         guard let terms = try await terms(of: original) else {
             var reply = try await transport.send(stamped(original, isOurs: false))
@@ -146,13 +166,14 @@ public struct AuthorizedClient: HTTPTransport {
         var passed = ReplyAuthorization.notAsked
         var hasBegunAgain = false
         while true {
+            refused.forget()
             var reply = try await transport.send(call)
             guard let advice = try await advice(in: &reply, terms, limit: call.limits.replyBytes) else {
                 if let wanted = InsufficientAuthentication(reply.response) { throw Self.strongerSignIn(wanted) }
                 reply.authorization = passed
                 return reply
             }
-            _ = try? await reply.body.collect(upTo: 64 << 10)
+            await refused.drain(reply, limit: call.limits.replyBytes)
             try mayAsk(call, asks: asks)
             do {
                 switch advice.kind {
@@ -162,6 +183,7 @@ public struct AuthorizedClient: HTTPTransport {
                     let binding = try await stepUp(advice.nextToMeet, for: request, terms, approve)
                     let key = call.request.headerFields[.idempotencyKey]
                     let pending = PendingRequest(transactionID: id, idempotencyKey: call.isSafe ? nil : key)
+                    refused.forget()
                     var last = try await sendApproved(
                         call, as: try await request.unchanged(approved), pending, terms, isQuestion: false)
                     last.authorization = .approved(transactionID: id, binding: binding)

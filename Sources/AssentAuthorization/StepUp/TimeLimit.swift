@@ -1,16 +1,16 @@
-import AssentCore
-import Foundation
+package import AssentCore
+package import Foundation
 
 /// Runs an app's code for a bounded time.
-enum TimeLimit {
+package enum TimeLimit {
     /// The time is over.
-    struct Passed: Error {}
+    package struct Passed: Error {}
 
     /// Runs `work` in a task of its own. When the deadline passes, or the caller is cancelled, the task is cancelled,
     /// and not waited for: an app's code may never return.
     ///
     /// - Throws: ``Passed``, `CancellationError`, and what `work` throws.
-    @concurrent static func run<Value: Sendable>(
+    @concurrent package static func run<Value: Sendable>(
         until deadline: Date, clock: any WallClock, _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let first = FirstResult<Value>()
@@ -65,7 +65,7 @@ private final class FirstResult<Value: Sendable>: Sendable {
 
 extension WallClock {
     /// The time after a duration from now.
-    func time(after duration: Duration) -> Date {
+    package func time(after duration: Duration) -> Date {
         let (seconds, attoseconds) = duration.components
         return now.addingTimeInterval(TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18)
     }

@@ -1,0 +1,89 @@
+import AssentAuthorization
+import AssentCore
+import Foundation
+import HTTPTypes
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// How a request ended, in the form that `URLSession` knows.
+enum LoadingEnd: Sendable {
+    case reply(HTTPResponse, [UInt8])
+    case failure(any Error)
+
+    func tell(_ loader: URLProtocol) {
+        switch self {
+        case .failure(let error): loader.client?.urlProtocol(loader, didFailWithError: Self.wrapped(error))
+        case .reply(let head, let content):
+            do throws(URLProtocolError) {
+                Self.hand(try Self.response(head, to: loader.request), content, to: loader)
+            } catch {
+                loader.client?.urlProtocol(loader, didFailWithError: Self.wrapped(error))
+            }
+        }
+    }
+
+    private static func response(
+        _ head: HTTPResponse, to request: URLRequest
+    ) throws(URLProtocolError) -> HTTPURLResponse {
+        #if canImport(FoundationNetworking)
+        if asksForPassword(head) {
+            throw URLProtocolError(
+                .challengeNotSupported, "The server wants a user name and a password.",
+                suggestion: "Send the request by AuthorizedClient, or have the server ask in another way.")
+        }
+        #endif
+        var fields: [String: String] = [:]
+        for name in Set(head.headerFields.map(\.name)) { fields[name.rawName] = head.headerFields[name] }
+        guard let url = request.url,
+            let response = HTTPURLResponse(
+                url: url, statusCode: head.status.code, httpVersion: "HTTP/1.1", headerFields: fields)
+        else { throw URLProtocolError(.malformedReply, "The reply cannot be handed over.") }
+        return response
+    }
+
+    /// In one piece: a completion handler gets the last piece alone.
+    private static func hand(_ response: HTTPURLResponse, _ content: [UInt8], to loader: URLProtocol) {
+        let client = loader.client
+        #if !canImport(FoundationNetworking)
+        if let next = Redirection.next(after: loader.request, response) {
+            client?.urlProtocol(loader, wasRedirectedTo: next, redirectResponse: response)
+            client?.urlProtocol(loader, didFailWithError: CocoaError(.userCancelled))
+            return
+        }
+        #endif
+        client?.urlProtocol(loader, didReceive: response, cacheStoragePolicy: .notAllowed)
+        if !content.isEmpty { client?.urlProtocol(loader, didLoad: Data(content)) }
+        client?.urlProtocolDidFinishLoading(loader)
+    }
+
+    /// Whether Foundation would look for a password and never end the task.
+    private static func asksForPassword(_ head: HTTPResponse) -> Bool {
+        guard head.status == .unauthorized, let challenge = head.headerFields[.wwwAuthenticate] else { return false }
+        let scheme = challenge.drop { " \t,".contains($0) }.prefix { !" \t,".contains($0) }
+        return scheme.lowercased() == "basic"
+    }
+
+    /// The error that a task ends with.
+    static func wrapped(_ error: any Error) -> NSError {
+        let ours = error as? any AssentError
+        return NSError(
+            domain: AssentURLProtocol.errorDomain, code: effect(of: error).rawValue,
+            userInfo: [
+                NSUnderlyingErrorKey: error,
+                NSLocalizedDescriptionKey: ours?.detail ?? "The request failed.",
+                NSLocalizedRecoverySuggestionErrorKey: ours?.suggestion ?? "",
+            ])
+    }
+
+    /// What is known of the request's effect. An error that says nothing of it leaves it open.
+    private static func effect(of error: any Error) -> AssentURLProtocol.Effect {
+        switch error {
+        case let error as AuthorizationError: error.code == .outcomeUnknown ? .unknown : .none
+        case let error as HTTPTransportError: error.mayHaveHadEffect ? .unknown : .none
+        case let error as URLProtocolError: error.code == .malformedReply ? .unknown : .none
+        default: .unknown
+        }
+    }
+}

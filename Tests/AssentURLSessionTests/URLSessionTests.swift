@@ -1,0 +1,283 @@
+import AssentAuthorization
+import AssentCore
+import AssentJourney
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import AssentURLSession
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The rows of `docs/url-session.md`. The suite is serial: a class has one client at a time.
+@Suite("URLSession by an app's class", .serialized) struct URLSessionTests {
+    private let bank = ProtectedBank()
+
+    /// What a request ends with, if it is an error.
+    private func failure(_ request: URLRequest, _ session: URLSession) async -> NSError? {
+        do {
+            _ = try await session.data(for: request)
+            return nil
+        } catch { return error as NSError }
+    }
+
+    private func status(_ response: URLResponse) -> Int? { (response as? HTTPURLResponse)?.statusCode }
+
+    private func underlying(_ error: NSError?) -> (any AssentError)? {
+        error.flatMap { AssentURLProtocol.underlyingError(of: $0) }
+    }
+
+    @Test("A payment is approved and sent once more, with its body") func dataWithBody() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        let (data, response) = try await session.data(for: request("/payments", "POST", body: "200 EUR"))
+        #expect(status(response) == 200 && data == Data("200 EUR".utf8))
+        let calls = bank.calls.withLock { $0 }
+        #expect(calls.count == 2)
+        let keys = Set(calls.map { $0.request.headerFields[.idempotencyKey] })
+        #expect(keys.count == 1 && !keys.contains(nil))
+    }
+
+    @Test("A stream is read to its end, and can be approved like bytes") func dataWithStream() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        var request = try request("/payments", "POST")
+        request.httpBodyStream = InputStream(data: Data("200 EUR".utf8))
+        let (data, response) = try await session.data(for: request)
+        #expect(status(response) == 200 && data == Data("200 EUR".utf8))
+    }
+
+    @Test("Content beyond the limit is refused before anything is sent", arguments: [false, true])
+    func bounded(asStream: Bool) async throws {
+        let session = BankProtocol.session(try await bank.client())
+        let content = Data(repeating: 65, count: 1_001)
+        var request = try request("/payments", "POST")
+        if asStream { request.httpBodyStream = InputStream(data: content) } else { request.httpBody = content }
+        let error = await failure(request, session)
+        #expect((underlying(error) as? URLProtocolError)?.code == .bodyTooLarge)
+        #expect(error?.code == AssentURLProtocol.Effect.none.rawValue)
+        #expect(bank.calls.withLock { $0.isEmpty })
+    }
+
+    @Test("A stream that does not end is given up when the time of a read is over") func endlessStream() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        let stream = SilentStream(data: Data())
+        let gate = stream.gate
+        defer { gate.signal() }
+        var sent = try request("/payments", "POST")
+        sent.httpBodyStream = stream
+        let call = Task { [sent] in await failure(sent, session) }
+        while bank.clock.sleeperCount == 0 { await Task.yield() }
+        bank.clock.advance(by: 31)
+        let error = await call.value
+        #expect((underlying(error) as? URLProtocolError)?.code == .bodyFailed)
+        #expect(bank.calls.withLock { $0.isEmpty })
+    }
+
+    @Test("Two subclasses have a client each") func twoClasses() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        #expect(OtherProtocol.client == nil && !OtherProtocol.canInit(with: try request("/accounts")))
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [OtherProtocol.self, BankProtocol.self]
+        let (_, response) = try await URLSession(configuration: configuration).data(for: request("/accounts"))
+        #expect(status(response) == 200 && session.configuration.protocolClasses?.count == 1)
+        #expect(bank.calls.withLock { $0.count } == 1)
+    }
+
+    #if canImport(FoundationNetworking)
+    @Test("An upload task is refused before anything is sent") func upload() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        do {
+            _ = try await session.upload(for: try request("/payments", "POST"), from: Data("200 EUR".utf8))
+            Issue.record("The upload was sent.")
+        } catch {
+            #expect((underlying(error as NSError) as? URLProtocolError)?.code == .taskNotSupported)
+        }
+        #expect(bank.calls.withLock { $0.isEmpty })
+    }
+
+    @Test("A download task is refused before anything is sent") func download() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        let wanted = try request("/statement")
+        let error: NSError? = await withCheckedContinuation { continuation in
+            session.downloadTask(with: wanted) { _, _, error in
+                continuation.resume(returning: error.map { $0 as NSError })
+            }.resume()
+        }
+        #expect((underlying(error) as? URLProtocolError)?.code == .taskNotSupported)
+        #expect(bank.calls.withLock { $0.isEmpty })
+    }
+
+    @Test("A redirect is handed to the app") func redirectHandedOver() async throws {
+        let bank = bank.answering { _ in
+            HTTPReply(HTTPResponse(status: .found, headerFields: [.location: "/elsewhere"]))
+        }
+        let session = BankProtocol.session(try await bank.client())
+        let (_, response) = try await session.data(for: request("/accounts"))
+        #expect(status(response) == 302)
+        #expect((response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Location") == "/elsewhere")
+        #expect(bank.calls.withLock { $0.count } == 1)
+    }
+
+    @Test("A 401 that begins with Basic ends in an error", arguments: ["Basic realm=x", "basic", " BASIC a=b"])
+    func basic(challenge: String) async throws {
+        let bank = bank.answering { _ in
+            HTTPReply(HTTPResponse(status: .unauthorized, headerFields: [.wwwAuthenticate: challenge]))
+        }
+        let session = BankProtocol.session(try await bank.client())
+        let error = try await failure(request("/accounts"), session)
+        #expect((underlying(error) as? URLProtocolError)?.code == .challengeNotSupported)
+    }
+    #endif
+
+    @Test("Any other 401 is handed over") func otherChallenge() async throws {
+        let bank = bank.answering { _ in
+            HTTPReply(HTTPResponse(status: .unauthorized, headerFields: [.wwwAuthenticate: "Negotiate"]))
+        }
+        let session = BankProtocol.session(try await bank.client())
+        let (_, response) = try await session.data(for: request("/accounts"))
+        #expect(status(response) == 401)
+    }
+
+    @Test("The reply's content comes in one piece, however it was sent") func onePiece() async throws {
+        let bank = bank.answering { _ in
+            HTTPReply(
+                HTTPResponse(status: .ok),
+                body: HTTPBody(length: nil, isReplayable: false) {
+                    let left = Locked([[UInt8]("one ".utf8), [UInt8]("two ".utf8), [UInt8]("three".utf8)])
+                    return { left.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+                })
+        }
+        let session = BankProtocol.session(try await bank.client())
+        let (data, _) = try await session.data(for: request("/accounts"))
+        #expect(data == Data("one two three".utf8))
+    }
+
+    @Test("A redirect's request keeps method and content where it must, and no credential goes elsewhere")
+    func redirectFollowed() throws {
+        var sent = try request("/payments", "POST", body: "x")
+        sent.setValue("Bearer t", forHTTPHeaderField: "Authorization")
+        func next(_ status: Int, _ location: String) throws -> URLRequest? {
+            let response = HTTPURLResponse(
+                url: try #require(sent.url), statusCode: status, httpVersion: nil, headerFields: ["Location": location])
+            return Redirection.next(after: sent, try #require(response))
+        }
+        let other = try #require(try next(303, "https://other.example/x"))
+        #expect(other.httpMethod == "GET" && other.httpBody == nil)
+        #expect(other.value(forHTTPHeaderField: "Authorization") == nil)
+        let same = try #require(try next(307, "/again"))
+        #expect(same.httpMethod == "POST" && same.httpBody == Data("x".utf8))
+        #expect(same.url?.absoluteString == "\(ProtectedBank.origin)/again")
+        #expect(same.value(forHTTPHeaderField: "Authorization") == "Bearer t")
+        #expect(try next(304, "/x") == nil)
+        #expect(try next(302, "file:///etc/passwd") == nil)
+    }
+
+    @Test("Each sending has the class's limits, and the request's timeout makes them shorter")
+    func limits() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        for timeout in [2.0, 60, .infinity] {
+            var request = try request("/accounts")
+            request.timeoutInterval = timeout
+            _ = try await session.data(for: request)
+        }
+        let limits = bank.calls.withLock { $0.map(\.limits) }
+        #expect(limits.map(\.total) == [.seconds(20), .seconds(20), .seconds(20)])
+        #expect(limits.map(\.read) == [.seconds(2), .seconds(30), .seconds(30)])
+    }
+
+    @Test("Cancelling the task cancels the question to the user") func stopDuringJourney() async throws {
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let clock = bank.clock
+        let client = try await bank.client { _ in
+            ask.yield()
+            defer { end.yield() }
+            try await clock.sleep(until: .distantFuture)
+            return .decline
+        }
+        let session = BankProtocol.session(client)
+        let call = Task { try await failure(request("/payments", "POST", body: "x"), session) }
+        for await _ in asked { break }
+        call.cancel()
+        for await _ in ended { break }
+        #expect(try await call.value != nil)
+        #expect(bank.calls.withLock { $0.count } == 1)
+    }
+
+    @Test("Cancelling the task cancels its call") func stopDuringCall() async throws {
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let clock = bank.clock
+        let bank = bank.answering { _ in
+            ask.yield()
+            defer { end.yield() }
+            try await clock.sleep(until: .distantFuture)
+            return nil
+        }
+        let session = BankProtocol.session(try await bank.client())
+        let call = Task { try await failure(request("/accounts"), session) }
+        for await _ in asked { break }
+        call.cancel()
+        for await _ in ended { break }
+        #expect(try await call.value != nil)
+    }
+
+    @Test("Declined and failed give the refusing reply as it came", arguments: [true, false])
+    func refusal(declines: Bool) async throws {
+        let client = try await bank.client { _ in
+            guard declines else { throw URLError(.cannotLoadFromNetwork) }
+            return .decline
+        }
+        let session = BankProtocol.session(client)
+        let (data, response) = try await session.data(for: request("/payments", "POST", body: "x"))
+        #expect(status(response) == 401 && data == Data(ProtectedBank.refusal.utf8))
+        let challenge = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "WWW-Authenticate")
+        #expect(challenge?.hasPrefix("SSOADVICE") == true)
+        #expect(bank.calls.withLock { $0.count } == 1)
+    }
+
+    @Test("Not sent and unknown are errors with ours inside", arguments: [false, true])
+    func approvedButNoReply(hasLeft: Bool) async throws {
+        let bank = bank.answering { exchange in
+            guard exchange.request.url?.contains("_txid=") == true else { return nil }
+            throw HTTPTransportError(.connectionClosed, "cut off", mayHaveHadEffect: hasLeft)
+        }
+        let session = BankProtocol.session(try await bank.client())
+        let error = try #require(try await failure(request("/payments", "POST", body: "x"), session))
+        let inside = try #require(underlying(error) as? AuthorizationError)
+        #expect(inside.code == (hasLeft ? .outcomeUnknown : .notSent) && inside.pending != nil)
+        #expect(error.domain == AssentURLProtocol.errorDomain)
+        #expect(error.code == (hasLeft ? AssentURLProtocol.Effect.unknown : .none).rawValue)
+    }
+
+    @Test("The base class takes no request, and a subclass only those to its client's resources")
+    func accepted() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        let other = URLRequest(url: try #require(URL(string: "https://other.example/")))
+        #expect(!AssentURLProtocol.canInit(with: try request("/accounts")))
+        #expect(BankProtocol.canInit(with: try request("/accounts")))
+        #expect(!BankProtocol.canInit(with: other))
+        #expect(session.configuration.protocolClasses?.first == BankProtocol.self)
+    }
+
+    @Test("Each row of docs/url-session.md names tests that are here") func page() throws {
+        let here = URL(fileURLWithPath: #filePath)
+        let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let page = try String(contentsOf: root.appending(path: "docs/url-session.md"), encoding: .utf8)
+        let start = try #require(page.range(of: "<!-- tasks -->\n")).upperBound
+        let end = try #require(page.range(of: "<!-- end of tasks -->")).lowerBound
+        let source = try String(contentsOf: here, encoding: .utf8)
+        let rows = page[start..<end].split(separator: "\n").dropFirst(2)
+        #expect(rows.count == 13)
+        for row in rows {
+            let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            try #require(cells.count == 4, "\(row)")
+            for name in cells[3].components(separatedBy: ", ") {
+                let declaration = "func \(name.filter { $0 != "`" })("
+                #expect(source.contains(declaration), "\(cells[0]) names \(name)")
+            }
+        }
+    }
+}
