@@ -14,7 +14,7 @@ struct RememberedUserTests {
     private static let pin = Secret("0042")
 
     /// The app lets remembered users in.
-    private static func configured(_ file: String) -> String {
+    static func configured(_ file: String) -> String {
         OwnDeviceTests.withLogin(file).replacing(
             "        grantTypes: [authorization_code, refresh_token, client_credentials]\n",
             with: """
@@ -29,12 +29,19 @@ struct RememberedUserTests {
     }
 
     /// An installation that is registered, and whose sessions belong to its key.
-    private func installation(_ story: Story, _ vault: String) async throws -> Assent {
+    static func installation(_ story: Story, _ vault: String) async throws -> Assent {
         let operating = try story.makeAssent(vault: "operator")
         try await story.signIn(operating, forcing: false)
         let token = try await InstallationScene(story).initialAccessToken(operating)
         await operating.shutdown()
-        return try story.makeAssent(vault: vault) { configuration, keys in
+        return try open(story, vault, registeringBy: token)
+    }
+
+    /// The installation that these files belong to.
+    static func open(
+        _ story: Story, _ vault: String, registeringBy token: Secret? = nil
+    ) throws -> Assent {
+        try story.makeAssent(vault: vault) { configuration, keys in
             configuration.client.id = InstallationScene.app
             configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
             configuration.dpop = .installation
@@ -50,7 +57,7 @@ struct RememberedUserTests {
     @Test("After a sign-out the PIN signs in, a wrong one costs a try, and nothing of it is stored")
     func pin() async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
-            let app = try await installation(story, "remembered")
+            let app = try await Self.installation(story, "remembered")
             try await story.signIn(app, forcing: false)
             let container = try await app.device.enrol { _ in Self.pin }
             _ = await app.signOut()
@@ -82,7 +89,7 @@ struct RememberedUserTests {
     @Test("A remembered user's token works after a sign-out, and not after the installation's end")
     func implicit() async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
-            let app = try await installation(story, "implicit")
+            let app = try await Self.installation(story, "implicit")
             try await story.signIn(app, forcing: false)
             let container = try await app.device.enrol { _ in Self.pin }
             _ = await app.signOut()
@@ -104,7 +111,7 @@ struct RememberedUserTests {
     @Test("A container that the user has revoked is removed here after the server's signed status: 9003")
     func revoked() async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
-            let app = try await installation(story, "revoked")
+            let app = try await Self.installation(story, "revoked")
             try await story.signIn(app, forcing: false)
             let container = try await app.device.enrol { _ in Self.pin }
             let reply = try await app.send(

@@ -28,30 +28,6 @@ struct DeviceKillTests {
 
         """
 
-    /// What kills a program at a write point.
-    private struct Killer {
-        let library: String
-        let place: String
-
-        init(in directory: String) async throws {
-            (library, place) = (directory + "/kill.so", directory + "/switch")
-            let source = PythonPeer.folder + "/kill-at-write.c"
-            let words = ["clang", "-shared", "-fPIC", "-o", library, source, "-ldl"]
-            let made = try await offPool { try FinishedProcess.run("/usr/bin/env", words) }
-            try #require(made.status == 0, "\(made.complaints)")
-        }
-
-        /// The environment of a program that ends at this point of those below its home.
-        func environment(_ point: Int, _ kills: Int, _ program: Program) throws -> [String: String] {
-            let way = ["before", "torn", "after"][kills % 3]
-            try Data("\(point) \(way)".utf8).write(to: URL(fileURLWithPath: place))
-            return ["LD_PRELOAD": library, "KILL_BELOW": program.home, "KILL_AT": place]
-        }
-    }
-
-    /// As timeout(1) says it, and as we hear it of the program itself.
-    private static func isKilled(_ result: Program.Result) -> Bool { [137, -SIGKILL].contains(result.status) }
-
     private static func invite(_ user: Program) async throws -> (page: Program.Running, code: String) {
         let page = try user.start(["device", "invite"], typing: true)
         let line = try await page.line(with: "assent device enroll")
@@ -74,40 +50,19 @@ struct DeviceKillTests {
         try #require(await page.result().status == 0)
     }
 
-    private static func rows(_ world: DemoWorld, _ sql: SQL) async throws -> [SQLRow] {
-        try await onDatabase(of: world) { try await $0.run(.read(sql)) }
-    }
-
-    /// Forgets how often was tried what the server limits: these programs try it more often in a minute than people do.
-    private static func forgetAttempts(_ world: DemoWorld) async throws {
-        try await onDatabase(of: world) { _ = try await $0.run(SQLStatement("DELETE FROM attempts")) }
-    }
-
-    private static func onDatabase<Result>(
-        of world: DemoWorld, _ work: (any SQLDatabase) async throws -> Result
-    ) async throws -> Result {
-        let configuration = world.configuration
-        let file = configuration.dataDirectory + "/assent.sqlite"
-        let location = configuration.postgreSQL.map(DatabaseLocation.postgresql) ?? .sqlite(path: file)
-        let database = try await location.open(clock: SystemClock())
-        let result = try await work(database)
-        try await database.close()
-        return result
-    }
-
     @Test(
         "Wherever an enrolment ends, the next try goes on or says that it must begin anew, and there is one container")
     func enrolments() async throws {
         try await DeviceTests.run(with: Self.settings) { world, user, first in
-            let killer = try await Killer(in: first.home)
+            let killer = try await WriteKiller(in: first.home)
             let client = try String(contentsOfFile: first.clientFile, encoding: .utf8)
             var (point, kills, begun) = (1, 0, 0)
             while true {
-                try await Self.forgetAttempts(world)
+                try await world.forgetAttempts()
                 let device = try Program(below: first.home + "/\(point)", client: client)
                 var (page, code) = try await Self.invite(user)
                 var enrolled = try await Self.enroll(code, device, try killer.environment(point, kills, device))
-                let isOver = !Self.isKilled(enrolled)
+                let isOver = !enrolled.isKilled
                 if !isOver {
                     enrolled = try await Self.enroll(code, device)
                     if enrolled.status != 0 {
@@ -125,7 +80,7 @@ struct DeviceKillTests {
                 // It is active at the server, and the device may be asked.
                 let open = try await device.run("transactions", "list", "--config", device.clientFile)
                 #expect(open.status == 0 && open.output.contains("No transaction"), "point \(point): \(open.errors)")
-                let active = try await Self.rows(world, "SELECT did FROM signing_containers WHERE state = 'ACTIVE'")
+                let active = try await world.rows("SELECT did FROM signing_containers WHERE state = 'ACTIVE'")
                 #expect(active.count == 1, "point \(point)")
                 let did = try #require(try active.first?.text("did"))
                 let removed = try await device.run(
@@ -143,12 +98,12 @@ struct DeviceKillTests {
     @Test("Wherever an approval with a PIN ends, the payment is made once, and the user is not locked out")
     func approvals() async throws {
         try await DeviceTests.run(with: Self.settings) { world, user, device in
-            let killer = try await Killer(in: device.home + "/..")
+            let killer = try await WriteKiller(in: device.home + "/..")
             let (page, code) = try await Self.invite(user)
             try await Self.end(page, with: try await Self.enroll(code, device))
             var (point, kills, payments) = (1, 0, 0)
             while true {
-                try await Self.forgetAttempts(world)
+                try await world.forgetAttempts()
                 let paying = try user.start([
                     "request", "POST", "\(world.endpoints.gateway ?? "")/transfers", "--data",
                     #"{"to":"P\#(point)","amount":"1.00","currency":"EUR"}"#,
@@ -163,7 +118,7 @@ struct DeviceKillTests {
                     return await running.result()
                 }
                 let approved = try await approve(try killer.environment(point, kills, device))
-                let isOver = !Self.isKilled(approved)
+                let isOver = !approved.isKilled
                 if isOver {
                     try #require(approved.status == 0, "\(approved.errors)")
                 } else {
@@ -174,7 +129,7 @@ struct DeviceKillTests {
                 payments += 1
                 let paid = await paying.result()
                 #expect(paid.status == 0 && paid.output.contains("P\(point)"), "point \(point): \(paid.errors)")
-                let slot = try #require(try await Self.rows(world, "SELECT * FROM signing_slots").first)
+                let slot = try #require(try await world.rows("SELECT * FROM signing_slots").first)
                 let open = try slot.integer("n") - slot.integer("floor")
                 let unconfirmed = try slot.integer("unconfirmed")
                 // A kill between the evaluation and the stored confirmation is one try; the next right PIN brings the
@@ -185,8 +140,8 @@ struct DeviceKillTests {
                 point += Soak.isOn ? 1 : 13
             }
             #expect(point > 30 && kills > 2)
-            let decided = try await Self.rows(world, "SELECT txn FROM signing_decisions")
-            let taken = try await Self.rows(world, "SELECT txn FROM signing_transactions WHERE taken_by IS NOT NULL")
+            let decided = try await world.rows("SELECT txn FROM signing_decisions")
+            let taken = try await world.rows("SELECT txn FROM signing_transactions WHERE taken_by IS NOT NULL")
             #expect(decided.count == payments && taken.count == payments)
             if Soak.isOn { print("\(kills) kills of \(point) write points of an approval") }
         }
@@ -204,15 +159,15 @@ struct DeviceKillTests {
 
         init(_ world: DemoWorld, _ did: String) async throws {
             let slot = try #require(
-                try await DeviceKillTests.rows(world, "SELECT * FROM signing_slots WHERE did = \(did)").first)
+                try await world.rows("SELECT * FROM signing_slots WHERE did = \(did)").first)
             evaluations = try slot.integer("n")
             tries = try slot.integer("n") - slot.integer("floor")
             unconfirmed = try slot.integer("unconfirmed")
             generation = try slot.integer("generation")
             isPending = try slot.optionalInteger("pending_generation") != nil
-            confirmed = try await DeviceKillTests.rows(world, "SELECT n FROM signing_confirms WHERE did = \(did)").count
-            let noted = try await DeviceKillTests.rows(
-                world, "SELECT detail FROM audit WHERE event = 'signing.slot' AND outcome = 'success'")
+            confirmed = try await world.rows("SELECT n FROM signing_confirms WHERE did = \(did)").count
+            let noted = try await world.rows(
+                "SELECT detail FROM audit WHERE event = 'signing.slot' AND outcome = 'success'")
             changes = try noted.count {
                 let detail = try JSONValue.parse($0.text("detail"))
                 return detail["did"]?.string == did && detail["step"]?.string == "changed"
@@ -228,11 +183,11 @@ struct DeviceKillTests {
     @Test("Wherever a change of the PIN ends, one of the two works and the other does not, and a try is lost at most")
     func changes() async throws {
         try await DeviceTests.run(with: Self.settings) { world, user, first in
-            let killer = try await Killer(in: first.home)
+            let killer = try await WriteKiller(in: first.home)
             let client = try String(contentsOfFile: first.clientFile, encoding: .utf8)
             var (point, kills, outcomes) = (1, 0, Outcomes())
             while true {
-                try await Self.forgetAttempts(world)
+                try await world.forgetAttempts()
                 let device = try Program(below: first.home + "/\(point)", client: client)
                 let desk = DeviceDesk(world: world, user: user, device: device)
                 try await desk.enrol(typing: [Self.pin, Self.pin])
@@ -242,7 +197,7 @@ struct DeviceKillTests {
                 // It may have been killed.
                 try? changing.type([Self.pin, Self.next, Self.next])
                 let changed = await changing.result()
-                let isOver = !Self.isKilled(changed)
+                let isOver = !changed.isKilled
                 if isOver { try #require(changed.status == 0, "\(changed.errors)") }
                 try await goOn(desk, after: point, isOver, &outcomes)
                 if isOver { break }
@@ -258,7 +213,7 @@ struct DeviceKillTests {
 
     /// Tries the new PIN, and then the old one, as somebody does who does not know which of them counts.
     private func goOn(_ desk: DeviceDesk, after point: Int, _ isOver: Bool, _ outcomes: inout Outcomes) async throws {
-        let active = try await Self.rows(desk.world, "SELECT did FROM signing_containers WHERE state = 'ACTIVE'")
+        let active = try await desk.world.rows("SELECT did FROM signing_containers WHERE state = 'ACTIVE'")
         let did = try #require(try active.first?.text("did"))
         let cut = try await Count(desk.world, did)
         #expect(active.count == 1 && cut.evaluations <= 1 && cut.generation <= 1, "point \(point): \(cut)")

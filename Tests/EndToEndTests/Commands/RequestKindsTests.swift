@@ -12,7 +12,7 @@ import Testing
 @Suite("assent request, as a user, as an installation and as nobody")
 struct RequestKindsTests {
     /// A person with a home of their own, in which app.yaml and token.txt are, as the operator has given them.
-    private struct Newcomer {
+    struct Newcomer {
         let typist: Typist
         let program: Program
 
@@ -47,7 +47,7 @@ struct RequestKindsTests {
     }
 
     /// A newcomer, and the token with which as many installations may register.
-    private static func run(
+    static func run(
         count: Int = 1, editing edit: (String) -> String = { $0 }, _ body: (Newcomer) async throws -> Void
     ) async throws {
         try await Typist.run(editing: edit) { typist in
@@ -125,7 +125,7 @@ struct RequestKindsTests {
     private static let pin = "0042"
 
     /// The bank's app remembers users, as the page says.
-    private static func remembering(_ file: String) -> String {
+    static func remembering(_ file: String) -> String {
         let grants = "grantTypes: [authorization_code, refresh_token, client_credentials"
         return OwnDeviceTests.withLogin(file).replacing(
             grants + "]\n",

@@ -1,0 +1,145 @@
+import Assent
+import AssentCore
+import AssentServer
+import Foundation
+import Testing
+
+@testable import AssentCLI
+@testable import AssentDemo
+
+/// Somebody who has copied all files of an installation, among them the unprotected ones with the keys of its vault and
+/// its containers.
+@Suite("A thief with an installation's files after a login by PIN, an implicit one and a sign-out")
+struct RememberedThiefTests {
+    /// Long enough that no other bytes look like it.
+    private static let pin = Secret("7391004288")
+
+    /// The copied files of one of a world's installations.
+    private struct Copy {
+        let story: Story
+        let name: String
+
+        private func path(_ suffix: String) -> String { "\(story.world.directory)/\(name)\(suffix)" }
+
+        /// With what the files are the thief's own.
+        init(_ story: Story, of vault: String) throws {
+            (self.story, name) = (story, vault + "-copy")
+            let manager = FileManager.default
+            for suffix in ["", ".key", ".device"] {
+                try manager.copyItem(atPath: "\(story.world.directory)/\(vault)\(suffix)", toPath: path(suffix))
+                try manager.setAttributes(
+                    [.posixPermissions: suffix.isEmpty ? 0o700 : 0o600], ofItemAtPath: path(suffix))
+            }
+            for file in try manager.subpathsOfDirectory(atPath: path("")) {
+                try manager.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path("/" + file))
+            }
+        }
+
+        /// What is in the files as they are: raw, in hexadecimal and in base 64.
+        func inFiles(_ search: SecretSearch) throws -> Set<String> {
+            var found = try search.found(below: path("")).values.reduce(into: Set<String>()) { $0.formUnion($1) }
+            for suffix in [".key", ".device"] {
+                found.formUnion(search.found(in: Array(try Data(contentsOf: URL(fileURLWithPath: path(suffix))))))
+            }
+            return found
+        }
+
+        /// What is in the vault, which the copied key opens.
+        func inVault(_ search: SecretSearch) async throws -> Set<String> {
+            let keys = SoftwareKeyProvider(unprotectedFile: URL(fileURLWithPath: path(".key")), clock: story.clock)
+            let vault = try await FileVault.open(
+                URL(fileURLWithPath: path("")), keys: .software(keys), createIfMissing: false, clock: story.clock)
+            let names = try await vault.names()
+            #expect(!names.isEmpty)
+            var found: Set<String> = []
+            for name in names {
+                let value = try #require(try await vault.value(name)).value
+                found.formUnion(search.found(in: value.revealBytes()))
+            }
+            return found
+        }
+
+        /// The app itself, run by the thief.
+        func run() throws -> Assent { try RememberedUserTests.open(story, name) }
+
+        func plant(_ secret: Secret) throws {
+            let text = Data(secret.revealBytes()).base64EncodedString()
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path("/planted")))
+        }
+    }
+
+    /// What a signed-in user has that nobody else may have.
+    private static func secrets(of app: Assent, _ login: String) async throws -> [(name: String, secret: Secret)] {
+        let user = try #require(try await app.user())
+        let (session, tokens) = (try #require(user.session), try await user.token())
+        let refresh = tokens.refreshToken.map { [(name: "refresh token of \(login)", secret: $0)] }
+        return [
+            ("session of \(login)", session.token), ("access token of \(login)", tokens.accessToken.signature),
+        ] + (refresh ?? [])
+    }
+
+    @Test("30: Neither session, nor token, nor PIN is in them; the implicit login is all that works by them")
+    func logins() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: RememberedUserTests.configured) { story in
+            let app = try await RememberedUserTests.installation(story, "robbed")
+            try await story.signIn(app, forcing: false)
+            let container = try await app.device.enrol { _ in Self.pin }
+            var secrets: [(name: String, secret: Secret)] = [("PIN", Self.pin)]
+            secrets += try await Self.secrets(of: app, "the sign-in")
+            _ = await app.signOut()
+            try await app.logIn(container.userName, pin: Self.pin)
+            secrets += try await Self.secrets(of: app, "the PIN")
+            _ = await app.signOut()
+            try await app.userClient.implicitlyAuthenticate(container.userName, scopes: ["accounts"])
+            let implicit = try #require(try await app.tokens.implicit.token(rejecting: nil))
+            secrets.append(("implicit access token", implicit.value.signature))
+            await app.shutdown()
+
+            let copy = try Copy(story, of: "robbed")
+            let search = SecretSearch(secrets)
+            #expect(try copy.inFiles(search) == [])
+            #expect(try await copy.inVault(search) == [])
+
+            let thief = try copy.run()
+            #expect(try await thief.user() == nil)
+            #expect(try await thief.tokens.session() == nil)
+            #expect(try await thief.tokens.storedTokens() == nil)
+            let wrong = await #expect(throws: ResourceError.self) {
+                try await thief.logIn(container.userName, pin: Secret("0000000000"))
+            }
+            #expect(wrong?.number == 9009)
+            try await thief.userClient.implicitlyAuthenticate(container.userName, scopes: ["accounts"])
+            #expect(try await thief.tokens.implicit.token(rejecting: nil) != nil)
+            let refused = await #expect(throws: ResourceError.self) {
+                try await thief.userClient.sendAuthenticatedRequest(.get(story.transfers))
+            }
+            #expect(refused?.number == 9010)
+            await #expect(throws: (any Error).self) { try await thief.device.enrol { _ in Self.pin } }
+            await thief.shutdown()
+        }
+    }
+
+    @Test("30: A refresh token that was left there is found in the opened vault, and in a file, and is used")
+    func control() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: RememberedUserTests.configured) { story in
+            let app = try await RememberedUserTests.installation(story, "robbed")
+            try await story.signIn(app, forcing: false)
+            let tokens = try await app.tokens.tokens()
+            let session = try #require(try await app.tokens.session())
+            let planted = try #require(tokens.refreshToken)
+            await app.shutdown()
+
+            let copy = try Copy(story, of: "robbed")
+            let search = SecretSearch([("refresh token", planted), ("session", session.token)])
+            #expect(try copy.inFiles(search) == [])
+            #expect(try await copy.inVault(search) == ["refresh token", "session"])
+            let thief = try copy.run()
+            let renewed = try await thief.tokens.refresh()
+            #expect(renewed.accessToken != tokens.accessToken)
+            #expect(try await story.balance(thief) == "1000.00")
+            await thief.shutdown()
+            try copy.plant(planted)
+            #expect(try copy.inFiles(search) == ["refresh token"])
+        }
+    }
+}
