@@ -266,6 +266,9 @@ package final class TrustInForce: Sendable {
     /// The version; `nil` when nothing is in force.
     package var version: Int? { file.withLock { $0?.version } }
 
+    /// What happens when a probe finds something; `nil` when nothing is in force.
+    package var controls: IntegrityControls? { file.withLock { $0?.content.controls.integrity } }
+
     /// Whose credential an origin gets; `nil` for one that is not named.
     package func kinds(of origin: Origin) -> Set<CallKind>? { file.withLock { $0?.kinds(of: origin) } }
 }
