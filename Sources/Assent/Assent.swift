@@ -65,8 +65,8 @@ public final class Assent: Sendable {
     let network: AssentNetwork
     private let integrity: IntegrityGuard
 
-    /// Wires everything, and asks the probes a first time, so that their findings are reported; the calls are what fails
-    /// by them. It sends nothing; the vault is opened when it is first needed.
+    /// Wires everything, and asks the probes a first time, so that their findings are reported; what fails by them are
+    /// the calls. It sends nothing; the vault is opened when it is first needed.
     ///
     /// ```swift
     /// let assent = try Assent(
@@ -88,9 +88,7 @@ public final class Assent: Sendable {
         try Configuration.check(serverOrigin)
         let store = configuration.vault.store(clock: clock, random: random)
         network = try configuration.network(keeping: store)
-        let integrity = try configuration.integrityGuard(network.keeper?.inForce)
-        self.integrity = integrity
-        try? integrity.examine()
+        integrity = try configuration.integrityGuard(network.keeper?.inForce)
         let prover = InstallationProver()
         let sealing = try configuration.sealing(network.transport, prover)
         let transport = HTTPPipeline(sealing, layers: [configuration.userAgent])
@@ -132,7 +130,8 @@ public final class Assent: Sendable {
             configuration.deviceKeys.map { keys in
                 SigningDevice(
                     store: configuration.deviceVault?.store(clock: clock, random: random) ?? store, keys: keys,
-                    transport: HTTPPipeline(transport, layers: [integrity]), configuration: configuration.device, clock: clock,
+                    transport: HTTPPipeline(transport, layers: [integrity]), configuration: configuration.device,
+                    clock: clock,
                     random: random, logger: logger)
             }, user: try Device.UserSession(settings, tokens, over: pipeline))
         self.device = device

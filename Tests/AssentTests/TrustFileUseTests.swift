@@ -9,7 +9,9 @@ struct TrustFileUseTests {
     private let servers = Servers()
 
     /// A file with the bank's host, whose pins end in an hour, and the server's.
-    private func file(sends: [String]) async throws -> TrustFile {
+    private func file(
+        sends: [String], debugger: String = "off", development: Bool = false
+    ) async throws -> TrustFile {
         let now = servers.clock.epochSeconds
         func host(_ name: String, _ sends: [String]) -> JSONValue {
             let pins: [JSONValue] = (1...2).map { number in
@@ -21,15 +23,17 @@ struct TrustFileUseTests {
         let keys = try (1...2).map { _ in try SoftwareSigningKey.generate(.es256) }
         let jwks = try keys.map { try JWK(publicKeyInfo: $0.publicKeyInfo) }
         let signer = try #require(keys.first)
-        let members: JSONValue = [
+        var members: JSONObject = [
             "v": 1, "aud": "app/linux/test", "version": 1, "iat": .integer(now), "keys": .array(jwks.map(\.json)),
             "hosts": [host("am.example.com", []), host("api.bank.example", sends)],
             "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
             "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))), "config": .array(jwks.map(\.json)),
-            "controls": ["debugger": "off", "rooted": "off", "preload": "off"], "source": [],
+            "controls": ["debugger": .string(debugger), "rooted": "off", "preload": "off"], "source": [],
         ]
+        if development { members["development"] = true }
         let header: JSONObject = ["typ": "assent-trust+jwt", "kid": .string(jwks[0].thumbprint)]
-        return try TrustFile(shipped: try await JWS.sign(members.serializedBytes(), header: header, with: signer))
+        return try TrustFile(
+            shipped: try await JWS.sign(JSONValue.object(members).serializedBytes(), header: header, with: signer))
     }
 
     private func refusal(_ assent: Assent, _ url: String) async -> ResourceError.Code? {
@@ -61,6 +65,42 @@ struct TrustFileUseTests {
         #expect(await refusal(assent, "https://api.bank.example/accounts") == .trustExpired)
         #expect(servers.sent("bank.example").count == 1)
         #expect(await assent.updateTrust() == 1)
+    }
+
+    private struct Traced: IntegrityProbe {
+        let kind = IntegrityKind.debugger
+        func finding() -> String? { "Another program traces this process." }
+    }
+
+    @Test("Of the app's controls and those of the file the stricter one holds")
+    func controls() async throws {
+        for (own, signed, isRefused) in [
+            (IntegrityControl.off, "refuse", true), (.report, "refuse", true), (.refuse, "off", true),
+            (.refuse, "report", true), (.report, "report", false), (.off, "report", false), (.off, "off", false),
+        ] {
+            let file = try await file(sends: [], debugger: signed, development: true)
+            let assent = try servers.assent {
+                $0.trust = file
+                $0.integrity.probes = [Traced()]
+                $0.integrity.controls.debugger = own
+            }
+            let before = servers.sent("bank.example").count
+            let answer = try? await assent.deviceClient.sendUnauthenticatedRequest(
+                .get("https://api.bank.example/status"))
+            #expect((answer == nil) == isRefused, "\(own), \(signed)")
+            #expect(servers.sent("bank.example").count == (isRefused ? before : before + 1))
+        }
+    }
+
+    @Test("Probes are not replaced beside a file that is not for development")
+    func replaced() async throws {
+        let file = try await file(sends: [])
+        #expect(throws: TokenError.self) {
+            try servers.assent {
+                $0.trust = file
+                $0.integrity.probes = []
+            }
+        }
     }
 
     @Test("A host that gets no credential is not called for the user")

@@ -31,6 +31,8 @@ extension Assent {
 }
 
 extension Assent.Configuration {
+    /// What asks the probes; they are asked here a first time, for the report.
+    ///
     /// - Throws: `TokenError` with code `invalidConfiguration`, see ``Assent/Integrity/probes``.
     func integrityGuard(_ trustInForce: TrustInForce?) throws -> IntegrityGuard {
         if let trust, !trust.content.development, integrity.probes != nil {
@@ -43,11 +45,13 @@ extension Assent.Configuration {
             return directory.path(percentEncoded: false)
         }
         let shipped = trust?.content.controls.integrity
-        return IntegrityGuard(
+        let made = IntegrityGuard(
             probes: integrity.probes
                 ?? IntegrityProbes.platform(vaults: vaults, allowing: integrity.allowedPreloads),
             controls: { [own = integrity.controls] in
                 (trustInForce?.controls ?? shipped).map(own.tightened(by:)) ?? own
             }, logger: logger)
+        try? made.examine()
+        return made
     }
 }

@@ -1,8 +1,8 @@
 import AssentCore
 import Logging
 
-/// Asks all probes before a call is looked at, and sends none when one of them finds what is refused. It is the outermost
-/// layer of each way to the network.
+/// Asks all probes before a call is looked at, and sends none when one of them finds what is refused. It is the
+/// outermost layer of each way to the network.
 struct IntegrityGuard: HTTPMiddleware {
     private let probes: [any IntegrityProbe]
     private let controls: @Sendable () -> IntegrityControls

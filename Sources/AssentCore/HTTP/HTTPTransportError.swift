@@ -149,7 +149,8 @@ extension HTTPTransportError.Code {
         case .pinMismatch: "Compare the pins with the server's key. If nobody changed that key, somebody is in between."
         case .notPinned: "Name the host in the configuration's pins."
         case .trustExpired: "Set this device's clock if it is wrong, or update the app."
-        case .integrityFailed: "Start the app without debugger and without libraries of others, on a device as it was made."
+        case .integrityFailed:
+            "Start the app without debugger and without libraries of others, on a device as it was made."
         case .tlsFailed: "Check that the server speaks TLS 1.2 or newer at this port."
         case .timedOut, .connectionClosed: "Try again later."
         case .malformedReply, .headerTooLarge: "Check that an HTTP/1.1 server is at this port."

@@ -1,21 +1,22 @@
-/// Looks at this process, without the network, for one kind of interference. It is asked before each call, so it must be
-/// quick and keep nothing.
+/// Looks at this process, without the network, for one kind of interference. It is asked before each call, so it must
+/// be quick and keep nothing.
 ///
 /// Who controls the process defeats every probe: a probe stops the tools that are used as they come, and nothing more.
 ///
 /// ```swift
-/// struct Jailbreak: IntegrityProbe {
+/// struct Emulator: IntegrityProbe {
 ///     let kind = IntegrityKind.rooted
-///     func finding() -> String? { isJailbroken() ? "The device is jailbroken." : nil }
+///     let isEmulated: @Sendable () -> Bool
+///     func finding() -> String? { isEmulated() ? "The device is emulated." : nil }
 /// }
-/// configuration.integrity.probes = IntegrityProbes.platform + [Jailbreak()]
+/// configuration.integrity.probes = IntegrityProbes.platform + [Emulator(isEmulated: isEmulated)]
 /// ```
 public protocol IntegrityProbe: Sendable {
     /// What it looks for, which decides what happens when it finds something.
     var kind: IntegrityKind { get }
 
-    /// What was found, as a sentence for people that holds no secret; `nil` when nothing was. What cannot be looked at is
-    /// a finding, too.
+    /// What was found, as a sentence for people that holds no secret; `nil` when nothing was. What cannot be looked at
+    /// is a finding, too.
     func finding() -> String?
 }
 

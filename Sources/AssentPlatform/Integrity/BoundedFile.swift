@@ -12,8 +12,8 @@ enum BoundedFile: Equatable {
     /// The file's bytes, or the first ones of a longer file.
     case bytes(ArraySlice<UInt8>, isCut: Bool)
 
-    /// Reads at most `limit` bytes, with one read: the kernel gives a file of `/proc`, and a small one, in one piece. It
-    /// does not wait, whatever stands at the path.
+    /// Reads at most `limit` bytes, with one read: the kernel gives a file of `/proc`, and a small one, in one piece.
+    /// It does not wait, whatever stands at the path.
     init(_ path: String, upTo limit: Int) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
