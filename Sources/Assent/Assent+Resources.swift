@@ -29,6 +29,9 @@ struct ResourceWiring {
     /// See ``deviceCookies``.
     let nobodyCookies: CookieStore
 
+    /// Of the installation, of a remembered user, and of nobody.
+    var cookies: (CookieStore, CookieStore, CookieStore) { (deviceCookies, implicitCookies, nobodyCookies) }
+
     init(
         _ configuration: Assent.Configuration, resources: AuthorizationConfiguration, journeys: JourneyClient,
         transport: any HTTPTransport, ignoring ignored: Set<String>, integrity: IntegrityGuard

@@ -123,7 +123,7 @@ public final class Assent: Sendable {
             configuration, resources: resources, journeys: journeyClient, transport: transport, ignoring: ignored,
             integrity: integrity)
         deviceClient = try wiring.deviceClient(tokens: stored.device)
-        (deviceCookies, nobodyCookies) = (wiring.deviceCookies, wiring.nobodyCookies)
+        (deviceCookies, implicitCookies, nobodyCookies) = wiring.cookies
         journey = Journey(
             client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
         let device = Device(
@@ -140,7 +140,6 @@ public final class Assent: Sendable {
             wiring.calls(.user, through: authorized), implicit: try wiring.implicitCalls(stored.implicit),
             authenticating: remembered.authenticateImplicitly,
             linking: { [current] in try await BrowserLinks(current.tokens).make(to: $0) })
-        implicitCookies = wiring.implicitCookies
         stateless = wiring.statelessSignIns(over: stored, at: serverOrigin)
     }
 

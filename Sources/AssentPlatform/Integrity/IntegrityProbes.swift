@@ -8,6 +8,7 @@ public enum IntegrityProbes {
     /// - Parameters:
     ///   - vaults: the directories of the app's vaults.
     ///   - libraries: the libraries that may be loaded before those of the program.
+    /// - Returns: as ``platform``.
     package static func platform(vaults: [String], allowing libraries: Set<String>) -> [any IntegrityProbe] {
         #if os(Linux)
         [DebuggerProbe(), PreloadProbe(allowing: libraries), RootedProbe(vaults: vaults)]
