@@ -127,7 +127,7 @@ public final class Assent: Sendable {
         journey = Journey(
             client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
         let device = Device(
-            configuration.deviceKeys.map { keys in
+            configuration.deviceKeys.map { [integrity] keys in
                 SigningDevice(
                     store: configuration.deviceVault?.store(clock: clock, random: random) ?? store, keys: keys,
                     transport: HTTPPipeline(transport, layers: [integrity]), configuration: configuration.device,
