@@ -206,6 +206,14 @@ let package = Package(
         // What AssentVaultTests kill.
         .executableTarget(
             name: "VaultAgent", dependencies: ["AssentCore", "AssentVault"], path: "Tests/VaultAgent"),
+        // What the tests of probes start, alone and under a tracer.
+        .target(
+            name: "IntegrityTesting", dependencies: ["Assent", "AssentCore", "AssentTesting", httpTypes],
+            path: "Tests/IntegrityTesting"),
+        .executableTarget(
+            name: "IntegrityAgent", dependencies: ["Assent", "AssentCore", "IntegrityTesting"],
+            path: "Tests/IntegrityAgent"),
+        .executableTarget(name: "CTracer", path: "Tests/CTracer"),
         // What the tests of the kernel's keyring kill, forbid and starve.
         .executableTarget(
             name: "KeyringAgent",
@@ -279,7 +287,8 @@ let package = Package(
             name: "AssentTests",
             dependencies: [
                 "Assent", "AssentCore", "AssentPayload", "AssentTesting", "AssentTokens", "AssentTransportNIO",
-                "AssentJourney", "AssentResources", "TestSupport", crypto, httpTypes,
+                "AssentJourney", "AssentPeers", "AssentResources", "CTracer", "IntegrityAgent", "IntegrityTesting",
+                "TestSupport", crypto, httpTypes,
             ]),
         .testTarget(
             name: "AssentResourcesTests",
@@ -296,7 +305,8 @@ let package = Package(
         .testTarget(
             name: "AssentPlatformTests",
             dependencies: [
-                "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", "TestSupport", "Assent",
+                "AssentPlatform", "AssentPeers", "CTracer", "AssentVault", "AssentCore", "AssentTesting",
+                "TestSupport", "Assent",
                 "AssentCLI", "AssentDemo", "AssentExampleBank", "AssentOTP", "AssentServer", crypto, logging,
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),

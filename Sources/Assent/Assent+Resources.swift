@@ -21,6 +21,7 @@ struct ResourceWiring {
     private let journeys: JourneyClient
     private let transport: any HTTPTransport
     private let ignored: Set<String>
+    private let integrity: IntegrityGuard
     /// Each kind has cookies of its own: the user's would say who the user is in calls that are nobody's.
     let deviceCookies: CookieStore
     /// See ``deviceCookies``.
@@ -28,11 +29,15 @@ struct ResourceWiring {
     /// See ``deviceCookies``.
     let nobodyCookies: CookieStore
 
+    /// Of the installation, of a remembered user, and of nobody.
+    var cookies: (CookieStore, CookieStore, CookieStore) { (deviceCookies, implicitCookies, nobodyCookies) }
+
     init(
         _ configuration: Assent.Configuration, resources: AuthorizationConfiguration, journeys: JourneyClient,
-        transport: any HTTPTransport, ignoring ignored: Set<String>
+        transport: any HTTPTransport, ignoring ignored: Set<String>, integrity: IntegrityGuard
     ) {
         self.configuration = configuration
+        self.integrity = integrity
         self.resources = resources
         self.journeys = journeys
         self.transport = transport
@@ -46,7 +51,7 @@ struct ResourceWiring {
     func calls(_ kind: CallKind, through client: AuthorizedClient) -> ResourceCalls {
         ResourceCalls(
             kind, client: client, base: configuration.resourceBase, sessionField: configuration.sessionCookieName,
-            random: configuration.random)
+            random: configuration.random, examine: integrity.examine)
     }
 
     /// Calls of a remembered user.
@@ -65,7 +70,7 @@ struct ResourceWiring {
     func statelessSignIns(over tokens: TokenManager, at server: Origin) -> StatelessSignIns {
         let cookies = CookieStore(clock: configuration.clock)
         let layer = CookieMiddleware(store: cookies, origins: [server], ignoring: ignored)
-        let network = HTTPPipeline(transport, layers: configuration.layers + [layer])
+        let network = HTTPPipeline(transport, layers: [integrity] + configuration.layers + [layer])
         let journeys = JourneyClient(
             configuration: self.journeys.configuration, transport: network, clock: configuration.clock,
             logger: configuration.logger)
@@ -77,7 +82,7 @@ struct ResourceWiring {
             store: store, origins: Set(resources.resources.keys), ignoring: ignored)
         return try AuthorizedClient(
             configuration: resources, journeys: journeys, source: source,
-            transport: HTTPPipeline(transport, layers: configuration.layers + [cookies]),
+            transport: HTTPPipeline(transport, layers: [integrity] + configuration.layers + [cookies]),
             random: configuration.random, logger: configuration.logger)
     }
 }

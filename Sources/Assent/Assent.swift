@@ -63,8 +63,10 @@ public final class Assent: Sendable {
     /// Signs users in so that nothing is left of it.
     let stateless: StatelessSignIns
     let network: AssentNetwork
+    private let integrity: IntegrityGuard
 
-    /// Wires everything. It sends nothing; the vault is opened when it is first needed.
+    /// Wires everything, and asks the probes a first time, so that their findings are reported; what fails by them are
+    /// the calls. It sends nothing; the vault is opened when it is first needed.
     ///
     /// ```swift
     /// let assent = try Assent(
@@ -86,6 +88,7 @@ public final class Assent: Sendable {
         try Configuration.check(serverOrigin)
         let store = configuration.vault.store(clock: clock, random: random)
         network = try configuration.network(keeping: store)
+        integrity = try configuration.integrityGuard(network.keeper?.inForce)
         let prover = InstallationProver()
         let sealing = try configuration.sealing(network.transport, prover, network.keeper)
         let transport = HTTPPipeline(sealing, layers: [configuration.userAgent])
@@ -96,7 +99,7 @@ public final class Assent: Sendable {
         let ignored: Set = [configuration.sessionCookieName]
         let pipeline = HTTPPipeline(
             transport,
-            layers: configuration.layers + [
+            layers: [integrity] + configuration.layers + [
                 CookieMiddleware(store: cookies, origins: [serverOrigin], ignoring: ignored),
                 CookieMiddleware(
                     store: resourceCookies, origins: Set(resources.resources.keys).subtracting([serverOrigin]),
@@ -117,16 +120,18 @@ public final class Assent: Sendable {
             configuration: resources, journeys: journeyClient, source: current, transport: pipeline,
             policies: configuration.policies, clock: clock, random: random, logger: logger)
         let wiring = ResourceWiring(
-            configuration, resources: resources, journeys: journeyClient, transport: transport, ignoring: ignored)
+            configuration, resources: resources, journeys: journeyClient, transport: transport, ignoring: ignored,
+            integrity: integrity)
         deviceClient = try wiring.deviceClient(tokens: stored.device)
-        (deviceCookies, nobodyCookies) = (wiring.deviceCookies, wiring.nobodyCookies)
+        (deviceCookies, implicitCookies, nobodyCookies) = wiring.cookies
         journey = Journey(
             client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
         let device = Device(
-            configuration.deviceKeys.map { keys in
+            configuration.deviceKeys.map { [integrity] keys in
                 SigningDevice(
                     store: configuration.deviceVault?.store(clock: clock, random: random) ?? store, keys: keys,
-                    transport: transport, configuration: configuration.device, clock: clock,
+                    transport: HTTPPipeline(transport, layers: [integrity]), configuration: configuration.device,
+                    clock: clock,
                     random: random, logger: logger)
             }, user: try Device.UserSession(settings, tokens, over: pipeline))
         self.device = device
@@ -135,7 +140,6 @@ public final class Assent: Sendable {
             wiring.calls(.user, through: authorized), implicit: try wiring.implicitCalls(stored.implicit),
             authenticating: remembered.authenticateImplicitly,
             linking: { [current] in try await BrowserLinks(current.tokens).make(to: $0) })
-        implicitCookies = wiring.implicitCookies
         stateless = wiring.statelessSignIns(over: stored, at: serverOrigin)
     }
 
@@ -203,16 +207,22 @@ public final class Assent: Sendable {
     ///   `notSent`; `ResourceError` with code `invalidRequest` for a form with files: it is written anew each time,
     ///   and the server would take it for another request.
     public func ask(_ request: ResourceRequest, about pending: PendingRequest) async throws -> HTTPReply {
+        let call = try lowered(request)
         guard request.multipartData.isEmpty else {
             throw ResourceError(
                 .fetchResource, .invalidRequest, "A form with files cannot be asked about.",
                 suggestion: "Ask the service itself what became of it.")
         }
-        return try await authorized.ask(lowered(request), about: pending)
+        return try await authorized.ask(call, about: pending)
     }
 
     private func lowered(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
-        try request.httpCall(
+        do throws(HTTPTransportError) {
+            try integrity.examine()
+        } catch {
+            throw ResourceError(error, .fetchResource)
+        }
+        return try request.httpCall(
             base: configuration.resourceBase, sessionField: configuration.sessionCookieName,
             random: configuration.random)
     }

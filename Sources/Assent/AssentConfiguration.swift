@@ -171,6 +171,10 @@ extension Assent {
         /// to it.
         public var layers: [any HTTPMiddleware] = []
 
+        /// What the app looks for in its own process before each call: debuggers, libraries of others, a device whose
+        /// protection is gone. By default findings are reported, and calls leave.
+        public var integrity = Assent.Integrity()
+
         /// Is told what happens, never a secret.
         public var logger = Logger(label: "assent")
 

@@ -118,6 +118,8 @@ extension SigningError.Code {
     public static let unsupportedDevice = Self("unsupportedDevice")
     /// The server could not be reached.
     public static let remote = Self("remote")
+    /// A probe of this process has found something that is refused, so nothing was sent.
+    public static let integrityFailed = Self("integrityFailed")
     /// A reply is not from the issuer, or not to this request. It counts as no reply.
     public static let serverAuthentication = Self("serverAuthentication")
     /// The issuer's identity key is not the one that this device trusts, or its successor.
@@ -251,6 +253,7 @@ extension SigningError.Code {
         .credentialsLost: Meaning(
             hid: 106, sentence: "A key of the container is not there any more.", suggestion: again),
         .unsupportedDevice: Meaning(hid: 200, sentence: "The keys of this device cannot be used for this."),
+        .integrityFailed: Meaning(sentence: "A probe of this process has found something that is refused."),
         .remote: Meaning(sentence: "The server could not be reached.", isTransient: true),
         .serverAuthentication: Meaning(
             sentence: "The server's reply is not valid, and is ignored.", isTransient: true),

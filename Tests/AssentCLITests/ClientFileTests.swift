@@ -28,6 +28,20 @@ struct ClientFileTests {
         #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
     }
 
+    @Test("What probes do is written as it was read, is report where nothing is said, and another word is refused")
+    func integrity() throws {
+        var file = file
+        #expect(try ClientFile.parse(file.yaml, file: "client.yaml").integrity == IntegrityControls())
+        file.integrity = IntegrityControls(debugger: .refuse, preload: .off, rooted: .report)
+        #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
+        let settings = file.configuration(vault: .memory).integrity.controls
+        #expect(settings == file.integrity)
+        for wrong in ["{debugger: stop}", "{debuger: refuse}"] {
+            let text = self.file.yaml + "integrity: \(wrong)\n"
+            #expect(throws: (any Error).self) { try ClientFile.parse(text, file: "client.yaml") }
+        }
+    }
+
     @Test(
         "A registration is written as it was read; its files are found from any directory; beside a key it is refused")
     func registration() throws {

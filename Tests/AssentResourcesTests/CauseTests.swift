@@ -28,6 +28,7 @@ struct CauseTests {
         "the host is not pinned": transport(.notPinned),
         "a pin does not match": transport(.pinMismatch),
         "the host does not answer": transport(.connectFailed),
+        "a probe has found something": transport(.integrityFailed),
         "a time limit passed": transport(.timedOut),
         "the call was cancelled": transport(.cancelled) + [CancellationError(), AuthorizationError(.cancelled, "x")],
         "an approval is wanted": [

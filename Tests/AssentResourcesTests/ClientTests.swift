@@ -149,7 +149,7 @@ struct ClientTests {
         }
         #expect(world.sent.isEmpty)
         let checks = try table("checks").map { $0[1] }
-        #expect(checks == ["10010", "10019", "10015", "10101", "9010, 9026, 10012", "10101"])
+        #expect(checks == ["9102", "10010", "10019", "10015", "10101", "9010, 9026, 10012", "10101"])
     }
 
     @Test("Row 26: what the transport says reaches the completion once, in the domain and with the number of its cause")

@@ -9,7 +9,9 @@ struct TrustFileUseTests {
     private let servers = Servers()
 
     /// A file with the bank's host, whose pins end in an hour, and the server's.
-    private func file(sends: [String], payload: JSONValue? = nil) async throws -> TrustFile {
+    private func file(
+        sends: [String], payload: JSONValue? = nil, debugger: String = "off", development: Bool = false
+    ) async throws -> TrustFile {
         let now = servers.clock.epochSeconds
         func host(_ name: String, _ sends: [String]) -> JSONValue {
             let pins: [JSONValue] = (1...2).map { number in
@@ -26,9 +28,10 @@ struct TrustFileUseTests {
             "hosts": [host("am.example.com", []), host("api.bank.example", sends)],
             "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
             "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))), "config": .array(jwks.map(\.json)),
-            "controls": ["debugger": "off", "rooted": "off", "preload": "off"], "source": [],
+            "controls": ["debugger": .string(debugger), "rooted": "off", "preload": "off"], "source": [],
         ]
         if let payload { members["payload"] = payload }
+        if development { members["development"] = true }
         let header: JSONObject = ["typ": "assent-trust+jwt", "kid": .string(jwks[0].thumbprint)]
         return try TrustFile(
             shipped: try await JWS.sign(JSONValue.object(members).serializedBytes(), header: header, with: signer))
@@ -94,6 +97,42 @@ struct TrustFileUseTests {
         _ = try await Assent(configuration).deviceClient.sendUnauthenticatedRequest(request)
         #expect(plain.withLock { $0 } == (mode == "always" ? 0 : 1))
         #expect(listener.calls.map(\.0.path) == (mode == "always" ? ["/rates"] : []))
+    }
+
+    private struct Traced: IntegrityProbe {
+        let kind = IntegrityKind.debugger
+        func finding() -> String? { "Another program traces this process." }
+    }
+
+    @Test("Of the app's controls and those of the file the stricter one holds")
+    func controls() async throws {
+        for (own, signed, isRefused) in [
+            (IntegrityControl.off, "refuse", true), (.report, "refuse", true), (.refuse, "off", true),
+            (.refuse, "report", true), (.report, "report", false), (.off, "report", false), (.off, "off", false),
+        ] {
+            let file = try await file(sends: [], debugger: signed, development: true)
+            let assent = try servers.assent {
+                $0.trust = file
+                $0.integrity.probes = [Traced()]
+                $0.integrity.controls.debugger = own
+            }
+            let before = servers.sent("bank.example").count
+            let answer = try? await assent.deviceClient.sendUnauthenticatedRequest(
+                .get("https://api.bank.example/status"))
+            #expect((answer == nil) == isRefused, "\(own), \(signed)")
+            #expect(servers.sent("bank.example").count == (isRefused ? before : before + 1))
+        }
+    }
+
+    @Test("Probes are not replaced beside a file that is not for development")
+    func replaced() async throws {
+        let file = try await file(sends: [])
+        #expect(throws: TokenError.self) {
+            try servers.assent {
+                $0.trust = file
+                $0.integrity.probes = []
+            }
+        }
     }
 
     @Test("A host that gets no credential is not called for the user")

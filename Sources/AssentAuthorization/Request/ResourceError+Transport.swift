@@ -11,10 +11,11 @@ extension ResourceError {
         let place: Domain =
             switch code {
             case .hostRefused: domain
-            case .actionCancelled, .payloadEncryptionFailed, .trustExpired: .generic
+            case .actionCancelled, .integrityFailed, .payloadEncryptionFailed, .trustExpired: .generic
             default: .url
             }
-        self.init(place, code, error.detail, suggestion: error.suggestion, transportError: error)
+        self.init(
+            place, code, error.detail, suggestion: error.suggestion, probe: error.probe?.rawValue, transportError: error)
     }
 }
 
@@ -28,6 +29,7 @@ extension ResourceError.Code {
             case .untrustedServer, .pinMismatch: .serverUntrusted
             case .notPinned: .hostRefused
             case .trustExpired: .trustExpired
+            case .integrityFailed: .integrityFailed
             case .tlsFailed: .secureConnectionFailed
             case .timedOut: .timedOut
             case .cancelled: .actionCancelled

@@ -44,6 +44,9 @@ struct ClientFile: Sendable, Equatable {
     /// The trust file that this app is shipped with, in the place of ``pins`` and ``resources``; `nil` without one.
     var trust: String?
 
+    /// What happens when a probe of this process finds something.
+    var integrity = IntegrityControls()
+
     struct HostPins: Sendable, Equatable {
         var host: String
         var pins: [Pin]
@@ -178,6 +181,7 @@ extension ClientFile {
         pins = try Self.hostPins(reader)
         clientKey = try Self.clientKey(reader)
         registration = try Self.registration(reader)
+        integrity = try Self.integrity(reader)
         client.finish()
     }
 
@@ -197,6 +201,7 @@ extension ClientFile {
         if let registration { lines += registration.yaml }
         if let authority { lines.append("authority: \(Self.quoted(authority))") }
         if let trust { lines.append("trust: \(Self.quoted(trust))") }
+        lines += integrityLines
         let several = pins.filter { !$0.isSingle }
         if !several.isEmpty {
             lines.append("# The leaf's key and its issuer's.")

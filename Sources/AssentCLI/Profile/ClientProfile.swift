@@ -109,6 +109,7 @@ extension ClientFile {
                 pins.map { ($0.host, $0.requirement) }, uniquingKeysWith: { first, _ in first }), vault: vault)
         configuration.resourceBase = resourceBase
         configuration.sessionCookieName = cookieName
+        configuration.integrity.controls = integrity
         configuration.issuer = issuer
         // A provider under development on this machine: the file says so by its URL.
         configuration.allowPlaintextLoopback = isProviderOnly && issuer?.hasPrefix("http://") == true

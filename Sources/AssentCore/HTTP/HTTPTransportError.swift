@@ -18,6 +18,9 @@ public struct HTTPTransportError: AssentError {
     /// first.
     public let mayHaveHadEffect: Bool
 
+    /// With `integrityFailed`: what was found.
+    public private(set) var probe: IntegrityKind?
+
     /// Whether a connection that had served before ended without a byte of a reply: most likely nobody has read the
     /// request, but nobody knows.
     package private(set) var wasStale = false
@@ -39,9 +42,17 @@ public struct HTTPTransportError: AssentError {
         self.mayHaveHadEffect = mayHaveHadEffect
     }
 
+    /// A probe has found something that is refused; nothing was sent.
+    package static func integrityFailed(_ probe: IntegrityKind, _ finding: String) -> HTTPTransportError {
+        var error = HTTPTransportError(.integrityFailed, "Nothing was sent: \(finding)")
+        error.probe = probe
+        return error
+    }
+
     /// The same failure, known to have come after the request may have taken effect.
     public func afterSending() -> HTTPTransportError {
         var error = HTTPTransportError(code, detail, suggestion: given, mayHaveHadEffect: true)
+        error.probe = probe
         error.wasStale = wasStale
         error.hadNoSealedReply = hadNoSealedReply
         return error
@@ -56,7 +67,9 @@ public struct HTTPTransportError: AssentError {
 
     /// The same failure, known to have come before anything of the call was sent.
     package func beforeSending() -> HTTPTransportError {
-        HTTPTransportError(code, detail, suggestion: given, mayHaveHadEffect: false)
+        var error = HTTPTransportError(code, detail, suggestion: given, mayHaveHadEffect: false)
+        error.probe = probe
+        return error
     }
 
     /// The same failure, known to be that of a kept connection which had ended.
@@ -98,6 +111,8 @@ public struct HTTPTransportError: AssentError {
         public static let notPinned = Code("notPinned")
         /// The trust file has expired, or no pin of the host is valid any more.
         public static let trustExpired = Code("trustExpired")
+        /// A probe of this process has found something that is refused.
+        public static let integrityFailed = Code("integrityFailed")
         /// The TLS handshake failed for another reason.
         public static let tlsFailed = Code("tlsFailed")
         /// One of the time limits passed.
@@ -134,6 +149,8 @@ extension HTTPTransportError.Code {
         case .pinMismatch: "Compare the pins with the server's key. If nobody changed that key, somebody is in between."
         case .notPinned: "Name the host in the configuration's pins."
         case .trustExpired: "Set this device's clock if it is wrong, or update the app."
+        case .integrityFailed:
+            "Start the app without debugger and without libraries of others, on a device as it was made."
         case .tlsFailed: "Check that the server speaks TLS 1.2 or newer at this port."
         case .timedOut, .connectionClosed: "Try again later."
         case .malformedReply, .headerTooLarge: "Check that an HTTP/1.1 server is at this port."

@@ -11,6 +11,7 @@ package struct ResourceCalls: Sendable {
     private let sessionField: String
     let random: any RandomSource
     let client: AuthorizedClient
+    private let examine: @Sendable () throws(HTTPTransportError) -> Void
 
     /// The usual limits of a call: no limit for the whole of it, and 16 MiB in memory.
     static let limits = HTTPLimits(total: nil, replyBytes: 16 << 20)
@@ -23,18 +24,26 @@ package struct ResourceCalls: Sendable {
     ///   - base: what paths are appended to.
     ///   - sessionField: the name of the field that carries a session.
     ///   - random: where boundaries come from.
+    ///   - examine: asks the probes, before a request is looked at.
     package init(
-        _ kind: CallKind, client: AuthorizedClient, base: String?, sessionField: String, random: any RandomSource
+        _ kind: CallKind, client: AuthorizedClient, base: String?, sessionField: String, random: any RandomSource,
+        examine: @escaping @Sendable () throws(HTTPTransportError) -> Void
     ) {
         self.kind = kind
         self.client = client
         self.base = base
         self.sessionField = sessionField
         self.random = random
+        self.examine = examine
     }
 
-    /// What is sent of a request, or the reason why nothing is. It does no I/O.
+    /// What is sent of a request, or the reason why nothing is. It asks the probes first, and uses no network.
     func checked(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
+        do throws(HTTPTransportError) {
+            try examine()
+        } catch {
+            throw ResourceError(error, kind.domain)
+        }
         let call = try request.httpCall(
             base: base, domain: kind.domain, sessionField: sessionField, limits: Self.limits, random: random)
         let access: ResourceAccess?

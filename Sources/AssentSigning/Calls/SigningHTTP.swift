@@ -41,6 +41,7 @@ struct SigningHTTP: Sendable {
             return Reply(body: body, nonce: nonce, problem: problem)
         } catch let error as HTTPTransportError {
             if error.code == .cancelled { throw CancellationError() }
+            if error.code == .integrityFailed { throw SigningError(.integrityFailed, error.detail) }
             throw SigningError(.remote, "The server could not be asked. \(error.detail)")
         }
     }

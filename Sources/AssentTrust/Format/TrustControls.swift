@@ -1,25 +1,22 @@
-import AssentCore
+package import AssentCore
 package import AssentSigningProtocol
 
 /// What happens when a probe of the app finds something.
 package struct TrustControls: ShapedPart, Hashable {
-    package let debugger: TrustControl
-    package let rooted: TrustControl
-    package let preload: TrustControl
+    package let debugger: IntegrityControl
+    package let rooted: IntegrityControl
+    package let preload: IntegrityControl
 
     package static let shape = MessageShape<Self>(Self.init) {
         Member("debugger", \.debugger)
         Member("rooted", \.rooted)
         Member("preload", \.preload)
     }
+
+    /// The same for the SDK.
+    package var integrity: IntegrityControls {
+        IntegrityControls(debugger: debugger, preload: preload, rooted: rooted)
+    }
 }
 
-/// What happens when one probe finds something.
-package enum TrustControl: String, MemberValue, Hashable {
-    /// No call leaves.
-    case refuse
-    /// The server is told.
-    case report
-    /// It is not looked for.
-    case off
-}
+extension IntegrityControl: MemberValue {}

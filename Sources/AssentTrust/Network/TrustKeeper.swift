@@ -292,6 +292,9 @@ package final class TrustInForce: Sendable {
     /// How calls are sealed; `nil` where the file does not say it.
     package var payload: TrustedPayload? { file.withLock { $0?.content.payload } }
 
+    /// What happens when a probe finds something; `nil` when nothing is in force.
+    package var controls: IntegrityControls? { file.withLock { $0?.content.controls.integrity } }
+
     /// Whose credential an origin gets; `nil` for one that is not named.
     package func kinds(of origin: Origin) -> Set<CallKind>? { file.withLock { $0?.kinds(of: origin) } }
 }

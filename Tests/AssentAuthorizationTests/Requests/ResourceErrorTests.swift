@@ -22,7 +22,8 @@ struct ResourceErrorTests {
             (.connectFailed, -1004, .url), (.connectionClosed, -1005, .url), (.malformedReply, -1011, .url),
             (.bodyTooLarge, -1103, .url), (.tlsFailed, -1200, .url), (.pinMismatch, -1202, .url),
             (.untrustedServer, -1202, .url), (.notPinned, 10101, .fetchAnonymousResource),
-            (.cancelled, 9006, .generic), (.trustExpired, 9101, .generic), (.shutDown, -1, .url),
+            (.cancelled, 9006, .generic), (.trustExpired, 9101, .generic), (.integrityFailed, 9102, .generic),
+            (.shutDown, -1, .url),
         ])
     func transport(code: HTTPTransportError.Code, number: Int, domain: ResourceError.Domain) {
         let cause = HTTPTransportError(code, "It failed.", mayHaveHadEffect: true)

@@ -1,0 +1,56 @@
+import AssentCore
+import Logging
+
+/// Asks all probes before a call is looked at, and sends none when one of them finds what is refused. It is the
+/// outermost layer of each way to the network.
+struct IntegrityGuard: HTTPMiddleware {
+    private let probes: [any IntegrityProbe]
+    private let controls: @Sendable () -> IntegrityControls
+    private let logger: Logger
+    /// Copies of this value report together.
+    private let reported: Reported
+
+    /// - Parameters:
+    ///   - probes: are asked in this order, each one each time.
+    ///   - controls: what happens now for each kind; a new version of the trust file changes it.
+    ///   - logger: is told of each kind of finding once.
+    init(
+        probes: [any IntegrityProbe], controls: @escaping @Sendable () -> IntegrityControls, logger: Logger
+    ) {
+        self.probes = probes
+        self.controls = controls
+        self.logger = logger
+        reported = Reported()
+    }
+
+    /// Asks the probes, and reports what they find.
+    ///
+    /// - Throws: `HTTPTransportError` with code `integrityFailed` for the first finding that is refused.
+    @Sendable func examine() throws(HTTPTransportError) {
+        let controls = controls()
+        var refusal: HTTPTransportError?
+        for probe in probes where controls[probe.kind] != .off {
+            guard let finding = probe.finding() else { continue }
+            let isRefused = controls[probe.kind] == .refuse
+            report(probe.kind, finding, isRefused: isRefused)
+            if isRefused, refusal == nil { refusal = .integrityFailed(probe.kind, finding) }
+        }
+        if let refusal { throw refusal }
+    }
+
+    func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
+        try examine()
+        return try await next.send(call)
+    }
+
+    private func report(_ kind: IntegrityKind, _ finding: String, isRefused: Bool) {
+        guard reported.kinds.withLock({ $0.insert(kind).inserted }) else { return }
+        logger.warning(
+            "a probe has found something: \(finding)",
+            metadata: ["probe": "\(kind.rawValue)", "calls": isRefused ? "refused" : "sent"])
+    }
+
+    private final class Reported: Sendable {
+        let kinds = Locked<Set<IntegrityKind>>([])
+    }
+}

@@ -1,0 +1,104 @@
+#if os(Linux)
+import AssentCore
+import AssentPeers
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AssentPlatform
+
+@Suite("Linux's probes")
+struct LinuxProbeTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func file(_ text: String) throws -> String {
+        let url = directory.url.appending(path: UUID().uuidString)
+        try Data(text.utf8).write(to: url)
+        return url.path
+    }
+
+    @Test("This process has nothing of which the probe of debuggers could speak, and a traced one has")
+    func debugger() throws {
+        #expect(DebuggerProbe().finding() == nil)
+        let head = "Name:\ttest\nUmask:\t0022\nPid:\t7\n"
+        #expect(DebuggerProbe(status: try file(head + "TracerPid:\t0\nUid:\t0\n")).finding() == nil)
+        for line in ["TracerPid:\t1\n", "TracerPid:\t4194304\n", "TracerPid:\t00\n", "TracerPid:\t\n"] {
+            #expect(DebuggerProbe(status: try file(head + line)).finding() != nil, "\(line)")
+        }
+    }
+
+    @Test("What cannot be read is a finding: no file, no line, a line that is cut or too far away")
+    func unreadable() throws {
+        #expect(DebuggerProbe(status: directory.url.appending(path: "none").path).finding() != nil)
+        let far = String(repeating: "A:\t1\n", count: 400) + "TracerPid:\t0\n"
+        for text in ["", "Name:\ttest\n", "TracerPid:\t0", "xTracerPid:\t0\n", far] {
+            #expect(DebuggerProbe(status: try file(text)).finding() != nil, "\(text.prefix(20))")
+        }
+        let long = try file(String(repeating: "#", count: 4096))
+        #expect(PreloadProbe(file: long, variable: { _ in nil }).finding() != nil)
+        #expect(RootedProbe(executable: directory.url.appending(path: "none").path).finding() != nil)
+    }
+
+    @Test("Libraries in a variable or in the file are found, unless each of them is allowed by its whole name")
+    func preload() throws {
+        let none = directory.url.appending(path: "none").path
+        let cases: [(value: String, file: String?, isFound: Bool)] = [
+            ("", nil, false), (" : ", nil, false), ("/a.so", nil, false), ("/a.so:/a.so /a.so", nil, false),
+            ("/b.so", nil, true), ("/a.so:/b.so", nil, true), ("/a.so\t/b.so", nil, true), ("a.so", nil, true),
+            ("", "", false), ("", "# /b.so\n/a.so # /b.so\n", false), ("", "/a.so\n/b.so\n", true),
+            ("", "#\n/b.so", true),
+        ]
+        for name in ["LD_PRELOAD", "LD_AUDIT"] {
+            for (value, text, isFound) in cases {
+                let path = try text.map(file) ?? none
+                let probe = PreloadProbe(allowing: ["/a.so"], file: path) { $0 == name ? value : nil }
+                #expect((probe.finding() != nil) == isFound, "\(value) \(text ?? "-")")
+            }
+        }
+    }
+
+    @Test("A program that has become root, and a program or vault that everybody may write, are found")
+    func rooted() throws {
+        let program = try file("program")
+        let vault = directory.url.appending(path: "vault")
+        func finding(_ real: UInt32 = 1000, _ effective: UInt32 = 1000) -> String? {
+            RootedProbe(vaults: [vault.path], executable: program, users: { (real, effective) }).finding()
+        }
+        #expect(finding() == nil, "a vault that is not there")
+        try FileManager.default.createDirectory(at: vault, withIntermediateDirectories: false)
+        try set(0o700, vault.path)
+        #expect(finding() == nil && finding(0, 0) == nil && finding(0, 1000) == nil)
+        #expect(finding(1000, 0) != nil)
+        try set(0o777, vault.path)
+        #expect(finding() != nil)
+        try set(0o770, vault.path)
+        #expect(finding() == nil, "passes: a group that may write")
+        try set(0o757, program)
+        #expect(finding() != nil)
+    }
+
+    @Test("Passes: a library that takes its name out of the environment")
+    func hidden() {
+        let environment = Locked(["LD_PRELOAD": "/b.so"])
+        let probe = PreloadProbe(file: "/nowhere/ld.so.preload") { name in environment.withLock { $0[name] } }
+        #expect(probe.finding() != nil)
+        environment.withLock { $0["LD_PRELOAD"] = nil }
+        #expect(probe.finding() == nil)
+    }
+
+    @Test("Passes: a tracer of another process, to which the app gives its work")
+    func helper() throws {
+        let tracer = try SpawnedProcess(BuiltProgram.beside("CTracer").path, ["/bin/sleep", "60"], errors: .pipe)
+        let said = String(decoding: try #require(tracer.errors).availableData, as: UTF8.self)
+        let helper = try #require(Int32(said.trimmingCharacters(in: .whitespacesAndNewlines)))
+        #expect(DebuggerProbe(status: "/proc/\(helper)/status").finding() != nil)
+        #expect(DebuggerProbe().finding() == nil)
+    }
+
+    private func set(_ mode: Int, _ path: String) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+}
+#endif

@@ -1,0 +1,92 @@
+import Assent
+import AssentPeers
+import AssentTesting
+import Foundation
+import IntegrityTesting
+import Testing
+
+@Suite("Probes before each fetch")
+struct IntegrityTests {
+    /// A probe that finds what a test says.
+    private struct Injected: IntegrityProbe {
+        let kind: IntegrityKind
+        let found: Locked<String?>
+        var asked = Locked(0)
+
+        init(_ kind: IntegrityKind, _ found: String? = "A test says so.") {
+            (self.kind, self.found) = (kind, Locked(found))
+        }
+
+        func finding() -> String? {
+            asked.withLock { $0 += 1 }
+            return found.withLock { $0 }
+        }
+    }
+
+    private static func controls(_ kind: IntegrityKind, _ control: IntegrityControl) -> IntegrityControls {
+        IntegrityControls(
+            debugger: kind == .debugger ? control : .off, preload: kind == .preload ? control : .off,
+            rooted: kind == .rooted ? control : .off)
+    }
+
+    @Test(
+        "4, 5 Each kind of finding refuses each kind of fetch, or none, as the app says",
+        arguments: IntegrityKind.allCases)
+    func matrix(kind: IntegrityKind) async throws {
+        for control in IntegrityControl.allCases {
+            let directory = try TemporaryDirectory()
+            let fetches = try EachFetch(keys: directory.url.appending(path: "keys")) {
+                $0.integrity.probes = [Injected(kind)]
+                $0.integrity.controls = Self.controls(kind, control)
+            }
+            try await fetches.signIn()
+            for fetch in EachFetch.Kind.allCases {
+                let before = fetches.sent
+                let isRefused = await fetches.isRefused(fetch)
+                #expect(isRefused == (control == .refuse), "\(fetch), \(control)")
+                #expect((fetches.sent > before) == (control != .refuse && fetch.sends), "\(fetch), \(control)")
+            }
+        }
+    }
+
+    @Test("All probes are asked, the request is not looked at, and the error names the first probe that refuses")
+    func order() async throws {
+        let directory = try TemporaryDirectory()
+        let probes = [Injected(.rooted), Injected(.preload, nil), Injected(.debugger)]
+        let fetches = try EachFetch(keys: directory.url.appending(path: "keys")) {
+            $0.integrity.probes = probes
+            $0.integrity.controls = IntegrityControls(debugger: .refuse, preload: .refuse, rooted: .report)
+        }
+        let atStart = probes.map { $0.asked.withLock { $0 } }
+        #expect(atStart == [1, 1, 1])
+        let wrong = ResourceRequest(path: "..", method: .trace, headers: [.authorization: "Bearer x"])
+        let error = await #expect(throws: ResourceError.self) {
+            try await fetches.assent.userClient.sendAuthenticatedRequest(wrong)
+        }
+        #expect(error?.code == .integrityFailed && error?.number == 9102 && error?.domain == .generic)
+        #expect(error?.probe == "debugger" && error?.isTransient == false)
+        #expect(probes.map { $0.asked.withLock { $0 } } == [2, 2, 2])
+        probes[2].found.withLock { $0 = nil }
+        let later = await #expect(throws: ResourceError.self) {
+            try await fetches.assent.userClient.sendAuthenticatedRequest(wrong)
+        }
+        #expect(later?.code == .invalidMethod)
+    }
+
+    @Test("Passes: what attaches between the probes and the sending; the next fetch is refused")
+    func between() async throws {
+        let directory = try TemporaryDirectory()
+        let probe = Injected(.debugger, nil)
+        let fetches = try EachFetch(
+            keys: directory.url.appending(path: "keys"),
+            onSending: { probe.found.withLock { $0 = "Another program traces this process." } },
+            {
+                $0.integrity.probes = [probe]
+                $0.integrity.controls.debugger = .refuse
+            })
+        #expect(await fetches.isRefused(.nobody) == false)
+        #expect(fetches.sent == 1)
+        #expect(await fetches.isRefused(.nobody))
+        #expect(fetches.sent == 1)
+    }
+}
