@@ -44,6 +44,9 @@ struct ClientFile: Sendable, Equatable {
     /// The trust file that this app is shipped with, in the place of ``pins`` and ``resources``; `nil` without one.
     var trust: String?
 
+    /// The origins to which everything is sent sealed.
+    var payloadEncryption: [SealedOrigin] = []
+
     struct HostPins: Sendable, Equatable {
         var host: String
         var pins: [Pin]
@@ -178,6 +181,7 @@ extension ClientFile {
         pins = try Self.hostPins(reader)
         clientKey = try Self.clientKey(reader)
         registration = try Self.registration(reader)
+        payloadEncryption = try Self.sealedOrigins(reader)
         client.finish()
     }
 
@@ -195,6 +199,7 @@ extension ClientFile {
         lines += resourceLines
         if let clientKey { lines.append("clientKey: \(Self.quoted(clientKey))") }
         if let registration { lines += registration.yaml }
+        lines += sealedLines
         if let authority { lines.append("authority: \(Self.quoted(authority))") }
         if let trust { lines.append("trust: \(Self.quoted(trust))") }
         let several = pins.filter { !$0.isSingle }
