@@ -13,7 +13,7 @@ struct PayloadChannelTests {
 
     /// Holds answers back until it is opened.
     private final class Gate: Sendable {
-        private let stream = AsyncStream.makeStream(of: Never.self)
+        private let stream = AsyncStream.makeStream(of: Void.self)
 
         func pass() async { for await _ in stream.stream {} }
         func open() { stream.continuation.finish() }
@@ -94,7 +94,7 @@ struct PayloadChannelTests {
         let error = try await sending.value
         #expect(error?.code == .cancelled && error?.mayHaveHadEffect == false)
         gate.open()
-        #expect(await failure(transport, try HTTPCall(.post, url: Self.url)) == nil)
+        #expect(try await failure(transport, HTTPCall(.post, url: Self.url)) == nil)
         #expect(listener.handshakes == 1 && listener.calls.count == 1)
     }
 
@@ -127,7 +127,7 @@ struct PayloadChannelTests {
             }
         }
         let transport = try listener.transport()
-        #expect(await failure(transport, try HTTPCall(.post, url: Self.url, body: HTTPBody([1]))) == nil)
+        #expect(try await failure(transport, HTTPCall(.post, url: Self.url, body: HTTPBody([1]))) == nil)
         let error = await failure(transport, try HTTPCall(.post, url: Self.url, body: HTTPBody([1])))
         #expect(error?.code == .payloadEncryptionFailed && error?.mayHaveHadEffect == true)
         #expect(listener.calls.count == 2)
