@@ -352,7 +352,8 @@ let package = Package(
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentDemo", "AssentOTP",
                 "AssentPeers",
                 "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentExampleBank", "StoreTesting",
-                "TestSupport", httpTypes, logging,
+                "TestSupport", httpTypes, hummingbird, logging,
+                .product(name: "NIOCore", package: "swift-nio"),
             ]),
         .testTarget(
             name: "InteropTests",

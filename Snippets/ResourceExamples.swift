@@ -145,3 +145,13 @@ func uploaded(_ assent: Assent, from path: String) async throws -> ResourceRespo
     let stored = try await assent.userClient.sendAuthenticatedRequest(upload)
     return stored
 }
+
+func sealed(
+    _ configuration: inout Assent.Configuration, key: Assent.PayloadEncryption.Key,
+    nextKey: Assent.PayloadEncryption.Key
+) {
+    configuration.payloadEncryption = [
+        "https://am.bank.example": .init(keys: [key, nextKey]),
+        "https://api.bank.example": .init(keys: [key, nextKey], role: .device),
+    ]
+}

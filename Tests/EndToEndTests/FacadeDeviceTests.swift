@@ -28,7 +28,9 @@ struct FacadeDeviceTests {
     }
 
     /// An app on another machine: it has the issuer, keys of its own, and no session.
-    private func phone(_ story: Story, issuers: Set<String>) throws -> Assent {
+    private func phone(
+        _ story: Story, issuers: Set<String>, sealedWith payloadKeys: [Assent.PayloadEncryption.Key] = []
+    ) throws -> Assent {
         let file = try #require(ClientFile(endpoints: story.world.endpoints, configuration: story.world.configuration))
         var configuration = file.configuration(vault: .memory)
         configuration.transport = story.transport
@@ -36,6 +38,7 @@ struct FacadeDeviceTests {
         let keys = URL(fileURLWithPath: "\(story.world.directory)/\(SystemRandom().uuid()).keys")
         configuration.deviceKeys = SoftwareKeyProvider(unprotectedFile: keys)
         configuration.device = SigningDeviceConfiguration(issuers: issuers)
+        if !payloadKeys.isEmpty { try configuration.seal(story, with: payloadKeys) }
         return try Assent(configuration)
     }
 
@@ -63,8 +66,10 @@ struct FacadeDeviceTests {
         return (shown, receipt.transactionID)
     }
 
-    @Test("A PIN is chosen, digits are typed late, a payment is shown and signed, and its evidence is established")
-    func story() async throws {
+    @Test(
+        "A PIN is chosen, digits are typed late, a payment is shown and signed, and its evidence is established",
+        arguments: [false, true])
+    func story(isSealed: Bool) async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.withPIN) { story in
             let app = try story.makeAssent()
             try await story.signIn(app, forcing: false)
@@ -75,7 +80,13 @@ struct FacadeDeviceTests {
             let stranger = try phone(story, issuers: ["https://am.other.example/signing/alpha"])
             await #expect(throws: SigningError(.untrustedIssuer)) { try await stranger.device.enrol(code) }
 
-            let phone = try phone(story, issuers: [issuer])
+            var keys: [Assent.PayloadEncryption.Key] = []
+            if isSealed {
+                let keyring = try await PayloadKeyring(story)
+                keys = [try await keyring.add()]
+                await keyring.shutdown()
+            }
+            let phone = try phone(story, issuers: [issuer], sealedWith: keys)
             // A policy wants a PIN, and the first one breaks its rule.
             await #expect(throws: SigningError(.passwordRequired)) { try await phone.device.enrol(code) }
             await #expect(throws: SigningError(.invalidPassword)) {

@@ -7,8 +7,10 @@
   pe1.py ask < {...}                  a client's handshake: JSON with key, static (hexadecimal) and its names
   pe1.py answer < {...}               the server's answer: JSON with body, static (private keys), key, session, origin
   pe1.py finish < {...}               what the client makes of it: JSON of ask with answer and origin
+  pe1.py call --url … --key …         a client over HTTPS: one call, or a line of its input for each (pe1_call.py)
+  pe1.py serve [--fault NAME]         a server on a free port, which answers each call with what it got
 
-The last four read a line for each case and write one.
+From open to finish, each reads a line for each case and writes one.
 """
 import base64
 import hashlib
@@ -368,6 +370,9 @@ def main(arguments):
             except Refused as error:
                 print(json.dumps({"refused": str(error)}), flush=True)
         return 0
+    if arguments and arguments[0] in ("call", "serve"):
+        import pe1_call
+        return getattr(pe1_call, arguments[0])(arguments[1:])
     print(__doc__, file=sys.stderr)
     return 2
 

@@ -47,6 +47,9 @@ struct ClientFile: Sendable, Equatable {
     /// What happens when a probe of this process finds something.
     var integrity = IntegrityControls()
 
+    /// The origins to which everything is sent sealed.
+    var payloadEncryption: [SealedOrigin] = []
+
     struct HostPins: Sendable, Equatable {
         var host: String
         var pins: [Pin]
@@ -182,6 +185,7 @@ extension ClientFile {
         clientKey = try Self.clientKey(reader)
         registration = try Self.registration(reader)
         integrity = try Self.integrity(reader)
+        payloadEncryption = try Self.sealedOrigins(reader)
         client.finish()
     }
 
@@ -199,6 +203,7 @@ extension ClientFile {
         lines += resourceLines
         if let clientKey { lines.append("clientKey: \(Self.quoted(clientKey))") }
         if let registration { lines += registration.yaml }
+        lines += sealedLines
         if let authority { lines.append("authority: \(Self.quoted(authority))") }
         if let trust { lines.append("trust: \(Self.quoted(trust))") }
         lines += integrityLines

@@ -13,6 +13,9 @@ struct ClientProfile: Sendable {
     /// Knows or asks for the vault's passphrase.
     var presence = TerminalPresence(known: nil)
 
+    /// Is told what payload encryption sends and gets.
+    var payloadTrace: (@Sendable (PayloadTrace) -> Void)?
+
     /// What lets this installation register, in place of what the file names.
     var initialAccessToken: Secret?
 
@@ -84,6 +87,8 @@ struct ClientProfile: Sendable {
             configuration.clientAuthentication = .privateKeyJWT(keys: provider, named: name)
         }
         configuration.registration = try file.registration?.configuration(keys: provider, token: initialAccessToken)
+        for sealed in file.payloadEncryption { configuration.payloadEncryption[sealed.origin] = try sealed.sealing() }
+        configuration.payloadTrace = payloadTrace
         if let device {
             configuration.deviceKeys = device.keys
             configuration.deviceVault = .store(device.vault)

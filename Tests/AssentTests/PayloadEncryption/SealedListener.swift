@@ -32,7 +32,7 @@ final class SealedListener: Sendable {
     var handshakes: Int { state.withLock { $0.handshakes } }
     var calls: [(HTTPRequest, [UInt8])] { state.withLock { $0.calls } }
 
-    func transport() throws -> PayloadTransport {
+    func transport(proving prover: (any PayloadProver)? = nil) throws -> PayloadTransport {
         let network = InMemoryTransport { [self] exchange in try await answer(exchange) }
         let settings = PayloadSettings(
             origin: try Origin(Self.origin), app: "bank", version: "3.2.0", platform: "linux")
@@ -40,7 +40,8 @@ final class SealedListener: Sendable {
             network,
             origins: [
                 PayloadOrigin(
-                    settings, keys: [.init(PayloadKey(of: key), notAfter: .distantFuture)], over: network,
+                    settings, keys: [.init(PayloadKey(of: key), notAfter: .distantFuture)], prover: prover,
+                    over: network,
                     seams: PayloadSeams(clock: clock, random: SystemRandom()))
             ])
     }

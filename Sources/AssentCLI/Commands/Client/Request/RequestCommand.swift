@@ -30,6 +30,8 @@ struct RequestCommand: AsyncParsableCommand {
             assent request POST /documents --multipart 'scan=@page 1.png' --param title=Contract
 
             assent request GET /statements/7 --download statement.pdf
+
+            assent request --sealed GET /accounts
             """)
 
     @Argument(
@@ -84,6 +86,13 @@ struct RequestCommand: AsyncParsableCommand {
         completion: .file())
     var download: String?
 
+    @Flag(
+        name: .long,
+        help:
+            "Demand that the request is sealed inside of TLS (payloadEncryption of the client's file), and show on standard error what leaves and comes: kind, length, and the session's age."
+    )
+    var sealed = false
+
     @Flag(name: .shortAndLong, help: "Show the reply's status and header fields, as HEAD always does.")
     var include = false
 
@@ -129,6 +138,7 @@ struct RequestCommand: AsyncParsableCommand {
         let place = download.map { DownloadPlace($0) }
         try place?.check()
         try check(base: profile.file.resourceBase)
+        let profile = try shown(profile, request, on: console)
         let remembered = RememberedSignIn(profile: profile, console: console, prompt: prompt, username: username)
         let assent =
             isRemembered
@@ -146,6 +156,16 @@ struct RequestCommand: AsyncParsableCommand {
         if pin { await assent.endLogin() }
         await assent.shutdown()
         try report(answer, console)
+    }
+
+    /// The profile, which shows what is sealed where ``sealed`` says so.
+    ///
+    /// - Throws: ``CommandFailure`` when the request would not be sealed then.
+    func shown(_ profile: ClientProfile, _ request: ResourceRequest, on console: Console) throws -> ClientProfile {
+        guard sealed else { return profile }
+        let demanded = SealingDemand(profile: profile)
+        try demanded.check(request)
+        return demanded.showing(on: console)
     }
 
     /// Whether a user is signed in whom this installation remembers.

@@ -49,6 +49,7 @@ struct StatelessRequest {
                     + "without keeping anything. Nothing was sent. Name the file of an app with --config, and run "
                     + "'assent register' with it first.")
         }
+        let profile = try command.shown(profile, request, on: answers.console)
         let assent = try profile.assent(transport: transport)
         let answer: RequestAnswer
         do {

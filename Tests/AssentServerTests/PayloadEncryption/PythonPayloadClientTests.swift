@@ -1,0 +1,124 @@
+import AssentCore
+import AssentTesting
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+/// A client of payload encryption in Python, made from docs/payload-encryption.md alone: `Tests/Payload/pe1.py call`.
+@Suite("Payload encryption: a client in Python, over TLS", .enabled(if: PythonPeer.mustRun))
+struct PythonPayloadClientTests {
+    /// A call that the client makes, and what is wrong with it.
+    private struct Asked {
+        var method = "GET"
+        var path = "/open"
+        var fields: [(String, String)] = []
+        var data: String?
+        var fault: String?
+
+        var json: JSONValue {
+            .object(
+                JSONObject(omittingNil: [
+                    "method": .string(method), "path": .string(path),
+                    "fields": .array(fields.map { [.string($0.0), .string($0.1)] }),
+                    "data": data.map { .string($0) }, "fault": fault.map { .string($0) },
+                ]))
+        }
+    }
+
+    private func answers(
+        _ calls: [Asked], at url: String, key: String, _ fixture: ServerFixture
+    ) async throws -> [JSONValue] {
+        let input = Array(calls.map { $0.json.serialized() + "\n" }.joined().utf8)
+        let authority = try #require(fixture.endpoints.authorityFile)
+        let arguments = ["call", "--url", fixture.published(url + "/").trimmed, "--cafile", authority, "--key", key]
+        let told = try await offPool {
+            try PythonPeer.run(script: "Payload/pe1.py", arguments, input: input)
+        }
+        let answers = try told.split(separator: "\n").map { try JSONValue.parse(Array($0.utf8)) }
+        #expect(answers.count == calls.count)
+        return answers
+    }
+
+    private func content(_ answer: JSONValue) throws -> JSONValue {
+        try JSONValue.parse(try #require(Base64URL.decode(answer["content"]?.string ?? "")))
+    }
+
+    /// Python compares the certificate with a clock of its own.
+    private func run(_ body: (ServerFixture, String) async throws -> Void) async throws {
+        try await ServerFixture.run(
+            clock: ManualClock(Date()), editing: { RegistrationDoor.file($0) }
+        ) { fixture in
+            let made = try await RegistrationDoor(fixture).act("addPayloadKey", ["days": 365])
+            try await body(fixture, try #require(made.json["x"]?.string))
+        }
+    }
+
+    @Test("It calls server and gateway sealed, each in one session, with small content and with content of many chunks")
+    func calls() async throws {
+        try await run { fixture, key in
+            fixture.upstream.answer { request, peer in
+                peer.answer(fields: ["Content-Type: text/plain"], "\(request.line) \(request.body.count)")
+            }
+            let sent = [0, 1, 65_536, 200_000].map { count in
+                Asked(method: "POST", path: "/open?x=1", data: String(repeating: "a", count: count))
+            }
+            let replies = try await answers(sent + [Asked()], at: fixture.gateway(""), key: key, fixture)
+            for (reply, asked) in zip(replies, sent + [Asked()]) {
+                #expect(reply["sealed"] == true && reply["status"] == 200 && reply["padded"] == true)
+                #expect(reply["session"] == 1)
+                let text = Base64URL.decode(reply["content"]?.string ?? "").map { String(decoding: $0, as: UTF8.self) }
+                #expect(text == "\(asked.method) \(asked.path) HTTP/1.1 \(asked.data?.utf8.count ?? 0)")
+            }
+            let discovery = Asked(path: "/am/oauth2/realms/root/realms/alpha/.well-known/openid-configuration")
+            let known = try #require(
+                try await answers([discovery], at: fixture.root(""), key: key, fixture).first)
+            #expect(known["sealed"] == true && known["status"] == 200)
+            #expect(try content(known)["issuer"]?.string?.hasSuffix("/realms/alpha") == true)
+        }
+    }
+
+    @Test("Each of its faults is refused as the page says, and the upstream gets nothing of it; the session lives on")
+    func faults() async throws {
+        let refused: [(fault: String, isSealed: Bool, status: Int64, error: String?)] = [
+            ("headless", false, 400, "pe_malformed"), ("reply", false, 400, "pe_malformed"),
+            ("zero", false, 400, "pe_malformed"), ("flipped", false, 400, "pe_malformed"),
+            ("long", false, 400, "pe_malformed"), ("short", false, 400, "pe_malformed"),
+            ("unknown", false, 404, "pe_unknown_session"), ("authority", true, 421, nil), ("inner", true, 400, nil),
+            ("connection", true, 400, nil), ("upper", true, 400, nil),
+        ]
+        try await run { fixture, key in
+            let calls =
+                refused.map { Asked(fault: $0.fault) } + [Asked(fault: "padding"), Asked(fault: "again"), Asked()]
+            let replies = try await answers(calls, at: fixture.gateway(""), key: key, fixture)
+            for (reply, expected) in zip(replies, refused) {
+                #expect(reply["sealed"] == .bool(expected.isSealed), "\(expected.fault)")
+                #expect(reply["status"] == .integer(expected.status), "\(expected.fault)")
+                #expect(reply["error"]?.string == expected.error, "\(expected.fault)")
+            }
+            let rest = Array(replies.dropFirst(refused.count))
+            #expect(rest.map { $0["status"] } == [400, 409, 200])
+            #expect(rest.map { $0["sealed"] }.suffix(2) == [false, true])
+            #expect(replies.allSatisfy { $0["session"] == 1 })
+            // The one that was sent twice, and the one without a fault.
+            #expect(fixture.upstream.requests.map(\.line) == ["GET /open HTTP/1.1", "GET /open HTTP/1.1"])
+        }
+    }
+
+    @Test("A key that the server does not have gets no session, and the server's own does")
+    func keys() async throws {
+        try await run { fixture, key in
+            let stranger = Base64URL.encode([UInt8](repeating: 9, count: 32))
+            let reply = try await answers([Asked()], at: fixture.gateway(""), key: stranger, fixture)
+            #expect(reply.first?["refused"]?.string == "handshake: 400 pe_unknown_key")
+            #expect(try await answers([Asked()], at: fixture.gateway(""), key: key, fixture).first?["status"] == 200)
+        }
+    }
+}
+
+extension String {
+    /// An origin, without the path that ``ServerFixture/published(_:)`` needs.
+    fileprivate var trimmed: String { String(dropLast()) }
+}

@@ -1,0 +1,317 @@
+"""A client of payload encryption pe1, and a small server, over real sockets; both made from docs/payload-encryption.md alone.
+
+`pe1.py call` makes one session and sends one call, or those of its standard input, a line of JSON each: method, path, and
+perhaps fields (pairs), data (a text) and fault. For each it writes a line: `sealed` says whether what follows was sealed for
+the call, then status, fields, and content as base64url; `session` is the number of handshakes so far.
+
+The faults of a call, which a server must see: `flipped` (a byte of the first chunk), `again` (the frame a second time),
+`zero` (the number 0), `reply` (the frame of a reply), `headless` (40 bytes), `unknown` (another session), `long` and `short`
+(the length of the first chunk), `authority` (another origin), `inner` (a path below /assent-pe), `padding` (one byte of it is
+not zero), `connection` (a field that no call may have), `upper` (a name of a field in upper case).
+"""
+import argparse
+import http.client
+import json
+import os
+import ssl
+import struct
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pe1
+
+ROOT, TYPE = "/assent-pe/1", "application/assent-pe"
+LIMIT = 64 << 20
+NAMES = ("app", "pe1.py", "1.0", "linux")
+
+
+# Binary HTTP, the way back
+
+class Reader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, count):
+        if self.at + count > len(self.data):
+            raise pe1.Refused("the content is cut off")
+        self.at += count
+        return self.data[self.at - count:self.at]
+
+    def number(self):
+        first = self.take(1)[0]
+        size = 1 << (first >> 6)
+        return int.from_bytes(bytes([first & 0x3F]) + self.take(size - 1), "big")
+
+    def text(self):
+        return self.take(self.number())
+
+    def fields(self, section):
+        pairs, inner = [], Reader(section)
+        while inner.at < len(section):
+            pairs.append([inner.text().decode("ascii"), inner.text().decode("latin-1")])
+        return pairs
+
+    def all_fields(self, is_known):
+        """The fields of a head, or trailers: of known length, or until a zero."""
+        if is_known:
+            return self.fields(self.text())
+        pairs = []
+        while True:
+            name = self.text()
+            if not name:
+                return pairs
+            pairs.append([name.decode("ascii"), self.text().decode("latin-1")])
+
+    def content(self, is_known):
+        if is_known:
+            return self.text() if self.at < len(self.data) else b""
+        out = b""
+        while self.at < len(self.data):
+            piece = self.text()
+            if not piece:
+                break
+            out += piece
+        return out
+
+    def end(self):
+        if any(self.data[self.at:]):
+            raise pe1.Refused("the padding is not zero")
+
+
+def read_response(plain):
+    reader = Reader(plain)
+    kind = reader.number()
+    if kind not in (1, 3):
+        raise pe1.Refused("it is not a reply")
+    status = reader.number()
+    if not 200 <= status <= 599:
+        raise pe1.Refused("it is not a final status")
+    fields = reader.all_fields(kind == 1)
+    content = reader.content(kind == 1)
+    reader.end()
+    return status, fields, content
+
+
+def read_request(plain):
+    reader = Reader(plain)
+    kind = reader.number()
+    if kind not in (0, 2):
+        raise pe1.Refused("it is not a request")
+    method, scheme, authority, path = (reader.text().decode("ascii") for _ in range(4))
+    fields = reader.all_fields(kind == 0)
+    content = reader.content(kind == 0)
+    reader.end()
+    return method, scheme, authority, path, fields, content
+
+
+# The client
+
+class Client:
+    """One session after the other at one origin."""
+
+    def __init__(self, url, cafile, static):
+        self.place = urlsplit(url)
+        self.origin = "%s://%s" % (self.place.scheme, self.place.netloc)
+        self.context = ssl.create_default_context(cafile=cafile) if self.place.scheme == "https" else None
+        self.static, self.keys, self.number, self.handshakes = static, None, 0, 0
+
+    def post(self, path, kind, body):
+        if self.context:
+            connection = http.client.HTTPSConnection(self.place.hostname, self.place.port, timeout=40, context=self.context)
+        else:
+            connection = http.client.HTTPConnection(self.place.hostname, self.place.port, timeout=40)
+        try:
+            connection.request("POST", ROOT + path, body, {"Host": self.place.netloc, "Content-Type": kind})
+            response = connection.getresponse()
+            return response.status, response.getheader("Content-Type", ""), response.read(LIMIT)
+        finally:
+            connection.close()
+
+    def handshake(self):
+        key = pe1.private(os.urandom(32))
+        body = pe1.handshake_request(key, self.static, *NAMES)
+        status, _, answer = self.post("/handshake", "application/json", body)
+        if status != 200:
+            raise pe1.Refused("handshake: %d %s" % (status, json.loads(answer).get("error")))
+        self.keys = pe1.handshake_finish(answer, key, self.static, self.origin, *NAMES)
+        self.number, self.handshakes = 0, self.handshakes + 1
+
+    def call(self, method, path, fields=(), data=None, fault=None):
+        if self.keys is None:
+            self.handshake()
+        self.number += 1
+        sealed, top = self.sealed(method, path, fields, data, fault)
+        status, kind, answer = self.post("/message", TYPE, sealed)
+        if fault == "again":
+            status, kind, answer = self.post("/message", TYPE, sealed)
+        told = {"session": self.handshakes}
+        if status != 200 or kind != TYPE:
+            return {**told, "sealed": False, "status": status, "error": json.loads(answer).get("error")}
+        number, plain = pe1.open_frame(pe1.REPLY, self.keys.reply, self.keys.session, pe1.sha256(top), answer)
+        if number != self.number:
+            raise pe1.Refused("the reply is another call's")
+        status, fields, content = read_response(plain)
+        return {**told, "sealed": True, "status": status, "fields": fields, "content": pe1.b64(content),
+                "padded": len(plain) == pe1.padded_length(len(plain))}
+
+    def sealed(self, method, path, fields, data, fault):
+        """A message, and its head."""
+        content = (data or "").encode()
+        pairs = [(name.lower(), value) for name, value in fields]
+        if data is not None:
+            pairs.append(("content-length", str(len(content))))
+        if fault == "connection":
+            pairs.append(("transfer-encoding", "chunked"))
+        if fault == "upper":
+            pairs.append(("X-Upper", "1"))
+        authority = "other.example" if fault == "authority" else self.place.netloc
+        path = ROOT + "/message" if fault == "inner" else path
+        plain = pe1.pad(pe1.request(method, "https", authority, path, pairs, content))
+        if fault == "padding":
+            plain = plain[:-1] + b"\x01"
+        session = os.urandom(16) if fault == "unknown" else self.keys.session
+        kind = pe1.REPLY if fault == "reply" else pe1.REQUEST
+        top = pe1.head(kind, session, 0 if fault == "zero" else self.number, os.urandom(16))
+        message = pe1.seal(self.keys.request, top, b"", plain)
+        return damaged(message, fault), top
+
+
+def damaged(message, fault):
+    head, chunks = message[:pe1.HEAD], message[pe1.HEAD:]
+    if fault == "headless":
+        return head[:-1]
+    if fault == "flipped":
+        return head + chunks[:9] + bytes([chunks[9] ^ 1]) + chunks[10:]
+    if fault in ("long", "short"):
+        length = pe1.CHUNK + pe1.TAG + 1 if fault == "long" else pe1.TAG - 1
+        return head + chunks[:1] + struct.pack(">I", length) + chunks[5:]
+    return message
+
+
+def call(arguments):
+    parser = argparse.ArgumentParser(prog="pe1.py call", description=__doc__.split("\n")[0])
+    parser.add_argument("--url", required=True, help="the origin")
+    parser.add_argument("--cafile", help="the certificates to trust")
+    parser.add_argument("--key", required=True, help="the server's static key as base64url")
+    parser.add_argument("--data")
+    parser.add_argument("--fault")
+    parser.add_argument("method", nargs="?")
+    parser.add_argument("path", nargs="?")
+    options = parser.parse_args(arguments)
+    client = Client(options.url, options.cafile, pe1.unb64(options.key, 32))
+    one = {"method": options.method, "path": options.path, "data": options.data, "fault": options.fault}
+    failed = False
+    for asked in [one] if options.method else map(json.loads, sys.stdin):
+        try:
+            answer = client.call(**asked)
+        except pe1.Refused as error:
+            answer, failed = {"refused": str(error)}, True
+        print(json.dumps(answer), flush=True)
+    return 1 if failed and options.method else 0
+
+
+# The server
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers each sealed call with what it got: method and path as fields, and its content."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        try:
+            if self.path == ROOT + "/handshake":
+                self.reply(200, "application/json", self.server.handshake(body))
+            elif self.path == ROOT + "/message":
+                self.reply(200, TYPE, self.server.message(body))
+            else:
+                self.reply(404, "application/json", b"{}")
+        except Refusal as refusal:
+            self.reply(refusal.status, "application/json", pe1.compact({"error": refusal.name}).encode())
+        except pe1.Refused:
+            self.reply(400, "application/json", b'{"error":"pe_malformed"}')
+
+    def reply(self, status, kind, body):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Refusal(Exception):
+    def __init__(self, status, name):
+        super().__init__(name)
+        self.status, self.name = status, name
+
+
+class Server(ThreadingHTTPServer):
+    """Keys and sessions. Its faults: `confirm` (another one), `flipped`, `number` (of the next call), `bound` (to another
+    request), `plain` (the reply is not sealed), `session` (of another), `forgets` (each session after its first call)."""
+
+    def __init__(self, origin, statics, fault=None):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.statics, self.fault, self.sessions = statics, fault, {}
+        self.origin = origin or "http://127.0.0.1:%d" % self.server_port
+
+    def handshake(self, body):
+        session, key = os.urandom(16), pe1.private(os.urandom(32))
+        try:
+            answer, keys = pe1.handshake_answer(body, self.statics, key, session, self.origin)
+        except pe1.Refused as error:
+            if str(error) == "pe_unknown_key":
+                raise Refusal(400, "pe_unknown_key") from None
+            raise
+        self.sessions[session] = (keys, set())
+        if self.fault == "confirm":
+            answer = pe1.compact({**json.loads(answer), "confirm": pe1.b64(bytes(32))})
+        return answer.encode()
+
+    def message(self, body):
+        keys, seen = self.sessions.get(body[1:17], (None, None))
+        if keys is None:
+            raise Refusal(404, "pe_unknown_session")
+        number, plain = pe1.open_frame(pe1.REQUEST, keys.request, keys.session, b"", body)
+        if number in seen:
+            raise Refusal(409, "pe_repeated")
+        seen.add(number)
+        if self.fault == "forgets":
+            del self.sessions[keys.session]
+        method, _, _, path, _, content = read_request(plain)
+        return self.answer(keys, body[:pe1.HEAD], number, method, path, content)
+
+    def answer(self, keys, top, number, method, path, content):
+        pairs = [("x-method", method), ("x-path", path), ("content-length", str(len(content)))]
+        plain = pe1.pad(pe1.response(200, pairs, content))
+        if self.fault == "plain":
+            return plain
+        session = os.urandom(16) if self.fault == "session" else keys.session
+        head = pe1.head(pe1.REPLY, session, number + 1 if self.fault == "number" else number, os.urandom(16))
+        bound = pe1.sha256(b"another" if self.fault == "bound" else top)
+        sealed = pe1.seal(keys.reply, head, bound, plain)
+        return sealed[:-1] + bytes([sealed[-1] ^ 1]) if self.fault == "flipped" else sealed
+
+
+def serve(arguments):
+    parser = argparse.ArgumentParser(prog="pe1.py serve", description="Says its port and its keys, and ends with its input.")
+    parser.add_argument("--origin", help="the one in the keys; otherwise its own address")
+    parser.add_argument("--certificate", help="a PEM file, with the key of --private-key: then it speaks TLS")
+    parser.add_argument("--private-key")
+    parser.add_argument("--fault")
+    options = parser.parse_args(arguments)
+    statics = [pe1.private(os.urandom(32)) for _ in range(2)]
+    server = Server(options.origin, statics, options.fault)
+    if options.certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(options.certificate, options.private_key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    told = {"port": server.server_port, "keys": [pe1.b64(pe1.public(each)) for each in statics]}
+    print(json.dumps(told), flush=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    sys.stdin.read()
+    server.shutdown()
+    return 0
