@@ -96,9 +96,9 @@ struct OwnEnrolmentTests {
             return try await device.container(
                 device.enrol(SigningInvite(scanned: server.invite())).containerID)
         }
-        let first = try await enrolByCode("https://b.example/signing")
+        let first = try await enrolByCode("https://am.example/other")
         #expect(try await scene.device().loginContainer(of: first.userID).id == first.id)
-        _ = try await enrolByCode("https://c.example/signing")
+        _ = try await enrolByCode("https://am.example/third")
         let error = await #expect(throws: SigningError.self) {
             try await scene.device().loginContainer(of: first.userID)
         }

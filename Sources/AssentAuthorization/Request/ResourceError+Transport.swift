@@ -15,7 +15,8 @@ extension ResourceError {
             default: .url
             }
         self.init(
-            place, code, error.detail, suggestion: error.suggestion, probe: error.probe?.rawValue, transportError: error)
+            place, code, error.detail, suggestion: error.suggestion, probe: error.probe?.rawValue, transportError: error
+        )
     }
 }
 

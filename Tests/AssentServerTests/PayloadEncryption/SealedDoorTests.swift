@@ -32,8 +32,10 @@ struct SealedDoorTests {
             fixture.upstream.answer { _, peer in peer.answer("201 Created", fields: ["X-Kind: paid"], "done") }
             let client = try await SealedClient(fixture, SealedClient.key(fixture))
             let content = Array("amount=200".utf8)
+            var fields = Self.form
+            fields[.contentLength] = "10"
             let opened = try await client.call(
-                try client.sealed(client.request(.post, "/open/pay?to=bob", Self.form), content, number: 1))
+                try client.sealed(client.request(.post, "/open/pay?to=bob", fields), content, number: 1))
             #expect(opened.status == 201)
             #expect(opened.content == Array("done".utf8))
             let arrived = try #require(fixture.upstream.requests.last)
@@ -105,7 +107,9 @@ struct SealedDoorTests {
     func numbers() async throws {
         try await ServerFixture.run { fixture in
             let client = try await SealedClient(fixture, SealedClient.key(fixture))
-            let request = client.request(.post, "/open", Self.form)
+            var fields = Self.form
+            fields[.contentLength] = "1"
+            let request = client.request(.post, "/open", fields)
             let first = try client.sealed(request, [1], number: 5000)
             _ = try await client.call(first)
             #expect(try await client.send(first.bytes).refusal == .repeated)

@@ -1,3 +1,4 @@
+import HTTPTypes
 import Assent
 import AssentPeers
 import AssentTesting

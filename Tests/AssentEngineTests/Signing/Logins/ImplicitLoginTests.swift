@@ -97,6 +97,8 @@ struct ImplicitLoginTests {
         _ = try await signing.provider.slots.act(fresh, did: world.did.text, .unlock, on: "signing")
         #expect(try await world.refusal(before) == nil)
         _ = try await RestoredDatabase(signing.base.context).fence(keepingSessions: true)
+        // What the client signs must be from after the restore.
+        signing.base.clock.advance(by: 120)
         let after = try world.implicit()
         let refusal = try await world.refusal(after)
         #expect(refusal == "invalid_grant locked")
