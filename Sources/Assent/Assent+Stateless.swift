@@ -24,14 +24,19 @@ extension Assent {
     ///   - tree: the journey's name; `nil` for the realm's default.
     ///   - options: how to start.
     ///   - handler: answers a step, in the caller's isolation.
-    /// - Throws: `ResourceError`: `statelessRefused` when the server does not allow it, `deviceDeregistered` when this
-    ///   installation is not registered, `actionAlreadyInProgress`, `serverNotReachable`. `JourneyError` when the
-    ///   server refuses what was typed, `JourneyFailure` when the journey cannot go on, `CancellationError`, and what
-    ///   `handler` throws.
+    /// - Throws: `ResourceError`: `integrityFailed` when a probe refuses, `statelessRefused` when the server does not
+    ///   allow it, `deviceDeregistered` when this installation is not registered, `actionAlreadyInProgress`,
+    ///   `serverNotReachable`. `JourneyError` when the server refuses what was typed, `JourneyFailure` when the journey
+    ///   cannot go on, `CancellationError`, and what `handler` throws.
     public func authenticateStateless(
         _ tree: String? = nil, options: JourneyOptions = JourneyOptions(),
         handler: (inout JourneyStep) async throws -> StepAction
     ) async throws {
+        do {
+            try integrity.examine()
+        } catch {
+            throw ResourceError.ofSignIn(error, .user)
+        }
         guard current.beginLogin() else {
             throw ResourceError(.generic, .actionAlreadyInProgress, "Another login is under way.")
         }
@@ -81,9 +86,7 @@ struct StatelessSignIns: Sendable {
         } catch let error as JourneyError where error.code == .statelessRefused {
             throw Self.refused(error.detail)
         } catch let failure as JourneyFailure where failure.transportError != nil {
-            throw ResourceError(
-                .generic, .serverNotReachable, failure.detail, suggestion: failure.suggestion,
-                transportError: failure.transportError)
+            throw ResourceError.ofSignIn(failure, .user)
         } catch let error as TokenError {
             throw ResourceError.ofSignIn(error, .user)
         }

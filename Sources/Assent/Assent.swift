@@ -63,7 +63,7 @@ public final class Assent: Sendable {
     /// Signs users in so that nothing is left of it.
     let stateless: StatelessSignIns
     let network: AssentNetwork
-    private let integrity: IntegrityGuard
+    let integrity: IntegrityGuard
 
     /// Wires everything, and asks the probes a first time, so that their findings are reported; what fails by them are
     /// the calls. It sends nothing; the vault is opened when it is first needed.
