@@ -34,10 +34,10 @@ forbid() { # what, pattern, targets...
 network=(NIOCore NIOPosix NIOHTTP1 NIOSSL NIOTLS NIOEmbedded X509 SwiftASN1)
 server=(Hummingbird HummingbirdCore HummingbirdTLS GRDB AsyncHTTPClient AssentServer AssentEngine AssentStore)
 # Files of the command line that run a server, work on its files or its database, or describe it to a client.
-runs_server='/Demo/|/(ServeCommand|DemoCommand|DoctorCommand|DatabaseCommand|RestoreFenceCommand|CopyDisplay|HashPasswordCommand|ClientFile\+Server)\.swift$'
+runs_server='/Demo/|/Commands/Policy/|/(ServeCommand|DemoCommand|DoctorCommand|DatabaseCommand|RestoreFenceCommand|CopyDisplay|HashPasswordCommand|ClientFile\+Server)\.swift$'
 sdk=(
     AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentURLSession AssentResources
-    AssentSigningProtocol AssentSigning AssentEvidence AssentPayload)
+    AssentSigningProtocol AssentSigning AssentEvidence AssentPayload AssentTrust)
 for target in "${sdk[@]}"; do [ -d "$bin/$target.build" ] || { echo "linkage: $target is not built" >&2; exit 1; }; done
 forbid "a target without sockets refers to NIO or to the server" "$(any_of "${network[@]}" "${server[@]}")" "${sdk[@]}"
 forbid "the SDK refers to the server" "$(any_of "${server[@]}")" "${sdk[@]}" AssentTransportNIO Assent
