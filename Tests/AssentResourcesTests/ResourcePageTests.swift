@@ -127,7 +127,7 @@ struct ResourcePageTests {
         func lines(_ path: String) throws -> [String] {
             try String(contentsOf: root.appending(path: path), encoding: .utf8).components(separatedBy: "\n")
         }
-        let snippets = try ["ResourceExamples", "FirstResource", "FacadeExamples"].flatMap {
+        let snippets = try ["ResourceExamples", "FirstResource", "FacadeExamples", "IntegrityExamples"].flatMap {
             try lines("Snippets/\($0).swift")
         }
         let compiled = Set(snippets.map { $0.trimmingCharacters(in: .whitespaces) })
