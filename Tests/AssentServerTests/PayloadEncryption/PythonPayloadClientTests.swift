@@ -33,7 +33,8 @@ struct PythonPayloadClientTests {
     ) async throws -> [JSONValue] {
         let input = Array(calls.map { $0.json.serialized() + "\n" }.joined().utf8)
         let authority = try #require(fixture.endpoints.authorityFile)
-        let arguments = ["call", "--url", fixture.published(url + "/").trimmed, "--cafile", authority, "--key", key]
+        // A key may begin with a hyphen.
+        let arguments = ["call", "--url", fixture.published(url + "/").trimmed, "--cafile", authority, "--key=\(key)"]
         let told = try await offPool {
             try PythonPeer.run(script: "Payload/pe1.py", arguments, input: input)
         }
