@@ -74,7 +74,7 @@ extension Assent {
             try authorized.check(advice)
             let user = current.tokens
             guard let session = try await user.session() else {
-                throw AuthorizationError(.noSession, "There is no session on which an advice could be followed.")
+                throw AuthorizationError(.noSession, "There is no session to follow the advice with.")
             }
             let result = try await client.run(advice: advice, session: session, handler: handler)
             guard !result.token.isEmpty, result.token != session.token else { return session }

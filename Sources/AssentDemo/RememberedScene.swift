@@ -3,7 +3,7 @@ import AssentSigningProtocol
 import Foundation
 import HTTPTypes
 
-/// An installation that remembers its user: by a PIN, and without one for what is no secret.
+/// An installation that remembers its user: by a PIN, and without one for what is not secret.
 struct RememberedScene: Sendable {
     /// What Ana chooses, here and on her phone.
     static let pin = Secret("0042")

@@ -9,7 +9,7 @@ enum Redirection {
     /// Fields that another origin must not get.
     private static let credentials = ["Authorization", "Cookie", "X-TxID"]
 
-    /// - Returns: `nil` for a reply that is no redirect, and for one to no http address.
+    /// - Returns: `nil` for a reply that is not a redirect, or not one to an http address.
     static func next(after request: URLRequest, _ response: HTTPURLResponse) -> URLRequest? {
         guard [301, 302, 303, 307, 308].contains(response.statusCode), let base = request.url,
             let location = response.value(forHTTPHeaderField: "Location"),

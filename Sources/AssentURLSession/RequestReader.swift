@@ -26,7 +26,7 @@ struct RequestReader: Sendable {
             throw URLProtocolError(.invalidRequest, "The request cannot be sent: \(error.detail).")
         }
         call.limits = limits
-        // What is no time, or a very long one, sets no bound.
+        // What is not a time, or a very long one, sets no bound.
         let seconds = request.timeoutInterval
         if seconds > 0, seconds < 86_400 { call.limits.read = min(limits.read, .seconds(seconds)) }
         if let body = request.httpBody {

@@ -4,7 +4,7 @@ import HTTPTypes
 
 /// A reply whose first chunk has opened: it was sealed for the request.
 struct OpenedReply: Sendable {
-    /// What came is no reply that was sealed for the request.
+    /// What came is not a reply that was sealed for the request.
     struct Unsealed: Error {
         /// What the plain answer says; `nil` when it says nothing that is known.
         var refusal: PayloadRefusal?

@@ -4,7 +4,7 @@ public import Foundation
 
 extension Assent {
     /// Payload encryption of one origin (docs/payload-encryption.md): all calls to it are sealed between this app and
-    /// the server's listener, inside of TLS, so that whoever ends TLS on the way reads and changes nothing.
+    /// the server's listener, inside of TLS, so that a proxy that ends TLS on the way can neither read nor change it.
     public struct PayloadEncryption: Sendable {
         /// The static public keys of the server. They are tried in this order.
         public var keys: [Key]
@@ -15,7 +15,7 @@ extension Assent {
         /// What the app is to the server; `nil` stands for ``Assent/Client/id``.
         public var app: String?
 
-        /// The app's version; `nil` stands for ``Assent/Client/version``, or `0` where there is none.
+        /// The app's version; `nil` stands for ``Assent/Client/version``, or `0` without one.
         public var version: String?
 
         /// The platform.

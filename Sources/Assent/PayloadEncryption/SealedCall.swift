@@ -39,7 +39,7 @@ struct SealedCall {
                 body: try body(sealer), limits: call.limits)
             // What is padded and sealed is longer: the content is counted when it is opened.
             outer.limits.replyBytes = .max
-            // A message's number counts once.
+            // A message's number is used once.
             outer.isSentOnce = true
             outer.control = call.control
             return (outer, sealer.head)

@@ -17,7 +17,7 @@ public struct AuthorizationConfiguration: Sendable {
     /// Waits until ``changing`` may be asked: a process that has just started may not know yet what was taken away.
     package var settle: (@Sendable () async throws -> Void)?
 
-    /// What an origin gets now; `nil` for one that is no protected resource.
+    /// What an origin gets now; `nil` for one that is not a protected resource.
     package func access(to origin: Origin) -> ResourceAccess? {
         changing.map { $0(origin) } ?? resources[origin]
     }

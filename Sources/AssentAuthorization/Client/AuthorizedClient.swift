@@ -308,7 +308,7 @@ public struct AuthorizedClient: HTTPTransport {
             acrValues: wanted.acrValues, maxAge: wanted.maxAge)
     }
 
-    /// What is configured for a call; `nil` when its origin is no resource.
+    /// What is configured for a call; `nil` when its origin is not a resource.
     ///
     /// - Throws: ``AuthorizationError`` with code `invalidRequest`; what settling the configuration throws.
     private func terms(of call: HTTPCall) async throws -> CallTerms? {

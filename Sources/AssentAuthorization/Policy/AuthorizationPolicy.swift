@@ -66,7 +66,7 @@ public struct AuthorizationPolicy: Sendable {
     ///
     /// - Parameters:
     ///   - url: an absolute URL without query. One whose path ends at a slash is for all that is below it, any other
-    ///     for this path alone. Of several the longest counts.
+    ///     for this path alone. Of several the longest applies.
     ///   - approve: see ``approve``.
     /// - Throws: ``AuthorizationError`` with code `invalidConfiguration`.
     public init(_ url: String, approve: Handler? = nil) throws(AuthorizationError) {

@@ -5,8 +5,8 @@ import AssentTokens
 struct PolicyTable: Sendable {
     private let policies: [Origin: [AuthorizationPolicy]]
 
-    /// - Throws: ``AuthorizationError`` with code `invalidConfiguration` when a policy's origin is no resource, two are
-    ///   for one address, or one gives no time.
+    /// - Throws: ``AuthorizationError`` with code `invalidConfiguration` when a policy's origin is not a resource, two
+    ///   are for one address, or one gives no time.
     init(
         _ policies: [AuthorizationPolicy], resources: [Origin: ResourceAccess]
     ) throws(AuthorizationError) {

@@ -10,7 +10,7 @@ public enum ReplyAuthorization: Hashable, Sendable {
     ///   - binding: which parts of the call the server says that the approval is for.
     case approved(transactionID: String?, binding: ApprovalBinding)
 
-    /// The call's origin is no configured resource: it got no credential, and nobody looked for an advice.
+    /// The call's origin is not a configured resource: it got no credential, and nobody looked for an advice.
     case notOurs
 }
 

@@ -23,7 +23,7 @@ extension Advice {
 
     /// Reads the advice of a body that is AM's policy decision. It names no server.
     ///
-    /// It is `nil` when the body is no decision, or one without a condition that AM is known to send.
+    /// It is `nil` when the body is not a decision, or one without a condition that AM is known to send.
     ///
     /// - Parameter body: an object, an array whose first element is meant, or the bare map of names to values.
     public init?(decision body: [UInt8]) {

@@ -167,7 +167,7 @@ public struct ReceivedAdvice: Hashable, Sendable {
         return ReceivedAdvice(decision: bytes)
     }
 
-    /// Longer content is no decision, and may be more than memory holds.
+    /// Longer content is not a decision, and may be more than memory holds.
     private static let decisionByteLimit = 1 << 20
 
     private static let locationByteLimit = 64 << 10

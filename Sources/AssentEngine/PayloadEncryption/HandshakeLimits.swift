@@ -23,7 +23,7 @@ struct HandshakeLimits: Sendable {
     private var all = Places(left: total, at: 0)
     private var addresses: [String: Places] = [:]
 
-    /// Takes a place at a time, in milliseconds since 1970. Whoever has no address takes one of all places alone.
+    /// Takes a place at a time, in milliseconds since 1970. A caller without an address takes one of all places alone.
     mutating func take(_ address: String?, now: Int64) -> Bool {
         all.fill(Self.total, upTo: Self.total, now: now)
         guard all.left >= 1 else { return false }

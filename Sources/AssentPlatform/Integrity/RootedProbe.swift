@@ -15,7 +15,7 @@ package struct RootedProbe: IntegrityProbe {
     private let users: @Sendable () -> (real: UInt32, effective: UInt32)
 
     /// - Parameters:
-    ///   - vaults: the directories of the app's vaults. One that is not there yet is no finding.
+    ///   - vaults: the directories of the app's vaults. One that is not there yet is not a finding.
     ///   - executable: the program's file.
     ///   - users: the process's real and effective user.
     package init(

@@ -18,7 +18,7 @@ struct TrustRecord: Sendable, Equatable {
         (self.file, self.asked, self.reached) = (file, asked, reached)
     }
 
-    /// What was stored, also by a later release, as far as it is understood; `nil` when it is no record at all.
+    /// What was stored, also by a later release, as far as it is understood; `nil` when it is not a record at all.
     init?(_ secret: Secret) {
         let limits = JSONLimits(bytes: TrustFile.limit * 2, depth: 2, values: 16)
         guard let object = try? JSONValue.parse(secret.revealBytes(), limits: limits).object else { return nil }

@@ -150,7 +150,7 @@ struct CivilDate: Hashable, CustomStringConvertible {
         self.days = days
     }
 
-    /// Reads `yyyy:MM:dd`; `nil` for what is no date.
+    /// Reads `yyyy:MM:dd`; `nil` for what is not a date.
     init?(_ text: String) {
         guard let parts = SimpleTime.numbers(text, digits: [4, 2, 2]), (1...12).contains(parts[1]) else { return nil }
         let days = Self.days(before: parts[0], month: parts[1]) + parts[2] - 1

@@ -21,7 +21,7 @@ package struct PolicyImport: Sendable {
     /// - Parameters:
     ///   - json: the export.
     ///   - realm: the realm that the policies are for, for example `/alpha`: users are named by it.
-    /// - Throws: ``SettingsIssue`` when it is none of that.
+    /// - Throws: ``SettingsIssue`` when it is anything else.
     package init(_ json: JSONValue, realm: String) throws(SettingsIssue) {
         guard let policies = Self.list(json["policies"] ?? json), policies.count <= Self.maximumPolicies else {
             throw SettingsIssue(

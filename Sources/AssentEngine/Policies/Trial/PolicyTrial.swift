@@ -1,6 +1,6 @@
 package import AssentCore
 
-/// What each policy of a set would say of one access, and why: for whoever writes policies. It is a value: nothing is
+/// What each policy of a set would say of one access, and why: for people who write policies. It is a value: nothing is
 /// made, taken or stored.
 package struct PolicyTrial: Sendable, Hashable {
     /// What one policy says.
