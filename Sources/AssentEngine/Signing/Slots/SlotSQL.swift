@@ -25,7 +25,7 @@ enum SlotSQL {
             UPDATE signing_slots SET
                 n = CASE WHEN \(same) THEN n ELSE n + 1 END,
                 unconfirmed = CASE WHEN \(same) THEN unconfirmed ELSE unconfirmed + 1 END,
-                next_at = CASE WHEN \(same) THEN next_at ELSE \(now) + \(delay(lock.delays)) END,
+                next_at = CASE WHEN \(same) THEN next_at ELSE \(nextTry(lock.delays, at: now)) END,
                 counted = CASE WHEN \(same) THEN 0 ELSE 1 END,
                 at = \(now), request = \(attempt.rid), blinded = \(attempt.element),
                 cur = \(attempt.ratchet), next = \(attempt.next)
@@ -41,11 +41,13 @@ enum SlotSQL {
             """
     }
 
-    /// The seconds after the try that is just made.
-    private static func delay(_ delays: [Int]) -> SQL {
+    /// When the next try may be made. Without a delay that is 0 and not now: another node may still work for a request
+    /// that arrived in the second before.
+    private static func nextTry(_ delays: [Int], at now: Int64) -> SQL {
+        func moment(_ delay: Int) -> SQL { delay == 0 ? "0" : "\(now + Int64(delay))" }
         guard let last = delays.last else { return "0" }
-        let cases = delays.enumerated().reduce("" as SQL) { "\($0) WHEN \($1.offset + 1) THEN \($1.element)" }
-        return "CASE n + 1 - floor\(cases) ELSE \(last) END"
+        let cases = delays.enumerated().reduce("" as SQL) { "\($0) WHEN \($1.offset + 1) THEN \(moment($1.element))" }
+        return "CASE n + 1 - floor\(cases) ELSE \(moment(last)) END"
     }
 
     /// Whether the statement before has counted an evaluation.

@@ -31,6 +31,21 @@ struct SigningSlotStoreTests {
             ])
     }
 
+    @Test("Without a delay a try is not refused for the second in which another one was made", arguments: [[], [0, 9]])
+    func noDelay(delays: [Int]) async throws {
+        let fixture = try await SigningStoreFixture()
+        let container = try await fixture.withSlot()
+        let lock = AssistedPasswordLock(max: 5, cap: 20, delays: delays)
+        func unlock(at now: Int64) async throws -> Int64 {
+            try await fixture.slots.count(fixture.attempt(container), of: container, lock: lock, at: now).n
+        }
+        #expect(try await unlock(at: fixture.now + 1) == 1)
+        #expect(try await unlock(at: fixture.now) == 2)
+        // The second try has a delay, if there are delays.
+        let third = try await signingCode { _ = try await unlock(at: fixture.now + 8) }
+        #expect(third == (delays.isEmpty ? nil : .wait))
+    }
+
     @Test("The same request is counted once, and another element under its id is another try")
     func repeats() async throws {
         let fixture = try await SigningStoreFixture()

@@ -286,7 +286,7 @@ actor LoginRace {
             return evaluation.content.n.map { Int64($0) }
         } catch {
             let code = (error as? TestRefusal)?.code
-            #expect(isKilled || code == "locked" || code == "unavailable", "\(error)")
+            #expect(isKilled || code == "locked" || code == "unavailable", "\(code ?? "no answer"): \(error)")
             return nil
         }
     }
