@@ -153,6 +153,7 @@ let package = Package(
                 "Assent", "AssentCore", "AssentEngine", "AssentJOSE", "AssentOTP", "AssentServer",
                 "AssentSigningProtocol",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 httpTypes, logging,
             ]),

@@ -10,11 +10,13 @@ final class Relay: Sendable {
 
     private let channel: any Channel
     private let cut: Locked<Bool>
+    private let proxy: Locked<ReadingProxy?>
 
-    private init(channel: any Channel, port: Int, cut: Locked<Bool>) {
+    private init(channel: any Channel, port: Int, cut: Locked<Bool>, proxy: Locked<ReadingProxy?>) {
         self.channel = channel
         self.port = port
         self.cut = cut
+        self.proxy = proxy
     }
 
     /// Is told the first line of each request (`isReply` false) and of each reply that passes in plain HTTP.
@@ -25,23 +27,39 @@ final class Relay: Sendable {
         observer: Observer? = nil, to target: @escaping @Sendable () -> Int?
     ) async throws -> Relay {
         let cut = Locked(false)
+        let proxy = Locked<ReadingProxy?>(nil)
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { inbound in
                 guard let port = target() else { return inbound.close() }
+                let reader = proxy.withLock { $0 }
                 return ClientBootstrap(group: inbound.eventLoop)
                     .connect(host: "127.0.0.1", port: port)
                     .flatMap { outbound in
                         inbound.eventLoop.makeCompletedFuture {
+                            try reader?.add(to: inbound, before: outbound)
                             try inbound.pipeline.syncOperations.addHandler(
-                                Pipe(to: outbound, cut: nil) { observer?($0, false) })
+                                Pipe(to: outbound, cut: nil) {
+                                    observer?($0, false)
+                                } pass: {
+                                    reader?.pass($0, .request) ?? $0
+                                })
                             try outbound.pipeline.syncOperations.addHandler(
-                                Pipe(to: inbound, cut: cut) { observer?($0, true) })
+                                Pipe(to: inbound, cut: cut) {
+                                    observer?($0, true)
+                                } pass: {
+                                    reader?.pass($0, .reply) ?? $0
+                                })
                         }
                     }
             }
             .bind(host: "127.0.0.1", port: 0).get()
-        return Relay(channel: channel, port: channel.localAddress?.port ?? 0, cut: cut)
+        return Relay(channel: channel, port: channel.localAddress?.port ?? 0, cut: cut, proxy: proxy)
+    }
+
+    /// Lets somebody end TLS of the connections that begin from now on; nobody with `nil`.
+    func letEndTLS(_ reader: ReadingProxy?) {
+        proxy.withLock { $0 = reader }
     }
 
     /// Cuts the connection when the next bytes come back from the far end after this call.
@@ -59,15 +77,21 @@ final class Relay: Sendable {
         private let other: any Channel
         private let cut: Locked<Bool>?
         private let observe: (String) -> Void
+        private let pass: (ByteBuffer) -> ByteBuffer
 
-        init(to other: any Channel, cut: Locked<Bool>?, observe: @escaping (String) -> Void) {
+        init(
+            to other: any Channel, cut: Locked<Bool>?, observe: @escaping (String) -> Void,
+            pass: @escaping (ByteBuffer) -> ByteBuffer
+        ) {
             self.other = other
             self.cut = cut
             self.observe = observe
+            self.pass = pass
         }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            observeFirstLine(unwrapInboundIn(data))
+            let bytes = pass(unwrapInboundIn(data))
+            observeFirstLine(bytes)
             let cutting =
                 cut?.withLock { armed in
                     defer { armed = false }
@@ -77,7 +101,7 @@ final class Relay: Sendable {
                 other.close(promise: nil)
                 context.close(promise: nil)
             } else {
-                other.writeAndFlush(unwrapInboundIn(data), promise: nil)
+                other.writeAndFlush(bytes, promise: nil)
             }
         }
 

@@ -79,15 +79,17 @@ package struct Story: Sendable {
         try await decline(assent)
         try await guardByKey(with: assent)
         try await KindsScene(self).tell(with: assent)
+        try await SealedScene(self).tell(with: assent)
         try await signOnPhone(assent)
         try await signOut(assent)
         await assent.shutdown()
         await connections.shutdown()
     }
 
-    /// The SDK as an app would make it, with the pins that the server printed.
+    /// The SDK as an app would make it, with the pins that the server printed; over connections of its own if they are
+    /// given.
     func makeAssent(
-        vault name: String = "vault",
+        vault name: String = "vault", over connections: NIOTransport? = nil,
         configure: (inout Assent.Configuration, any KeyProvider) throws -> Void = { _, _ in }
     ) throws -> Assent {
         let keys = SoftwareKeyProvider(unprotectedFile: keyFile(ofVault: name), clock: clock)
@@ -95,7 +97,7 @@ package struct Story: Sendable {
             .file(at: URL(fileURLWithPath: "\(world.directory)/\(name)"), keys: .software(keys)))
         try configure(&configuration, keys)
         configuration.transport = NarratingTransport(
-            transport: transport, narration: narration, parties: parties)
+            transport: connections ?? transport, narration: narration, parties: parties)
         configuration.clock = clock
         configuration.logger = logger
         return try Assent(configuration)
@@ -269,7 +271,7 @@ package struct Story: Sendable {
     }
 
     private func signOut(_ assent: Assent) async throws {
-        narration.tell(.step(number: 12, title: "She signs out: tokens revoked, session ended, vault emptied"))
+        narration.tell(.step(number: 13, title: "She signs out: tokens revoked, session ended, vault emptied"))
         let session = try await assent.tokens.session()
         let tokens = try await assent.tokens.tokens()
         let result = await assent.signOut()

@@ -103,6 +103,15 @@ public struct ServerConfiguration: Sendable {
         case files(certificate: String, privateKey: String)
     }
 
+    /// The PEM files of the certificates that the server shows, and of their key.
+    package var certificateFiles: (chain: String, privateKey: String) {
+        switch tls {
+        case .generated:
+            ("\(dataDirectory)/\(ServerCredentials.chainName)", "\(dataDirectory)/\(ServerCredentials.privateKeyName)")
+        case .files(let certificate, let privateKey): (certificate, privateKey)
+        }
+    }
+
     init(
         isDevelopment: Bool, file: String, publicURL: String, host: String, port: Int, dataDirectory: String,
         masterKeyFile: String?, postgreSQL: PostgreSQLConfiguration? = nil, tls: TLS, cookieName: String,

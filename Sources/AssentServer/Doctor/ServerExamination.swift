@@ -40,7 +40,7 @@ package enum ServerExamination {
     private static func certificate(_ configuration: ServerConfiguration, now: Date) -> Diagnosis? {
         let path: String
         switch configuration.tls {
-        case .generated: path = configuration.dataDirectory + "/server.pem"
+        case .generated: path = configuration.certificateFiles.chain
         case .files(let certificate, let privateKey):
             path = certificate
             guard

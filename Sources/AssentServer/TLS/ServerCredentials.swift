@@ -8,6 +8,9 @@ import X509
 
 /// What the server shows of itself in TLS, and what clients need to know of it.
 struct ServerCredentials: Sendable {
+    /// The files of a generated certificate in a data directory.
+    static let (chainName, privateKeyName) = ("server.pem", "server.key")
+
     let chain: [NIOSSLCertificateSource]
     let privateKey: NIOSSLPrivateKeySource
 
@@ -54,8 +57,8 @@ struct ServerCredentials: Sendable {
     /// The generated certificate in a data directory, made again when it is missing or about to expire.
     static func generated(in directory: DataDirectory, now: Date) throws -> ServerCredentials {
         let authority = directory.file("authority.pem")
-        let chain = directory.file("server.pem")
-        let key = directory.file("server.key")
+        let chain = directory.file(chainName)
+        let key = directory.file(privateKeyName)
         if let kept = try kept(authority: authority, chain: chain, key: key),
             let leaf = try? firstCertificate(kept.chainPEM), leaf.notValidAfter > now.addingTimeInterval(86_400),
             leaf.notValidBefore <= now
