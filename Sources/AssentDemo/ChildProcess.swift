@@ -9,8 +9,11 @@ final class ChildProcess: Sendable {
     private let input: Pipe
     private let output: Pipe
 
-    /// Starts a program. It finds these variables in its environment, and where programs and libraries are.
-    init(_ executable: String, _ arguments: [String] = [], environment: [String: String]) throws {
+    /// Starts a program. It finds these variables in its environment, and where programs and libraries are. What it
+    /// says of errors is a part of its output if that is wished.
+    init(
+        _ executable: String, _ arguments: [String] = [], environment: [String: String], readsErrors: Bool = false
+    ) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = arguments
@@ -20,6 +23,7 @@ final class ChildProcess: Sendable {
         (input, output) = (Pipe(), Pipe())
         process.standardInput = input
         process.standardOutput = output
+        if readsErrors { process.standardError = output }
         try process.run()
         self.process = Locked(process)
     }

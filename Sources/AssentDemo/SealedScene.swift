@@ -36,6 +36,7 @@ struct SealedScene: Sendable {
         await assent.shutdown()
         await connections.shutdown()
         story.world.relay.letEndTLS(nil)
+        try await loadLibrary()
     }
 
     private func makeKeys(_ operating: Assent) async throws -> [Assent.PayloadEncryption.Key] {
@@ -90,6 +91,29 @@ struct SealedScene: Sendable {
         proxy.changeNext(.reply)
         let again = try await story.balance(assent)
         story.check("the changed reply is not believed: the app asks again, and reads the same balance", again == before)
+    }
+
+    /// Another program that links the SDK, `assent request`, with a library that somebody has loaded into it.
+    private func loadLibrary() async throws {
+        let place = URL(fileURLWithPath: story.world.directory).appending(path: "guarded.yaml")
+        let file = story.world.app.file + "\nintegrity: {debugger: refuse, preload: refuse, rooted: report}\n"
+        try Data(file.utf8).write(to: place, options: .atomic)
+        func ask(_ environment: [String: String]) async throws -> [String] {
+            let asking = try ChildProcess(
+                story.world.programs.appending(path: "assent").path,
+                ["request", "--as", "nobody", "GET", "/status", "--config", place.path],
+                environment: environment.merging(["HOME": story.world.directory]) { $1 }, readsErrors: true)
+            var lines: [String] = []
+            while let line = await asking.line() { lines.append(line) }
+            await asking.ended()
+            return lines
+        }
+        let usual = try await ask([:])
+        let loaded = try await ask(["LD_PRELOAD": "libm.so.6"])
+        story.check("assent request asks whether the bank is open, and is told", usual.contains { $0.contains("isOpen") })
+        story.check(
+            "with a library that was loaded into it: nothing is sent, and it says why",
+            loaded.contains { $0.contains("Nothing was sent") } && !loaded.contains { $0.contains("isOpen") })
     }
 
     private func pay(_ assent: Assent) async throws -> HTTPReply {
