@@ -57,7 +57,7 @@ package struct SigningProtocolError: AssentError {
         /// The offer breaks a rule that every device checks.
         package static let offerRefused = Code("offerRefused")
         package static let modeUnsupported = Code("modeUnsupported")
-        /// It is no point of the VOPRF's curve, or no key of it.
+        /// It is not a point of the VOPRF's curve, or no key of it.
         package static let invalidElement = Code("invalidElement")
         package static let invalidProof = Code("invalidProof")
     }

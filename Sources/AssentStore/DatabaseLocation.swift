@@ -18,7 +18,7 @@ package enum DatabaseLocation: Sendable, Hashable {
     ///   - logger: gets what an operator has to know about the servers of the database.
     /// - Returns: the open database; close it with ``SQLDatabase/close()``.
     /// - Throws: ``StoreError``: `unavailable` when it cannot be opened or written, `newerSchema` when a later version
-    ///   of the server has used it, `corrupt` when it is no database of this server.
+    ///   of the server has used it, `corrupt` when it is not a database of this server.
     package func open(
         schema: Schema = .current, clock: any WallClock,
         logger: Logger = Logger(label: "assent.store") { _ in SwiftLogNoOpLogHandler() }
@@ -53,7 +53,7 @@ package enum DatabaseLocation: Sendable, Hashable {
     ///   - clock: the time that a database server's is compared with.
     ///   - statements: what else is read, if the schema is the one that this version needs.
     /// - Returns: what was found.
-    /// - Throws: ``StoreError``: `unavailable` when it cannot be read, `corrupt` when it is no database.
+    /// - Throws: ``StoreError``: `unavailable` when it cannot be read, `corrupt` when it is not a database.
     package func examine(
         schema: Schema = .current, clock: any WallClock = SystemClock(), reading statements: [SQLStatement] = []
     ) async throws -> DatabaseExamination {

@@ -7,7 +7,7 @@ enum Mutations {
     private static let nasty: [UInt8] =
         Array("\"\\,;=<>&%/:@[]{}()#?+ \t\r\n\u{0}\u{1B}\u{7F}azAZ09.-_".utf8) + [0x80, 0xC3, 0xFF]
 
-    /// Calls `body` with `count` random edits of `seeds`, and with all their truncations. Bytes that are no UTF-8
+    /// Calls `body` with `count` random edits of `seeds`, and with all their truncations. Bytes that are not UTF-8
     /// become replacement characters.
     static func of(_ seeds: [String], count: Int, seed: UInt64 = 1, _ body: (String) throws -> Void) rethrows {
         try ofBytes(seeds.map { Array($0.utf8) }, count: count, seed: seed) {

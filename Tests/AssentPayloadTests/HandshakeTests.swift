@@ -191,7 +191,7 @@ struct HandshakeTests {
 }
 
 extension HandshakeTests {
-    /// Bodies that are no request, with what is wrong about each.
+    /// Bodies that are not requests, with what is wrong about each.
     static func badRequests() throws -> [(name: String, body: [UInt8])] {
         let good = try HandshakeRequest(
             PayloadVectors.peer, kid: PayloadKey(of: PayloadVectors.key(0x11)).kid,
@@ -218,7 +218,7 @@ extension HandshakeTests {
             ]
     }
 
-    /// Bodies that are no reply.
+    /// Bodies that are not replies.
     static func badReplies() throws -> [(name: String, body: [UInt8])] {
         let reply = HandshakeReply(try PayloadVectors.server(), ephemeral: try PayloadKey(of: PayloadVectors.key(0x33)))
         let object = try #require(try JSONValue.parse(reply.body).object)

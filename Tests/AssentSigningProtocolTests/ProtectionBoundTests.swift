@@ -39,7 +39,7 @@ struct ProtectionBoundTests {
             for value in [range.lowerBound, range.upperBound] {
                 #expect(throws: Never.self, "\(name): \(value)") { try rules(name, value) }
             }
-            // What is negative is no number of this protocol.
+            // What is negative is not a number of this protocol.
             for value in [range.lowerBound - 1, range.upperBound + 1] where value >= 0 {
                 #expect(throws: SigningProtocolError(.invalidMember, ""), "\(name): \(value)") {
                     try rules(name, value)

@@ -218,7 +218,7 @@ struct ContainerTests {
         try await scene.server.rotateIdentity()
         try await scene.server.rotateOnlineKey(withdrawing: false)
         #expect(try await scene.device().container(container.id).status().state == .active)
-        // The old key, which a thief may have, is no identity any more.
+        // The old key, which a thief may have, is not an identity any more.
         await scene.server.edit("configuration") { object in
             object["identity"] = (try? ProtocolKey(before).json) ?? nil
         }

@@ -10,7 +10,7 @@ package enum TestDatabase {
     package static let isPostgreSQL = ProcessInfo.processInfo.environment["ASSENT_TEST_DATABASE"] == "postgresql"
 
     #if os(Linux)
-    /// What such tests look at is no crash of the server, and hundreds of them write.
+    /// What such tests look at is not a crash of the server, and hundreds of them write.
     private static let server = Task {
         try await offPool { try PostgreSQLServer(settings: ["fsync = off"]) }
     }

@@ -242,7 +242,7 @@ public struct AuthorizedClient: HTTPTransport {
     package func check(_ advice: Advice) throws(AuthorizationError) { try gate.check(advice) }
 
     /// Sends a call with its transaction's id, once: below, only a proof that wants a nonce is made anew, since a
-    /// resource that asks for one has used no approval. Whatever comes that is no plain reply is final.
+    /// resource that asks for one has used no approval. Whatever comes that is not a plain reply is final.
     private func sendApproved(
         _ call: HTTPCall, as approved: HTTPCall, _ pending: PendingRequest, _ terms: CallTerms, isQuestion: Bool
     ) async throws -> HTTPReply {

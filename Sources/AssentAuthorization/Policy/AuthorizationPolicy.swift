@@ -41,7 +41,7 @@ public struct AuthorizationPolicy: Sendable {
     public var patience: Duration = .seconds(300)
 
     /// Recognises an advice that the resource says in its own words. It is asked last, and of replies with at most
-    /// ``bufferLimit`` bytes of content that are no event stream. What it returns is believed as little as any advice:
+    /// ``bufferLimit`` bytes of content that are not event stream. What it returns is believed as little as any advice:
     /// one that names another server is refused.
     ///
     /// Where it throws, or takes longer than ten seconds, it has recognised nothing, and the reply is handed back: it

@@ -91,7 +91,7 @@ public struct HTTPLimits: Sendable, Hashable {
     /// Between two arrivals of bytes.
     public var read: Duration
 
-    /// From the start to the last byte of the reply; `nil` is no limit. Zero or less is refused: a call that may take
+    /// From the start to the last byte of the reply; `nil` means no limit. Zero or less is refused: a call that may take
     /// no time cannot be sent.
     public var total: Duration?
 
@@ -155,7 +155,7 @@ extension HTTPReply {
     ///   - type: the type.
     ///   - limits: bounds of the JSON.
     /// - Returns: the content.
-    /// - Throws: ``JSONError`` when the content is no JSON, ``JSONDecodingError`` when it is other JSON,
+    /// - Throws: ``JSONError`` when the content is not JSON, ``JSONDecodingError`` when it is other JSON,
     ///   `HTTPTransportError` when it cannot be read.
     public func json<Value: Decodable>(
         _ type: Value.Type, limits: JSONLimits = JSONLimits()

@@ -33,7 +33,7 @@ public struct Pin: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "sha256/" + Data(sha256).base64EncodedString() }
 }
 
-/// Why a text is no pin. Errors are equal when their codes are.
+/// Why a text is not a pin. Errors are equal when their codes are.
 public struct PinError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code

@@ -126,7 +126,7 @@ package enum ResourceURLError: String, Error, Sendable, Hashable, CustomStringCo
     case fragment = "has a fragment"
     /// The host has characters that no host has.
     case host = "has an invalid host"
-    /// The port is no number from 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     case port = "has an invalid port"
     /// White space, a control character or one beyond ASCII.
     case forbiddenCharacter = "has a character that must be escaped"

@@ -4,7 +4,7 @@ extension Advice {
     /// It is `nil` when none of its challenges carries an advice.
     ///
     /// - Parameter field: the field's value, for example `SSOADVICE realm="/",advices="…",am_uri="…"`.
-    /// - Throws: ``WireError`` when one cannot be read, there are several, or the server that it names is no URL.
+    /// - Throws: ``WireError`` when one cannot be read, there are several, or the server that it names is not a URL.
     public init?(challenge field: String) throws(WireError) {
         guard let received = try ReceivedAdvice(challenges: [field]) else { return nil }
         self = received.advice.named(by: received.server)

@@ -31,7 +31,7 @@ extension Advice {
     ///
     /// Vendor clients take it apart at commas without trimming, so there is no space after a comma and no comma in a
     /// value.
-    /// - Throws: ``WireError``: `malformed` when `server` is no URL, or it or `realm` has a comma, quote, backslash or
+    /// - Throws: ``WireError``: `malformed` when `server` is not a URL, or it or `realm` has a comma, quote, backslash or
     ///   characters beyond printable ASCII.
     public func challengeFieldValue(server: String, realm: String) throws(WireError) -> String {
         _ = try Origin(server)
@@ -58,7 +58,7 @@ extension Advice {
     ///   - realm: for example `/alpha`.
     ///   - encoding: how the advice is written.
     /// - Returns: an absolute URL.
-    /// - Throws: ``WireError``: `malformed` when `server` or `goto` is no absolute URL, or `server` has a query or
+    /// - Throws: ``WireError``: `malformed` when `server` or `goto` is not an absolute URL, or `server` has a query or
     ///   fragment.
     public func redirectLocation(
         server: String, goto: String, realm: String, encoding: RedirectEncoding = .xml

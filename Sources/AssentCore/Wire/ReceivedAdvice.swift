@@ -68,7 +68,7 @@ public struct ReceivedAdvice: Hashable, Sendable {
     /// Reads the advice of the `WWW-Authenticate` fields of a reply with status 401.
     ///
     /// - Returns: `nil` when no `SSOADVICE` challenge carries `advices`.
-    /// - Throws: ``WireError`` when one cannot be read, there are several, or `am_uri` is no URL.
+    /// - Throws: ``WireError`` when one cannot be read, there are several, or `am_uri` is not a URL.
     public init?(challenges fieldValues: [String]) throws(WireError) {
         var found: [Challenge] = []
         for fieldValue in fieldValues {

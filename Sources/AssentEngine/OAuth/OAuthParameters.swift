@@ -74,7 +74,7 @@ package struct OAuthParameters: Sendable, CustomStringConvertible, CustomReflect
 
     /// The scopes that are asked for, in their order and each once; `nil` when none are.
     ///
-    /// - Throws: ``OAuthError`` `invalid_scope` for what is no list of scopes (RFC 6749 §3.3).
+    /// - Throws: ``OAuthError`` `invalid_scope` for what is not a list of scopes (RFC 6749 §3.3).
     package func scopes() throws(OAuthError) -> [String]? {
         guard let text = self["scope"] else { return nil }
         var scopes: [String] = []

@@ -134,7 +134,7 @@ package struct ResourcePattern: Sendable, Hashable {
     }
 }
 
-/// Why a text is no resource pattern, in AM's words where AM has words.
+/// Why a text is not a resource pattern, in AM's words where AM has words.
 package struct PatternError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong.
     package let description: String

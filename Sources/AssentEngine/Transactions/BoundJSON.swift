@@ -64,7 +64,7 @@ package enum BoundJSON {
         let digits: [UInt8]
         private let exponent: Int
 
-        /// `nil` for what is no number, and for an exponent that nobody means.
+        /// `nil` for what is not a number, and for an exponent that nobody means.
         init?(_ text: String) {
             var digits: [UInt8] = []
             var exponent = 0

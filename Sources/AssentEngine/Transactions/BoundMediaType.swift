@@ -11,7 +11,7 @@ package struct BoundMediaType: Sendable, Hashable {
     /// Whether the body is JSON (RFC 8259, RFC 6839 §3.1).
     package var isJSON: Bool { essence == "application/json" || essence.hasSuffix("+json") }
 
-    /// Reads a field's value; `nil` for what is no media type (RFC 9110 §8.3.1), names several, or a character set
+    /// Reads a field's value; `nil` for what is not a media type (RFC 9110 §8.3.1), names several, or a character set
     /// other than UTF-8: what is shown to the user was read as UTF-8, and the service would read other text in the same
     /// bytes.
     package init?(_ text: String) {

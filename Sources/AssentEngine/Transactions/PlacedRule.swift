@@ -53,7 +53,7 @@ struct PlacedRule {
 }
 
 extension DisplayRule {
-    /// The list of ``each``; `nil` when there is none, or it is no place.
+    /// The list of ``each``; `nil` when there is none, or it is not a place.
     var list: ContentPointer? { each.flatMap(ContentPointer.init(list:)) }
 
     /// Where the value stands that is not in a list.

@@ -141,7 +141,7 @@ extension UpstreamOutcome {
         }
     }
 
-    /// The columns `outcome` and `upstream_status`; `nil` for what is no outcome yet.
+    /// The columns `outcome` and `upstream_status`; `nil` for what is not an outcome yet.
     var columns: (outcome: String, status: Int?)? {
         switch self {
         case .taken, .forwarded: nil

@@ -23,7 +23,7 @@ public struct JourneyConfiguration: Sendable {
 
     /// A configuration.
     ///
-    /// - Throws: ``JourneyFailure`` with code `invalidConfiguration` when the server is no absolute URL, has a query, a
+    /// - Throws: ``JourneyFailure`` with code `invalidConfiguration` when the server is not an absolute URL, has a query, a
     ///   fragment or user information, or the cookie's name cannot be a header's name.
     public init(
         server: String, realm: String = "/", sessionCookieName: String = WireName.sessionCookie,

@@ -58,7 +58,7 @@ struct ReplyReading {
         return .continue(JourneyStep(object, callbacks: objects, types: types, flow: flow.nextStep))
     }
 
-    /// A captive portal's `{}` is no success: a session's token must be there, or one of the other things that AM
+    /// A captive portal's `{}` is not a success: a session's token must be there, or one of the other things that AM
     /// always sends.
     private func success(_ object: JSONObject, _ flow: JourneyFlow) -> JourneyNode {
         let token = object["tokenId"]?.string ?? ""

@@ -40,7 +40,7 @@ package enum ContentRules {
     enum DeclaredLength: Hashable, Sendable {
         case none
         case bytes(UInt64)
-        /// It is no number, or there twice.
+        /// It is not a number, or there twice.
         case invalid
     }
 
@@ -56,7 +56,7 @@ package enum ContentRules {
     /// However it is written: with escapes, dots or more slashes.
     private static func isBelowRoot(_ path: String) -> Bool {
         let path = path.prefix { $0 != "?" && $0 != "#" }
-        // Bytes that are no text are no escape of this name.
+        // Bytes that are not text are not escapes of this name.
         let decoded = PercentEncoding.decode(path) ?? String(path)
         var segments: [Substring] = []
         for segment in decoded.split(whereSeparator: { $0 == "/" || $0 == "\\" }) {

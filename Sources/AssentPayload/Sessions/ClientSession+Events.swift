@@ -7,7 +7,7 @@ extension ClientSession {
         /// Names it among those of this session; a repetition is another call.
         package let id: Int
         /// Whether the layer of credentials can send it once more, with a new proof: it is safe (RFC 9110 §9.2.1), its
-        /// body is there again, and it is no repetition itself.
+        /// body is there again, and it is not a repetition itself.
         package let mayRepeat: Bool
 
         package init(id: Int, mayRepeat: Bool) { (self.id, self.mayRepeat) = (id, mayRepeat) }

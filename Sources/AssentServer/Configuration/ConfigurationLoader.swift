@@ -81,7 +81,7 @@ extension ServerConfiguration {
         return (name, sameSite)
     }
 
-    /// Reads what may be left out and is no part of the configuration's own initialiser.
+    /// Reads what may be left out and is not part of the configuration's own initialiser.
     private static func options(
         _ root: SettingsReader<Void>, _ paths: ConfigurationPaths, of configuration: inout ServerConfiguration
     ) throws {

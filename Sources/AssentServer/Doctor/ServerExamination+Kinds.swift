@@ -96,7 +96,7 @@ extension ServerExamination {
         case .not(.authenticatedUsers), .none: []
         case .not, .authenticatedUsers: users
         case .identity(let ids): ids.isEmpty ? [] : users
-        // Who asks over REST about a token is a program, and the token's subject is no caller of a route.
+        // Who asks over REST about a token is a program, and the token's subject is not a caller of a route.
         case .jwtClaim: [.user]
         case .app(let ids): realm.apps.contains { ids.contains($0.id) && $0.client.callsForItself } ? [.device] : []
         case .client(let ids): realm.clients.contains { ids.contains($0.id) && $0.callsForItself } ? [.client] : []

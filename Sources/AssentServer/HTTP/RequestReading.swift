@@ -39,7 +39,7 @@ extension Request {
 
     /// Reads a JSON object; an empty body is an empty object, whatever its media type says.
     ///
-    /// - Throws: ``RequestError`` 413, 415 for another media type, 400 for what is no JSON object.
+    /// - Throws: ``RequestError`` 413, 415 for another media type, 400 for what is not a JSON object.
     func jsonObject(upTo limit: Int = 1 << 20) async throws -> JSONObject {
         try Self.jsonObject(try await bytes(upTo: limit), contentType: headers[.contentType])
     }

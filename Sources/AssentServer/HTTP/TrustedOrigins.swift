@@ -52,7 +52,7 @@ struct TrustedOrigins: Sendable, Hashable {
         var response = Response(status: .noContent)
         Self.allow(origin, &response)
         response.headers[.accessControlAllowMethods] = methods.map(\.rawValue).joined(separator: ", ")
-        // With credentials, `*` is no wildcard; a listed page may send what it likes.
+        // With credentials, `*` is not a wildcard; a listed page may send what it likes.
         let fields = request.headers[values: .accessControlRequestHeaders].flatMap { $0.split(separator: ",") }
             .prefix(Self.fieldLimit)
             .compactMap { HTTPField.Name($0.trimmingCharacters(in: .whitespaces))?.canonicalName }

@@ -5,7 +5,7 @@ import Foundation
 
 /// A rule that a password breaks.
 public enum PasswordRule: Hashable, Sendable {
-    /// It is no text of 1 to 128 bytes.
+    /// It is not a text of 1 to 128 bytes.
     case unusable
     /// It has fewer characters than this.
     case minimumLength(Int)

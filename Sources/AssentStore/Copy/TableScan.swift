@@ -41,7 +41,7 @@ struct TableScan {
 }
 
 extension StoredTable {
-    /// The rows as they are selected from: all but the mark of an unfinished copy, which is no data.
+    /// The rows as they are selected from: all but the mark of an unfinished copy, which is not data.
     var source: SQL {
         "\(SQL(verbatim: "\"\(name)\"")) WHERE \(name == UnfinishedCopy.table ? UnfinishedCopy.isData : "1 = 1")"
     }

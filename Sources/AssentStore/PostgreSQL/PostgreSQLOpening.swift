@@ -92,7 +92,7 @@ struct PostgreSQLOpening {
                 ("sslrootcert", try Self.authorities(authority)),
             ]
         }
-        // There can be no such file; about one that is no plain file libpq writes to the standard error.
+        // There can be no such file; about one that is not a plain file libpq writes to the standard error.
         parameters.append(("passfile", "/dev/null/none"))
         if let file = configuration.passwordFile { parameters.append(("password", try Self.password(file))) }
         return parameters

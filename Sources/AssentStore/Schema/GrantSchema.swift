@@ -51,7 +51,7 @@ extension Migration {
         ])
 
     /// Since then a session says how strongly its journey itself has proved who the user is. Of those that were there
-    /// nothing is known, so they are no fresh authentication where one needs a level.
+    /// nothing is known, so they are not fresh authentication where one needs a level.
     static let journeyLevels = Migration(
         "levels of journeys", ["ALTER TABLE sessions ADD COLUMN journey_level INTEGER NOT NULL DEFAULT 0"])
 

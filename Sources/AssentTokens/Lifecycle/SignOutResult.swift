@@ -50,7 +50,7 @@ public struct SignOutResult: Sendable {
 
 /// Ends AM's sessions for a ``TokenManager``, which speaks only OAuth.
 public protocol SessionEnding: Sendable {
-    /// Ends a session at the server. A session that has ended already is no failure.
+    /// Ends a session at the server. A session that has ended already is not a failure.
     ///
     /// - Throws: ``TokenError``; when it is transient, the same is tried again later.
     func end(_ session: Session) async throws

@@ -43,7 +43,7 @@ public struct ProviderMetadata: Hashable, Sendable {
     /// Reads a discovery document.
     ///
     /// - Throws: ``TokenError``: `issuerMismatch` unless the issuer is byte for byte `issuer`; `unusableEndpoint` for
-    ///   an endpoint that is missing, is no URL, or is neither https nor on this machine; `malformedReply` when a
+    ///   an endpoint that is missing, is not a URL, or is neither https nor on this machine; `malformedReply` when a
     ///   member has a wrong type or PKCE with S256 is not supported.
     public init(_ json: JSONObject, issuer: String) throws(TokenError) {
         guard let named = json["issuer"]?.string, named.utf8.elementsEqual(issuer.utf8) else {

@@ -29,7 +29,7 @@ public struct NIOTransportError: AssentError {
 
         /// The trust roots could not be read.
         public static let invalidTrustRoots = Code("invalidTrustRoots")
-        /// A host in the pins is no host, or is named twice.
+        /// A host in the pins is not a host, or is named twice.
         public static let invalidHost = Code("invalidHost")
         /// A host has fewer than two different pins without `PinRequirement.singlePin`.
         public static let tooFewPins = Code("tooFewPins")

@@ -55,7 +55,7 @@ struct SecretsAtRestTests {
         #expect(secrets.count == 20)
         let found = try content(fixture)
         #expect(found.count > 10_000)
-        // The first two parts of a JWT are no secret, and `kid` is in the database: only signatures are searched for.
+        // The first two parts of a JWT are not secret, and `kid` is in the database: only signatures are searched for.
         for secret in secrets {
             let parts = secret.reveal().split(separator: ".")
             let essence = parts.count == 3 ? Secret(String(parts[2])) : secret

@@ -132,7 +132,7 @@ enum OperatingPage {
     static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// What follows a heading, up to the next that is no lower than it.
+    /// What follows a heading, up to the next that is not lower than it.
     static func section(_ heading: String) throws -> String {
         let page = try String(contentsOf: package.appending(path: "docs/operating.md"), encoding: .utf8)
         let parts = page.components(separatedBy: "\n\(heading)\n")

@@ -193,7 +193,7 @@ struct SigningEvidenceExplorationTests {
         return state.rawValue + (decided?.state == .approved && dh != approval.dh ? " elsewhere" : "")
     }
 
-    /// What comes over the second node; `nil` for what is no decision.
+    /// What comes over the second node; `nil` for what is not a decision.
     private func meanwhile(
         _ meanwhile: Meanwhile, _ scene: Scene, _ txn: SigningID, _ document: SignedMessage<TransactionDocument>,
         _ number: String

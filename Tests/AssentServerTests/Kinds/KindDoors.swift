@@ -167,7 +167,7 @@ struct KindDoors: Sendable {
         }
         let words = [word(try await ask("getSessionInfo")), word(try await ask("logout"))]
         guard let session = caller.session else {
-            // Nobody is told to sign in. A token is no session.
+            // Nobody is told to sign in. A token is not a session.
             return caller.kind == .nobody ? one(words) : words == ["401", "401"] ? "–" : one(words)
         }
         let isAlive = try await Sessions(fixture.server.context).live(token: Secret(session)) != nil

@@ -11,7 +11,7 @@ struct CrossOriginTests {
     private static let listed = "https://app.bank.example"
     private static let form = ("Content-Type", "application/x-www-form-urlencoded")
 
-    /// What a browser may say of a page that is not listed; two fields are no browser's.
+    /// What a browser may say of a page that is not listed; a browser never sends two fields.
     private static let others: [[(String, String)]] = [
         [], [("Origin", "https://evil.example")], [("Origin", "null")], [("Origin", "")],
         [("Origin", "https://app.bank.example.evil.example")], [("Origin", "http://app.bank.example")],

@@ -22,7 +22,7 @@ struct SessionCheckRouteTests {
         #expect(gone["Access-Control-Allow-Origin"] == Self.listed.1)
         let other = try await fixture.send("GET", url, [("Origin", "https://evil.example")])
         #expect(other["Access-Control-Allow-Origin"] == nil)
-        // A redirect with a code is no page's to read.
+        // A redirect with a code is not a page's to read.
         let code = try await fixture.send(
             "GET", fixture.authorizationURL(), [Self.listed, ("Cookie", "\(ServerFixture.cookieName)=\(session)")])
         #expect(code.status == 302 && code["Access-Control-Allow-Origin"] == nil)

@@ -52,7 +52,7 @@ enum SessionDoor: String, CaseIterable, Sendable, CustomTestStringConvertible {
     func accepts(_ answer: Answer) -> Bool {
         switch self {
         case .authorize: answer.status == 302 && answer.parameter("code") != nil
-        // Ana is no administrator.
+        // Ana is not an administrator.
         case .administration: answer.status == 403
         case .page: answer.status == 200 && answer.text.contains("signout")
         default: answer.status == 200

@@ -72,7 +72,7 @@ final class RawConnection: Sendable {
 
     func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
-    /// Sends; that the server has closed meanwhile is no error here.
+    /// Sends; that the server has closed meanwhile is not an error here.
     func send(_ bytes: [UInt8]) async throws {
         try? await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
     }

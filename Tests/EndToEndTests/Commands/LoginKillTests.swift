@@ -150,7 +150,7 @@ struct LoginKillTests {
                 kills += 1
                 point += Soak.isOn ? 1 : 3
             }
-            // The PIN still works, once, and is no try.
+            // The PIN still works, once, and is not a try.
             let login = try await Self.start(["login", "--pin"], typing: [Self.pin], newcomer, [:])
             #expect(login.status == 0, "\(login.errors)")
             if Soak.isOn { print("\(kills) kills of \(point) write points of an implicit login") }

@@ -21,7 +21,7 @@ struct SecretWitness: Sendable {
     ]
 
     fileprivate func note(_ name: String, _ value: String) {
-        // The first parts of a JWT are no secret, and say "localhost" as a certificate does: its last part is what
+        // The first parts of a JWT are not secret, and say "localhost" as a certificate does: its last part is what
         // counts.
         let parts = value.split(separator: ".")
         let secret = Secret(parts.count == 3 ? String(parts[2]) : value)

@@ -128,7 +128,7 @@ struct SigningDecisions: SigningPart {
         do {
             return try await evaluation(for: judged.content, key: key, of: judged.container, at: now)
         } catch let refusal as SigningRefusal {
-            // Another decision may have used the evaluation up: then it is no password that is missing.
+            // Another decision may have used the evaluation up: then it is not a password that is missing.
             let ended = try await documents.find(judged.txn)?.refusal(at: now)
             throw try await refused((ended ?? refusal).code, judged)
         }

@@ -89,7 +89,7 @@ package struct SigningTransactionRecord: Sendable, Hashable {
 }
 
 extension SigningTransactionRecord {
-    /// Whether an OAuth client has asked for it. What a journey asks is no client's, nor what a device begins.
+    /// Whether an OAuth client has asked for it. What a journey asks is not a client's, nor what a device begins.
     func isOf(_ client: String) -> Bool { clientID == client && policyTransaction == nil && kind != .record }
 
     /// Whether a container may see it.

@@ -1,7 +1,7 @@
 /// How it is found out what became of a transaction whose `COMMIT` got no answer: a state machine without I/O.
 ///
 /// A record that is visible on the primary may be missing on the standby that takes its place. So a visible record
-/// alone is no proof: a commit that begins after it was seen, and that is acknowledged, is one.
+/// alone is not a proof: a commit that begins after it was seen, and that is acknowledged, is one.
 struct CommitSearch: Sendable, Hashable {
     enum Outcome: Sendable, Hashable {
         case committed

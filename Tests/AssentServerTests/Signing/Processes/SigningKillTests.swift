@@ -68,7 +68,7 @@ struct SigningKillTests {
         let denied = try await device.decide(body, container)
         #expect(try await device.decide(body, container).compact == denied.compact, "point \(point)")
 
-        // A right PIN whose reply was lost was asked for again with the same request, and is no try.
+        // A right PIN whose reply was lost was asked for again with the same request, and is not a try.
         let slot = try #require(await device.status(container.did).slots.first)
         #expect(slot.tries == 5 && slot.spare == 20, "point \(point): \(slot)")
         #expect(try await device.status(container.did).pending == 0, "point \(point)")
