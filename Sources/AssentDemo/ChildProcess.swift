@@ -76,7 +76,7 @@ final class ChildProcess: Sendable {
     }
 
     private static func wait(for id: Int32) async {
-        // Process.waitUntilExit would also wait for whoever happens to have got its descriptors.
+        // Process.waitUntilExit would also wait for a process that happens to have its descriptors.
         await elsewhere {
             var information = siginfo_t()
             while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}

@@ -1,7 +1,8 @@
 public import AssentCore
 public import Foundation
 
-/// A clock that stands still until it is moved. Whoever sleeps on it wakes when it has been moved past the deadline.
+/// A clock that stands still until it is moved. A task that sleeps on it wakes when it has been moved past the
+/// deadline.
 public final class ManualClock: WallClock {
     private struct State {
         var now: Date

@@ -24,8 +24,8 @@ public struct AuthorizationConfiguration: Sendable {
 
     /// A configuration, origins written as URLs without path, for example `https://api.example.com`.
     ///
-    /// - Throws: ``AuthorizationError`` with code `invalidConfiguration` when one is not an origin, named twice, or neither
-    ///   https nor on this machine.
+    /// - Throws: ``AuthorizationError`` with code `invalidConfiguration` when one is not an origin, named twice, or
+    ///   neither https nor on this machine.
     public init(resources: [String: ResourceAccess], requiresBinding: Bool = false) throws(AuthorizationError) {
         var origins: [Origin: ResourceAccess] = [:]
         for (text, access) in resources {

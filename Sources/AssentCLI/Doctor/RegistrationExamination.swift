@@ -79,7 +79,7 @@ struct RegistrationExamination {
         return ((metadata.authorizationEndpoint, scopes), [])
     }
 
-    /// Sends an authorization request that must end without a user, whoever asks.
+    /// Sends an authorization request that must end without a user, no matter who asks.
     private func registration(at endpoint: String, scopes known: [String]?) async throws -> [Diagnosis] {
         let answer = try await authorize(client.scopes, at: endpoint)
         let (id, uri) = (shown(client.clientID), shown(client.redirectURI))

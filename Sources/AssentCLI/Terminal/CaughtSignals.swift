@@ -26,13 +26,13 @@ struct CaughtSignals {
 
     private var former: [(number: Int32, action: sigaction)] = []
 
-    /// Catches them from now on, except those that whoever started this process wants ignored.
+    /// Catches them from now on, except those that the program which started this process wants ignored.
     init() {
         _ = Self.pipe
         catchAll()
     }
 
-    /// Gives them back to whoever had them before.
+    /// Gives them back to those who had them before.
     mutating func release() {
         for (number, action) in former {
             var action = action

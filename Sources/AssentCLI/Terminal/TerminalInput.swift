@@ -37,7 +37,7 @@ struct TerminalInput: Sendable {
     }
 
     /// The next line, which the terminal does not show while it is typed. On every way out, a signal's too, the
-    /// terminal is as it was; whoever stops the command and lets it go on is asked again.
+    /// terminal is as it was; after a stop and a continuation the question is asked again.
     ///
     /// - Parameter ask: shows the question.
     /// - Returns: the line without its end; `nil` at the end of the input.
@@ -62,7 +62,7 @@ struct TerminalInput: Sendable {
             switch signals.next(orInputOn: descriptor) {
             case .signal(let number):
                 if number != SIGCONT {
-                    // Not the half of a secret for whoever reads the terminal next.
+                    // Not half of a secret for the program that reads the terminal next.
                     tcsetattr(descriptor, TCSAFLUSH, &shown)
                     TerminalInput.show("\n")
                     signals.deliver(number)

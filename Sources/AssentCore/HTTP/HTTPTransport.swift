@@ -91,8 +91,8 @@ public struct HTTPLimits: Sendable, Hashable {
     /// Between two arrivals of bytes.
     public var read: Duration
 
-    /// From the start to the last byte of the reply; `nil` means no limit. Zero or less is refused: a call that may take
-    /// no time cannot be sent.
+    /// From the start to the last byte of the reply; `nil` means no limit. Zero or less is refused: a call that may
+    /// take no time cannot be sent.
     public var total: Duration?
 
     /// The bytes of a reply's content that are accepted.

@@ -25,8 +25,8 @@ public struct HTTPTransportError: AssentError {
     /// request, but nobody knows.
     package private(set) var wasStale = false
 
-    /// Whether no reply came that was sealed for the request: whoever ends TLS may have taken it away, so nobody knows
-    /// what became of the request.
+    /// Whether no reply came that was sealed for the request: anyone who ends TLS may have taken it away, so nobody
+    /// knows what became of the request.
     package private(set) var hadNoSealedReply = false
 
     /// Whether a layer that makes a new proof may send the call once more, if the call is harmless.

@@ -112,7 +112,7 @@ public enum KeyProtection: String, Hashable, Sendable, CaseIterable {
     case hardware
     /// Software, under a passphrase or another secret that is not beside the key.
     case software
-    /// A file in plain sight of whoever can read this user's files.
+    /// A file in plain sight of anyone who can read this user's files.
     case unprotected
 }
 

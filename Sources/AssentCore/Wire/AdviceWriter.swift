@@ -31,8 +31,8 @@ extension Advice {
     ///
     /// Vendor clients take it apart at commas without trimming, so there is no space after a comma and no comma in a
     /// value.
-    /// - Throws: ``WireError``: `malformed` when `server` is not a URL, or it or `realm` has a comma, quote, backslash or
-    ///   characters beyond printable ASCII.
+    /// - Throws: ``WireError``: `malformed` when `server` is not a URL, or it or `realm` has a comma, quote, backslash
+    ///   or characters beyond printable ASCII.
     public func challengeFieldValue(server: String, realm: String) throws(WireError) -> String {
         _ = try Origin(server)
         for text in [server, realm] {

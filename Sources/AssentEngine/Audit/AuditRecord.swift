@@ -204,7 +204,7 @@ package enum AuditQuery: Sendable, Hashable {
     /// The newest, newest first.
     case newest(limit: Int, filter: AuditFilter = AuditFilter())
     /// Those with a later position, oldest first. Nodes write in parallel: a record may be seen after one with a later
-    /// position, so whoever follows the log asks from some seconds before what they have seen.
+    /// position, so anyone who follows the log asks from some seconds before what they have seen.
     case after(position: Int64, limit: Int, filter: AuditFilter = AuditFilter())
 
     static func bounded(_ limit: Int) -> Int { min(max(limit, 1), 10_000) }

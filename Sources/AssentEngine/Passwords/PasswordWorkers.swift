@@ -13,7 +13,7 @@ package struct PasswordLoad: Sendable, Hashable {
     /// How many may be in progress.
     package let limit: Int
 
-    /// Whether the next check is refused, whoever asks for it.
+    /// Whether the next check is refused, no matter who asks for it.
     package var isFull: Bool { inProgress >= limit }
 }
 

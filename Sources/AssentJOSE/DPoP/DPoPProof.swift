@@ -52,8 +52,8 @@ public struct DPoPProof: Sendable {
     ///   - clock: where `iat` comes from.
     ///   - random: where `jti` comes from.
     /// - Returns: the proof.
-    /// - Throws: ``JOSEError`` with `malformed` when `uri` is not an HTTP URI, `invalidKey` for a symmetric key; and what
-    ///   the key throws.
+    /// - Throws: ``JOSEError`` with `malformed` when `uri` is not an HTTP URI, `invalidKey` for a symmetric key; and
+    ///   what the key throws.
     public static func make(
         method: String, uri: String, accessToken: Secret? = nil, nonce: String? = nil, key: any SigningKey,
         clock: any WallClock, random: any RandomSource = SystemRandom()

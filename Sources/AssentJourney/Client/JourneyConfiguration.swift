@@ -23,8 +23,8 @@ public struct JourneyConfiguration: Sendable {
 
     /// A configuration.
     ///
-    /// - Throws: ``JourneyFailure`` with code `invalidConfiguration` when the server is not an absolute URL, has a query, a
-    ///   fragment or user information, or the cookie's name cannot be a header's name.
+    /// - Throws: ``JourneyFailure`` with code `invalidConfiguration` when the server is not an absolute URL, has a
+    ///   query, a fragment or user information, or the cookie's name cannot be a header's name.
     public init(
         server: String, realm: String = "/", sessionCookieName: String = WireName.sessionCookie,
         callbacks: CallbackTypes = .all, limits: JourneyLimits = JourneyLimits(), acceptLanguage: String? = nil

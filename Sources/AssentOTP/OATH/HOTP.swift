@@ -43,7 +43,7 @@ public struct HOTP: Sendable {
 
     /// The counter value that `code` belongs to, looking from `counter` to `lookAhead` values further (RFC 4226 §7.4).
     ///
-    /// All of them are computed and compared, in constant time, whichever fits. Whoever accepts the result must make
+    /// All of them are computed and compared, in constant time, whichever fits. Anyone who accepts the result must make
     /// the next counter the result plus one in the same step, so that the code works once.
     ///
     /// - Parameters:

@@ -56,8 +56,8 @@ public struct TOTP: Sendable {
 
     /// The time step that `code` belongs to, if it is near `time` and newer than the last one that was accepted.
     ///
-    /// All steps of the window are computed and compared, in constant time, whichever fits. Whoever accepts the result
-    /// must store it as the last accepted step in the same step, so that a code works once (RFC 6238 §5.2).
+    /// All steps of the window are computed and compared, in constant time, whichever fits. Anyone who accepts the
+    /// result must store it as the last accepted step in the same step, so that a code works once (RFC 6238 §5.2).
     ///
     /// - Parameters:
     ///   - code: what the user typed.

@@ -7,7 +7,7 @@ extension PayloadSecrets {
     /// How many bytes ``stored`` has.
     package static let storedLength = 2 * keyLength
 
-    /// What a node needs to open and seal the messages of the session: the keys of both directions. Whoever has it
+    /// What a node needs to open and seal the messages of the session: the keys of both directions. Anyone who has it
     /// reads the session's messages, so it is stored sealed.
     package var stored: Secret {
         Secret(bytes: [request, reply].flatMap { key in key.withUnsafeBytes { Array($0) } })

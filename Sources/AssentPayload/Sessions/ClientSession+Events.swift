@@ -94,7 +94,7 @@ extension ClientSession {
             /// The installation is not registered any more.
             case notRegistered
             case busy
-            /// Whoever answered does not have the server's key.
+            /// What answered does not have the server's key.
             case notConfirmed
             /// The handshake had another answer, or none.
             case noHandshake

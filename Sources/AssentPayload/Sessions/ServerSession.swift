@@ -31,8 +31,8 @@ package struct ServerSession: Sendable {
             && (running > 0 || now < lastUse.addingTimeInterval(Self.idleLimit))
     }
 
-    /// What opens the request that begins with `head`. The session is not used by that: whoever sends bytes that do not
-    /// open keeps no session alive, and spends no number.
+    /// What opens the request that begins with `head`. The session is not used by that: anyone who sends bytes that do
+    /// not open keeps no session alive, and spends no number.
     ///
     /// - Throws: ``PayloadRefusal/malformed`` for a reply, ``PayloadRefusal/unknownSession`` for another session, or
     ///   when it has ended.

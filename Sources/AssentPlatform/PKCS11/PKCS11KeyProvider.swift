@@ -17,7 +17,7 @@ public import Foundation
 /// after the token has shown that it holds the private part.
 ///
 /// The PIN is asked for when a key is first needed. PKCS#11 then regards the whole *process* as logged in until the
-/// last session ends: whoever runs code in it can use the keys. A token that is pulled out and inserted again asks
+/// last session ends: anyone who runs code in it can use the keys. A token that is pulled out and inserted again asks
 /// anew.
 ///
 /// What it cannot do: a shared secret leaves the token (only the private key stays inside), SoftHSM is software

@@ -14,14 +14,14 @@ public import Foundation
 /// Keys are made in the TPM (P-256, bound to it) below a storage root key of the owner hierarchy. A TPM has no room for
 /// keys, so each lies wrapped in a file of `directory`, of use to this TPM only. Their PIN is enforced by the TPM,
 /// which refuses all of them for a time after too many wrong tries. A key whose file was exchanged for another's does
-/// not answer to the user's PIN; *without* a PIN, whoever may use the TPM can put a key of their own there.
+/// not answer to the user's PIN; *without* a PIN, anyone who may use the TPM can put a key of their own there.
 ///
 /// Each operation has a connection and an encrypted session of its own. Someone who only listens on the bus learns
 /// nothing. Someone who also changes what goes over it is not kept out, since nobody says beforehand which storage root
 /// key is the right one.
 ///
-/// Counters are NV indexes, by name, for the whole TPM: name them after a vault's id. Whoever may use the TPM as owner
-/// can make them jump ahead, never back, and can remove them, which is noticed.
+/// Counters are NV indexes, by name, for the whole TPM: name them after a vault's id. Anyone who may use the TPM as
+/// owner can make them jump ahead, never back, and can remove them, which is noticed.
 public actor TPMKeyProvider: KeyProvider {
     private static let lockTimeout: TimeInterval = 10
     private static let changeLock: Int64 = 0

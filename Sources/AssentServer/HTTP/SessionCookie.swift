@@ -99,8 +99,8 @@ struct SessionCookie: Sendable, Hashable {
         "Secure; HttpOnly; SameSite=\(sameSite.rawValue)\(isPartitioned ?? self.isPartitioned ? "; Partitioned" : "")"
     }
 
-    /// A `Cookie` field's value without the session cookie, and without what is not a cookie by RFC 6265 §4.1.1, which a
-    /// service might cut in other places: what may be forwarded to a protected service.
+    /// A `Cookie` field's value without the session cookie, and without what is not a cookie by RFC 6265 §4.1.1, which
+    /// a service might cut in other places: what may be forwarded to a protected service.
     func removed(from cookieField: String) -> String? {
         let kept = cookieField.utf8.split(separator: Self.semicolon).filter { pair in
             pair.allSatisfy { $0 < 0x80 } && !isNamed(by: pair)

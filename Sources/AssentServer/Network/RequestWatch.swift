@@ -227,7 +227,7 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
 enum RequestHeadRules {
     /// Whether a request is one of HTTP/1 that names one host (RFC 9112 §3.2), and whose end two programs cannot see
     /// in two places (§6.1, §6.3): `chunked` is its only transfer coding, if it has any. An empty field has none, but
-    /// what follows may be a body for whoever stands in front.
+    /// what follows may be a body for the program that stands in front.
     static func accept(_ head: HTTPRequestHead) -> Bool {
         // In one walk over the fields: each request comes by here.
         var (hosts, codings) = (0, 0)

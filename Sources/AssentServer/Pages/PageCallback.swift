@@ -51,7 +51,7 @@ struct PageCallback {
                 label.isEmpty ? language[.password] : language[label],
                 #"type="password" autocomplete="current-password" required\#(focus)\#(described)"#)
         case .textInput(let label, let preset):
-            // A telephone then shows digits; whoever needs a letter can still choose them.
+            // A telephone then shows digits; anyone who needs a letter can still choose them.
             let hint: HTML = asksName ? #"autocomplete="off""# : #"autocomplete="one-time-code" inputmode="numeric""#
             return field(
                 label.isEmpty ? language[.answer] : language[label],

@@ -60,8 +60,8 @@ struct PageLogo: Sendable, Hashable {
     /// The most bytes of a picture.
     static let limit = 64 << 10
 
-    /// A picture; `nil` for what is not a PNG, JPEG, WebP or SVG, or is too large. A browser runs no script of a picture
-    /// in a style sheet, and loads nothing for it.
+    /// A picture; `nil` for what is not a PNG, JPEG, WebP or SVG, or is too large. A browser runs no script of a
+    /// picture in a style sheet, and loads nothing for it.
     init?(_ bytes: [UInt8]) {
         guard bytes.count <= Self.limit, let type = Self.mediaType(bytes) else { return nil }
         url = "data:\(type);base64,\(Data(bytes).base64EncodedString())"

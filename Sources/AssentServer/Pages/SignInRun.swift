@@ -2,7 +2,7 @@ import AssentCore
 import HTTPTypes
 
 /// One of a browser's sign-ins, and where it stands: its name is in the page's address, the rest in a cookie. So a page
-/// can be loaded again, by the browser alone that began it: whoever else has the address begins anew.
+/// can be loaded again, by the browser alone that began it: anyone who else has the address begins anew.
 struct SignInRun: Hashable {
     /// Which of the browser's sign-ins it is.
     let id: String

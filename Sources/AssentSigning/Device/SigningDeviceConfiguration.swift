@@ -4,8 +4,8 @@ public import AssentSigningProtocol
 /// What an app allows, and what it says of its device.
 public struct SigningDeviceConfiguration: Sendable {
     /// The issuers that the app knows. With `nil` any issuer's invite is taken, and the app must show the user the
-    /// issuer's host (``SigningInvite/host``) before it enrols: whoever makes a QR code for a server of their own can
-    /// make a valid one.
+    /// issuer's host (``SigningInvite/host``) before it enrols: anyone who makes a QR code for a server of their own
+    /// can make a valid one.
     public var issuers: Set<String>?
 
     /// How keys may be protected. An offer with another way is refused as `protectionPolicy`; without `.device` each

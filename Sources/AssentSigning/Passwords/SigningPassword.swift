@@ -62,7 +62,7 @@ public struct SigningPasswordRequest: Sendable {
     public let issuerName: String
 }
 
-/// Asks the user for a password. Whoever throws ends the step; it can be gone on with.
+/// Asks the user for a password. An error that it throws ends the step, which can be tried again.
 public typealias SigningPasswordPrompt = @Sendable (SigningPasswordRequest) async throws -> Secret
 
 /// A password of a container.

@@ -13,7 +13,7 @@ public struct SigningTransactionInfo: Sendable {
     /// Until when it is open, by the server's clock.
     public let expiresAt: Date
 
-    /// Whether whoever scans it first may claim it: ``transaction(password:)`` does. The app shows where it began
+    /// Whether anyone who scans it first may claim it: ``transaction(password:)`` does. The app shows where it began
     /// (`place` and `address` of `SigningDisplay`), and the user types the number of the page.
     public let isClaim: Bool
 

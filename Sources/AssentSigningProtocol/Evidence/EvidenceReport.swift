@@ -5,7 +5,7 @@ package struct EvidenceReport: Sendable {
     /// The identity key that everything was judged by; `nil` when there is none that counts.
     package var root: KeyThumbprint?
 
-    /// Whether whoever verifies named an identity key. A bundle cannot vouch for its own.
+    /// Whether the verifier has named an identity key. A bundle cannot vouch for its own.
     package let hasTrustAnchor: Bool
 
     package internal(set) var established: [EvidenceFinding] = []

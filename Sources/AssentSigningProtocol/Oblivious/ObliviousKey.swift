@@ -54,8 +54,8 @@ package struct ObliviousKey: Sendable {
         }
     }
 
-    /// The function's output for an input that is not blinded: what a client gets. For tests, and for whoever has both
-    /// sides.
+    /// The function's output for an input that is not blinded: what a client gets. For tests, and for anyone who has
+    /// both sides.
     package func output(for input: Secret) throws(SigningProtocolError) -> Secret {
         do {
             return try Secret(bytes: Self.key(secret).evaluate(input.revealBytes()))

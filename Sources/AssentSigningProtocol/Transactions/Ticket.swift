@@ -6,7 +6,7 @@ package struct Ticket: SignedContent {
     package let expiresAt: Int
     /// By this the container that is meant recognises it.
     package let handle: SigningID?
-    /// Whoever scans it first may claim it; instead of a handle.
+    /// Anyone who scans it first may claim it; instead of a handle.
     package let isClaim: Bool
 
     package init(issuer: String, txn: SigningID, expiresAt: Int, handle: SigningID? = nil, isClaim: Bool = false) {

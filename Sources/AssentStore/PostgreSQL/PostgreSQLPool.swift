@@ -14,7 +14,7 @@ final class PostgreSQLPool: Sendable {
         var isSecondAttempt = false
     }
 
-    /// What is done when the lock is free again: whoever it wakes wants the lock.
+    /// What is done when the lock is free again: the task that it wakes wants the lock.
     private enum Wake {
         case answer(Answer, Result<[[SQLRow]], any Error>)
         case run(PostgreSQLWorker, PostgreSQLWorker.Job)

@@ -60,7 +60,7 @@ struct PostgreSQLPoolState: Sendable {
 
     init(limits: Limits) { self.limits = limits }
 
-    /// Whether all connections have ended, except those that are being opened: whoever closes the pool need not wait
+    /// Whether all connections have ended, except those that are being opened: closing the pool need not wait
     /// for these.
     var isEmpty: Bool { members.values.allSatisfy { $0 == .opening } }
 

@@ -121,7 +121,7 @@ public struct ClientKey: Sendable, CustomStringConvertible, CustomReflectable {
 
     private static let advice = "Make a key for ES256, PS256 or EdDSA."
 
-    /// A name in an error: whoever wrote it may have written anything.
+    /// A name in an error: anyone who wrote it may have written anything.
     static func shown(_ name: String) -> String {
         let isPlain = (try? KeyName.check(name)) != nil
         return isPlain ? name : "of this name"

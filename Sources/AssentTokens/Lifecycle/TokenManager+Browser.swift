@@ -43,7 +43,7 @@ extension TokenManager {
         return BrowserSignIn(tokens: tokens, replacedSession: replaced.session)
     }
 
-    /// Stores tokens in place of whoever was signed in.
+    /// Stores tokens in place of those of the user who was signed in.
     private func takeOver(_ tokens: TokenSet) async throws -> (tokens: TokenSet?, session: Session?) {
         do {
             let before = try await exclusively {

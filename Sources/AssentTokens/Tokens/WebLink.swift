@@ -2,8 +2,8 @@ public import Foundation
 
 /// A link by which this app signs a browser in as its user.
 ///
-/// Whoever opens it and agrees is signed in as the user: give it to the user's own browser, and to nobody else. It is
-/// good once.
+/// Anyone who opens it and agrees is signed in as the user: give it to the user's own browser, and to nobody else. It
+/// is good once.
 public struct WebLink: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// What the browser opens.
     public let url: String

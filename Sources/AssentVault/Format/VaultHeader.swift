@@ -87,7 +87,7 @@ struct VaultHeader: Hashable, Sendable {
         } catch is VaultReader.Malformed {
             throw SecretStoreError.tampered("The vault's header was changed.")
         }
-        // A cost below the minimum is refused whoever signed it.
+        // A cost below the minimum is refused, no matter who signed it.
         if keyDerivation.hasPrefix("$scrypt$"), ScryptCost(description: keyDerivation) == nil {
             throw SecretStoreError.tampered(
                 "The vault's header names scrypt parameters below the minimum or above the maximum.")

@@ -5,7 +5,7 @@ public import Foundation
 /// Private keys in a file of their own: P-256, for signing (ES256) and for key agreement.
 ///
 /// Under a passphrase (scrypt, RFC 7914) someone who gets the file can try passphrases, each at the cost of
-/// ``ScryptCost``. Without one the keys are ``/AssentCore/KeyProtection/unprotected``: whoever can read the file has
+/// ``ScryptCost``. Without one the keys are ``/AssentCore/KeyProtection/unprotected``: anyone who can read the file has
 /// them; keep it off the backups that hold the vault.
 ///
 /// The file is made with the first key, with mode 0600. It must be a regular file of the user who runs this, readable

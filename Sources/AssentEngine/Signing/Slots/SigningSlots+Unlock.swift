@@ -3,8 +3,8 @@ import AssentSigningProtocol
 import AssentStore
 
 extension SigningSlots {
-    /// Counts an evaluation, and gives what it needs when that is known to be committed. Whoever does not know must not
-    /// evaluate: every other error says so.
+    /// Counts an evaluation, and gives what it needs when that is known to be committed. A caller that does not know
+    /// must not evaluate: every other error says so.
     ///
     /// - Throws: ``SigningRefusal``: `shredded`, `wrong_generation`, `server_rolled_back`, why the container may not,
     ///   `use_nonce`, `container_suspect`, `locked`, `wait`; `invalid_request` when there is no such slot.

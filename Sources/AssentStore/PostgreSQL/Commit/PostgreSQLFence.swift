@@ -3,7 +3,7 @@ import AssentCore
 import Foundation
 
 /// Finds out that a server's commits are where they have to be, by a commit of its own: PostgreSQL's log is one
-/// sequence, so whoever confirms this one has everything before it.
+/// sequence, so a server that confirms this one has everything before it.
 ///
 /// At most one of them waits at a time, however many ask, over a connection of its own. It may wait as long as a
 /// standby is away: each one that is given up keeps a place of the server, until the standby is back.
