@@ -17,7 +17,8 @@ struct SealedScene: Sendable {
         story.narration.tell(
             .step(
                 number: 11,
-                title: "A proxy ends TLS with the bank's own certificate: it reads a plain payment, and a sealed one not"))
+                title:
+                    "A proxy ends TLS with the bank's own certificate: it reads a plain payment, not a sealed one"))
         let files = story.world.configuration.certificateFiles
         let proxy = try ReadingProxy(certificates: files.chain, privateKey: files.privateKey)
         story.world.relay.letEndTLS(proxy)
@@ -90,7 +91,8 @@ struct SealedScene: Sendable {
         story.narration.tell(.note(.thief, "changes one bit of the next sealed reply"))
         proxy.changeNext(.reply)
         let again = try await story.balance(assent)
-        story.check("the changed reply is not believed: the app asks again, and reads the same balance", again == before)
+        story.check(
+            "the changed reply is not believed: the app asks again", again == before)
     }
 
     /// Another program that links the SDK, `assent request`, with a library that somebody has loaded into it.
@@ -110,7 +112,8 @@ struct SealedScene: Sendable {
         }
         let usual = try await ask([:])
         let loaded = try await ask(["LD_PRELOAD": "libm.so.6"])
-        story.check("assent request asks whether the bank is open, and is told", usual.contains { $0.contains("isOpen") })
+        story.check(
+            "assent request asks whether the bank is open, and is told", usual.contains { $0.contains("isOpen") })
         story.check(
             "with a library that was loaded into it: nothing is sent, and it says why",
             loaded.contains { $0.contains("Nothing was sent") } && !loaded.contains { $0.contains("isOpen") })

@@ -31,7 +31,8 @@ struct SigningSlotStoreTests {
             ])
     }
 
-    @Test("Without a delay a try is not refused for the second in which another one was made", arguments: [[], [0, 9]])
+    @Test(
+        "Without a delay a try is not refused for the second in which another one was made", arguments: [[], [0, 9]])
     func noDelay(delays: [Int]) async throws {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.withSlot()
