@@ -23,6 +23,7 @@ package struct UsualNetworks: Sendable {
     ///   - epoch: under which they have proved it; under another one nothing is remembered.
     ///   - address: where the request comes from.
     ///   - level: how strongly the journey has proved who it is.
+    /// - Returns: the statement. It fails for nothing; without such a user it does nothing.
     func remembering(_ user: User, epoch: Int64?, at address: IPAddress, level: Int) -> SQLStatement {
         let network = NetworkHash(of: address, user: user, key: context.masterKey).text
         let own: SQL = "usual_networks n WHERE n.user_id = \(user.id)"
@@ -49,6 +50,7 @@ package struct UsualNetworks: Sendable {
     /// - Parameters:
     ///   - user: the user of a live session, who has the epoch of now.
     ///   - address: where the request comes from.
+    /// - Returns: one for each level at which the network was seen; none where it never was.
     /// - Throws: ``EngineError`` `unavailable`.
     func sightings(of user: User, at address: IPAddress) async throws -> [NetworkSighting] {
         let network = NetworkHash(of: address, user: user, key: context.masterKey).text
