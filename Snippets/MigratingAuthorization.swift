@@ -1,5 +1,5 @@
-// The counterparts of docs/migrating-authorization.md, so that the page cannot say what does not compile: a test compares
-// the two.
+// The counterparts of docs/migrating-authorization.md, so that the page cannot say what does not compile: a test
+// compares the two.
 import Assent
 import AssentURLSession
 import Foundation
