@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 import AssentStore
 
 /// From which networks users have signed in and approved transactions, for the condition `UsualNetwork`. No address is
