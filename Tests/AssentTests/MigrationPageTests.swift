@@ -102,11 +102,38 @@ private struct MigrationPage: CustomTestStringConvertible {
             "`isRenewable`", "`renew`", "delete a container", "HOTP", "TOTP", "OCRA", "`getDefaultOTPGenerator`",
             "`SyncOTPGenerator`", "`generateAuthenticationRequest`", "user cancel", "notify suspicious",
         ], words: ["bioPassword", "nil"])
+
+    static let authorization = MigrationPage(
+        name: "migrating-authorization", snippets: "MigratingAuthorization",
+        names: [
+            // "Transactional authorization" on Android, in the order of the sample.
+            "`IdentityGatewayAdviceInterceptor`", "`getAdviceHandler(advice)`", "`AdviceHandler`",
+            "`AdviceHandler.onAdviceReceived(context, advice)`", "`PolicyAdvice`",
+            "`FRSession.getCurrentSession().authenticate(context, advice, …)`",
+            "`SecureCookieJar.builder().context(context).build()`", "`builder.cookieJar`", "`addInterceptor`",
+            "`newCall(request).enqueue`", "`Callback.onFailure`", "`Callback.onResponse`",
+            "`x-authenticate-response`", "`AccessTokenInterceptor`",
+            // On iOS.
+            "`AuthorizationPolicy(validatingURL:delegate:)`", "`AuthorizationPolicyDelegate`", "`FRURLProtocol`",
+            "`FRURLProtocol.authorizationPolicy`", "`URLProtocol.registerClass`",
+            "`URLSessionConfiguration.protocolClasses`",
+            "`evaluateAuthorizationPolicy(responseData:response:error:)`",
+            "`PolicyAdviceCreator().parseAsBase64(advice:)`",
+            "`onPolicyAdviseReceived(policyAdvice:completion:)`", "`onPolicyAdviceReceived`",
+            "`FRCompletionResultCallback`", "`FRSession.authenticate(policyAdvice:)`",
+            "`updateRequest(originalRequest:txId:)`", "`_txid`",
+            // In JavaScript.
+            "`HttpClient.request({init, authorization: {handleStep}, timeout, url})`", "`handleStep`",
+            "`credentials: 'include'`", "`step.getCallbackOfType(type)`", "`setName`", "`setPassword`",
+            "`ValidatedCreateUsernameCallback`", "`ValidatedCreatePasswordCallback`", "`timeout: 0`",
+            // Over REST.
+            "`iPlanetAMWebAgentService`", "`subject.ssoToken`", "`environment.TxId`", "`TransactionConditionAdvice`",
+        ], words: [])
 }
 
 @Suite("The pages about migrating")
 struct MigrationPageTests {
-    private static let pages = [MigrationPage.tokens, .vault, .signing]
+    private static let pages = [MigrationPage.tokens, .vault, .signing, .authorization]
 
     @Test("Each name of the vendors' pages has a row that begins with it", arguments: pages)
     fileprivate func names(page: MigrationPage) throws {

@@ -49,6 +49,9 @@ package struct AuthenticateRequest: Sendable {
     /// Where the request comes from, for limits; `nil` when nothing is counted.
     package var clientAddress: String?
 
+    /// The client's address itself, when it has one; for what is remembered of a user's networks.
+    package var clientIP: IPAddress?
+
     /// A header field of the request by its name, in any case; for nodes that take values from there.
     package var header: @Sendable (String) -> String?
 

@@ -23,6 +23,7 @@ struct JourneyEnd: Sendable {
                 guard let signing = engine.services.signing[state.realm] else { throw EngineError.unavailable }
                 completion += try await signing.questions.taking(approval)
             }
+            completion += remembering(user)
             return JourneyOutcome(
                 result: .success(
                     reply(token: turn.request.sessionToken, key: session.sender?.keyThumbprint, isNew: false)),
@@ -37,15 +38,15 @@ struct JourneyEnd: Sendable {
                 statements: [noted(.success, userID: userID, sessionAuditID: nil)])
         }
         do {
-            return try await newSession(userID: userID)
+            return try await newSession(of: user)
         } catch let error as EngineError where error.code == .statelessRefused {
             // The app was narrowed, or its installation removed, since the journey began.
             return try await failure(nil, error: error)
         }
     }
 
-    private func newSession(userID: String) async throws -> JourneyOutcome {
-        let old = turn.session
+    private func newSession(of user: User) async throws -> JourneyOutcome {
+        let (old, userID) = (turn.session, user.id)
         // A session keeps its kind, whatever is proved in it later.
         let kind = old?.kind ?? (state.isStateless ? .stateless : .user)
         var limits = state.progress.sessionLimits
@@ -76,10 +77,22 @@ struct JourneyEnd: Sendable {
         if let id = state.replacedSessionID, let replaced = try await engine.sessions.live(id: id) {
             statements += [engine.sessions.ending(id: id, mustExist: false), ended(replaced, reason: "replaced")]
         }
+        if subject.isProved { statements += remembering(user) }
         statements.append(noted(.success, userID: userID, sessionAuditID: new.auditID))
         return JourneyOutcome(
             result: .success(reply(token: new.token, key: sender?.keyThumbprint, isNew: true, kind: kind)),
             statements: statements)
+    }
+
+    /// What remembers where the user was, in realms that ask for it. It has the level of this journey and not that of
+    /// the session: whoever has taken a session away must not make their own network usual at its level.
+    private func remembering(_ user: User) -> [SQLStatement] {
+        guard turn.realm.remembersNetworks, let address = turn.request.clientIP else { return [] }
+        let hasProved = subject.isProved || state.progress.isSigned
+        return [
+            UsualNetworks(engine.context).remembering(
+                user, epoch: subject.epoch, at: address, level: hasProved ? state.progress.authLevel : 0)
+        ]
     }
 
     private func properties(_ old: LiveSession?) -> JSONObject {

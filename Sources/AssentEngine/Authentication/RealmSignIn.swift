@@ -17,13 +17,17 @@ package struct RealmSignIn: Sendable {
     /// What a client is told when a journey in a transaction fails.
     package let failedTransaction: FailedTransaction
 
+    /// Whether a policy asks from which networks users have come, so that this is remembered.
+    package let remembersNetworks: Bool
+
     /// A realm; defaults are AM's.
     ///
     /// - Throws: the first ``SettingsIssue`` of the first journey that has one, or one about a default journey that
     ///   does not exist.
     package init(
         journeys: [JourneyDefinition], defaultJourney: String? = nil, sessionLimits: SessionLimits = SessionLimits(),
-        successURL: String = "/", failedTransaction: FailedTransaction = .success, catalog: NodeCatalog = .standard
+        successURL: String = "/", failedTransaction: FailedTransaction = .success, remembersNetworks: Bool = false,
+        catalog: NodeCatalog = .standard
     ) throws(SettingsIssue) {
         var made: [String: Journey] = [:]
         for definition in journeys { made[definition.name] = try Journey(definition, catalog: catalog) }
@@ -35,6 +39,7 @@ package struct RealmSignIn: Sendable {
         self.sessionLimits = sessionLimits
         self.successURL = successURL
         self.failedTransaction = failedTransaction
+        self.remembersNetworks = remembersNetworks
     }
 }
 

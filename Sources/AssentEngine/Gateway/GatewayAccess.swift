@@ -141,18 +141,18 @@ extension AccessSettlement {
         guard let matched = request.admission.matched else { return .denied(.unavailable) }
         let presented = request.admission.caller.presented
         let session = presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
-        let question = AccessQuestion(
-            matched: matched, maker: .gateway,
-            facts: PolicyFacts(
-                user: request.admission.caller.user, client: request.admission.caller.clientItself, session: session,
-                clientAddress: request.clientAddress, now: context.clock.epochSeconds,
-                scopes: request.admission.caller.scopes),
-            presented: presented,
-            // Without a body that was read, only what is bound without one can be bound.
-            content: matched.action.map {
-                RequestContent(method: $0, mediaType: request.mediaType, body: request.body)
-            }, transactionID: request.transactionID, idempotencyKey: request.idempotencyKey)
+        let facts = PolicyFacts(
+            user: request.admission.caller.user, client: request.admission.caller.clientItself, session: session,
+            clientAddress: request.clientAddress, now: context.clock.epochSeconds,
+            scopes: request.admission.caller.scopes)
         do {
+            let question = AccessQuestion(
+                matched: matched, maker: .gateway, facts: try await withSightings(facts, for: matched.policies),
+                presented: presented,
+                // Without a body that was read, only what is bound without one can be bound.
+                content: matched.action.map {
+                    RequestContent(method: $0, mediaType: request.mediaType, body: request.body)
+                }, transactionID: request.transactionID, idempotencyKey: request.idempotencyKey)
             let decision = try await settle(question).decision
             if case .denied(.noPolicy) = decision, presented == nil, !request.admission.caller.isClientItself {
                 return .denied(.noSession)

@@ -43,6 +43,8 @@ package struct MasterKey: Sendable {
         case payloadSession = "payload-session"
         /// Makes and recognises the ids of its sessions.
         case payloadSessionName = "payload-session-name"
+        /// Hides from which networks users came.
+        case usualNetwork = "usual-network"
         /// Tells whether it is the key of the database.
         case check
     }

@@ -28,7 +28,10 @@ package struct AccessSettlement: Sendable {
         case .denied(.severalTransactions):
             settled.reasons.append("several policies ask for a transaction; one access can have one")
         case .granted:
-            guard let pending = assessment.pending else { break }
+            guard let pending = assessment.pending else {
+                settled.decision = try await spendUnneeded(question, &settled) ?? settled.decision
+                break
+            }
             guard question.maySignInFurther else {
                 settled.decision = .denied(.tokenKind)
                 break
@@ -44,32 +47,48 @@ package struct AccessSettlement: Sendable {
     private func spendOrRequire(
         _ pending: PolicyAssessment.Pending, _ question: AccessQuestion, _ reasons: inout [String]
     ) async throws -> AccessDecision {
-        guard let presented = question.presented,
-            let binding = TransactionBinding(
-                question.matched.set, pending.policy, pending.condition, resource: question.matched.resource,
-                content: question.content, presented: presented, maker: question.maker)
-        else {
+        guard let binding = question.binding(of: pending) else {
             reasons.append("\(pending.policy.name): binds method or body, and the question does not contain them")
             return .denied(.unboundContent)
         }
-        if let id = question.transactionID {
-            let result = try await transactions.take(id: id, binding: binding)
-            switch result {
-            case .taken(let taken): return .granted(taken: taken)
-            case .alreadyTaken(let record):
-                reasons.append("the transaction was taken before")
-                if !question.maker.replacesUselessTransactions { return .alreadyTaken(record) }
-            case .refused(let reason):
-                reasons.append("the transaction was refused: \(reason.rawValue)")
-                if !question.maker.replacesUselessTransactions { return .denied(.transaction(reason)) }
-            }
-        }
+        if let spent = try await spend(question, binding, &reasons) { return spent }
         let display = try TransactionDisplay.render(
             pending.policy, of: question.content, query: question.matched.resource.query)
         let record = try await transactions.create(
             binding: binding, url: question.matched.resource.url, display: display,
             ttl: pending.condition.ttl, idempotencyKey: question.idempotencyKey)
         return .advised(try Advice([Advice.Entry(.transaction, [record.id])]), transaction: record)
+    }
+}
+
+extension AccessSettlement {
+    /// Takes the transaction that the question names. `nil` where it names none, or one that does not help an
+    /// enforcement point that asks over REST.
+    private func spend(
+        _ question: AccessQuestion, _ binding: TransactionBinding, _ reasons: inout [String]
+    ) async throws -> AccessDecision? {
+        guard let id = question.transactionID else { return nil }
+        switch try await transactions.take(id: id, binding: binding) {
+        case .taken(let taken): return .granted(taken: taken)
+        case .alreadyTaken(let record):
+            reasons.append("the transaction was taken before")
+            return question.maker.replacesUselessTransactions ? nil : .alreadyTaken(record)
+        case .refused(let reason):
+            reasons.append("the transaction was refused: \(reason.rawValue)")
+            return question.maker.replacesUselessTransactions ? nil : .denied(.transaction(reason))
+        }
+    }
+
+    /// Where the policy has come to grant the access without its transaction (by the approval, the network has become
+    /// a usual one), one that is named is used all the same: what was approved happens once, and nothing else happens
+    /// in its name. `nil` where nothing is to be said of one.
+    private func spendUnneeded(
+        _ question: AccessQuestion, _ settled: inout SettledAccess
+    ) async throws -> AccessDecision? {
+        guard question.maySignInFurther, let unneeded = settled.assessment.unneeded,
+            let binding = question.binding(of: unneeded)
+        else { return nil }
+        return try await spend(question, binding, &settled.reasons)
     }
 }
 
@@ -84,6 +103,15 @@ struct AccessQuestion {
     let transactionID: String?
     /// What tells requests apart that look alike.
     var idempotencyKey: String?
+
+    /// What a transaction for it is bound to; `nil` without a session, and where the question lacks what is bound.
+    func binding(of pending: PolicyAssessment.Pending) -> TransactionBinding? {
+        presented.flatMap {
+            TransactionBinding(
+                matched.set, pending.policy, pending.condition, resource: matched.resource, content: content,
+                presented: $0, maker: maker)
+        }
+    }
 
     /// Whether an advice, or a transaction, is for somebody with these credentials. A client that calls for itself has
     /// no user who could do anything.

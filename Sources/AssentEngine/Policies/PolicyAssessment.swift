@@ -67,6 +67,12 @@ extension PolicyCondition {
         case .scopes(let scopes):
             guard let granted = facts.scopes else { return ConditionOutcome(verdict: .unknown) }
             return ConditionOutcome(verdict: granted.isSuperset(of: scopes) ? .holds : .fails)
+        case .usualNetwork(let days, let level):
+            guard let now = facts.now, facts.session != nil, let sightings = facts.sightings else {
+                return ConditionOutcome(verdict: .unknown)
+            }
+            let isUsual = sightings.usualUntil(days: days, level: level, at: now) != nil
+            return ConditionOutcome(verdict: isUsual ? .holds : .fails)
         case .transaction(let condition):
             return ConditionOutcome(verdict: facts.session == nil ? .unknown : .pending(condition))
         }
@@ -82,6 +88,9 @@ extension PolicyCondition {
             facts.session.map { $0.createdAt + minutes * 60 }.flatMap { end in
                 facts.now.map { $0 < end } == true ? end : nil
             }
+        // While the network is not usual, a sign-in from there can make it so at any moment.
+        case .usualNetwork(let days, let level):
+            facts.now.map { facts.sightings?.usualUntil(days: days, level: level, at: $0) ?? $0 }
         case .authLevel, .authenticateToService, .sessionProperty, .address, .scopes, .transaction: nil
         }
     }
@@ -148,6 +157,9 @@ package struct PolicyAssessment: Sendable {
     /// Advices of other kinds than transactions.
     private(set) var advices: [String: [String]] = [:]
     private var pendings: [Pending] = []
+
+    /// A policy that grants without its transaction, because something else of its condition holds.
+    private(set) var unneeded: Pending?
     private let action: String?
 
     init(_ matched: MatchedPolicies, facts: PolicyFacts) {
@@ -160,7 +172,11 @@ package struct PolicyAssessment: Sendable {
             if let change = policy.condition?.nextChange(facts) { nextChange = min(nextChange ?? change, change) }
             let outcome = policy.condition?.evaluate(facts) ?? ConditionOutcome(verdict: .holds)
             switch outcome.verdict {
-            case .holds: grant(policy, facts)
+            case .holds:
+                grant(policy, facts)
+                if let condition = policy.condition?.transactions.first {
+                    unneeded = unneeded ?? Pending(policy: policy, condition: condition)
+                }
             case .pending(let condition):
                 grant(policy, facts)
                 pendings.append(Pending(policy: policy, condition: condition))

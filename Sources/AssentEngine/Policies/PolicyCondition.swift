@@ -22,6 +22,9 @@ package indirect enum PolicyCondition: Sendable, Hashable {
     case sessionAge(minutes: Int64)
     /// The access token that came with the request has all of these scopes.
     case scopes([String])
+    /// The user has signed in, or approved a transaction, from the caller's network in the last so many days, at this
+    /// authentication level or above.
+    case usualNetwork(days: Int64, level: Int)
     /// The user approves this one access.
     case transaction(TransactionCondition)
 
@@ -59,6 +62,8 @@ package indirect enum PolicyCondition: Sendable, Hashable {
             ["type": "Session", "maxSessionTime": .integer(minutes), "terminateSession": false]
         case .scopes(let scopes):
             ["type": "OAuth2Scope", "requiredScopes": .array(scopes.map { .string($0) })]
+        case .usualNetwork(let days, let level):
+            ["type": "UsualNetwork", "days": .integer(days), "level": .integer(level)]
         case .transaction(let condition): condition.json
         }
     }

@@ -78,6 +78,9 @@ package struct PolicyFacts: Sendable {
     /// The scopes of the access token that came with the request; `nil` when none came.
     package var scopes: Set<String>?
 
+    /// When the user was in the network of ``clientAddress`` before; `nil` when nobody has looked.
+    package var sightings: [NetworkSighting]?
+
     /// The claims of a token that was verified, when that says whose access it is; never what a caller merely says.
     package var claims: JSONObject?
 

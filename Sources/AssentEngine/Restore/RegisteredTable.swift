@@ -41,6 +41,7 @@ package enum FencedKind: String, Sendable, Hashable, CaseIterable {
     case sessions
     case grants
     case consents
+    case networks
     case tokenKeys
     case codes
     case refreshTokens
@@ -64,6 +65,7 @@ package enum FencedKind: String, Sendable, Hashable, CaseIterable {
     package var text: String {
         switch self {
         case .sessions, .grants, .consents, .transactions, .invites: rawValue
+        case .networks: "usual networks"
         case .tokenKeys: "keys for tokens"
         case .codes: "authorization codes"
         case .refreshTokens: "refresh tokens"

@@ -30,6 +30,8 @@ package enum TableRegister {
             // A start makes another one while nobody is an administrator.
             fence: [.delete(.bootstrapTokens, where: { _ in "used_at IS NULL" })]),
         RegisteredTable("consents", .purged, fence: [.delete(.consents, isOptional: true)]),
+        // A lock or another password since has forgotten them, and nobody here knows.
+        RegisteredTable("usual_networks", .purged, fence: [.delete(.networks, isOptional: true)]),
     ]
 
     private static let access = [

@@ -34,6 +34,7 @@ struct SignInVisit {
         var step = AuthenticateRequest(
             realm: wanted.realm, sessionToken: cookie.cookieToken(fields), clientAddress: client.limitKey,
             header: { name in HTTPField.Name(name).flatMap { fields[$0] } })
+        step.clientIP = client.ip
         // The page's language first: what is approved stands in it.
         step.languages = [frame.language.tag] + AcceptedLanguages(fields).tags
         step.proof = proof

@@ -25,6 +25,7 @@ struct AuthenticateRoute: Sendable {
                 Request.jsonObject(raw, contentType: fields[.contentType]), bytes: raw),
             clientAddress: call.client.limitKey,
             header: { name in HTTPField.Name(name).flatMap { fields[$0] } })
+        step.clientIP = call.client.ip
         step.languages = AcceptedLanguages(fields).tags
         step.isStateless = try request.flag("stateless")
         step.proof = PresentedProof(request, origin: origin, server: .authorizationServer)

@@ -78,6 +78,7 @@ struct Housekeeping: Service {
         try await payload.keys.purge()
         try await payload.sessions.purge()
         try await SigningHousekeeping.purge(context)
+        try await UsualNetworks(context).purge()
         try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
     }
 }

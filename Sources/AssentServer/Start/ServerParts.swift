@@ -209,7 +209,8 @@ extension ServerConfiguration {
                 signIn[realm.name] = try RealmSignIn(
                     journeys: realm.journeys, defaultJourney: realm.defaultJourney,
                     sessionLimits: realm.sessionLimits,
-                    failedTransaction: realm.transactionFailureStatus == 401 ? .failure : .success)
+                    failedTransaction: realm.transactionFailureStatus == 401 ? .failure : .success,
+                    remembersNetworks: realm.policySets.contains(where: \.asksForNetwork))
             }
             return signIn
         }

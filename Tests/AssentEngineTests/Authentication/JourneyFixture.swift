@@ -71,7 +71,7 @@ final class JourneyFixture: Sendable {
     ) throws -> Authentication {
         let alpha = try RealmSignIn(
             journeys: journeys + more, defaultJourney: "Login", successURL: "/console",
-            failedTransaction: failedTransaction, catalog: catalog)
+            failedTransaction: failedTransaction, remembersNetworks: true, catalog: catalog)
         let beta = try RealmSignIn(journeys: [login], defaultJourney: "Login")
         return Authentication(
             context, realms: ["/alpha": alpha, "/beta": beta], transactions: transactions, passwords: passwords,

@@ -142,6 +142,8 @@ struct JudgedColumns: Sendable {
             media_type body_sha256 user_id session_id session_audit_id grant_id sender display \
             created_at expires_at request_key bound maker
             """),
+        "usual_networks": JudgedColumns(
+            "user_id slot network auth_level epoch seen_at"),
         "users": JudgedColumns(
             used: "active epoch",
             "id realm username password_hash roles attributes created_at"),

@@ -20,6 +20,7 @@ struct RestoreDrillTests {
     private static let approvals: Set<FencedKind> = [
         .transactions, .signingTransactions, .signingApprovals, .invites, .enrolments, .evaluations, .slots,
     ]
+    private static let networks: Set<FencedKind> = [.networks]
     private static let devices: Set<FencedKind> = [.deviceCodes, .nonces]
     /// `lostOutcomes` is about a record, and no second use.
     private static let records: Set<FencedKind> = [.lostOutcomes]
@@ -27,6 +28,7 @@ struct RestoreDrillTests {
     @Test("Each kind that the register knows is rehearsed here")
     func coverage() {
         let rehearsed = Self.journeys.union(Self.access).union(Self.approvals).union(Self.devices).union(Self.records)
+            .union(Self.networks)
         #expect(rehearsed == Set(FencedKind.allCases))
         #expect(Set(TableRegister.tables.flatMap(\.fence).compactMap(\.kind)) == Set(FencedKind.allCases))
     }
@@ -288,6 +290,25 @@ struct RestoreDrillTests {
         #expect(try await device.status(enrolled.did).state == .active)
     }
 
+    @Test("Networks that a lock or another password has forgotten")
+    func networks() async throws {
+        let fixture = try await JourneyFixture(operated: OperatedDatabase())
+        let (context, ana) = (fixture.context, fixture.ana)
+        let home = try #require(IPAddress("192.0.2.7"))
+        _ = try await fixture.database.run(
+            UsualNetworks(context).remembering(ana, epoch: ana.epoch, at: home, level: 0))
+        try await RestoreDrill.run(
+            [
+                RestoreDrill(.networks, "a network") {
+                    _ = try await context.database.run(
+                        SQLStatement("UPDATE users SET epoch = epoch + 1 WHERE id = \(ana.id)", expecting: .exactly(1)))
+                } again: {
+                    let user = try #require(try await Users(context).find(id: ana.id))
+                    return try await !UsualNetworks(context).sightings(of: user, at: home).isEmpty
+                }
+            ], on: context, covering: Self.networks)
+    }
+
     @Test("A request that was about to be forwarded has an unknown outcome after a restore, and not none")
     func lostOutcomes() async throws {
         for isFenced in [false, true] {
@@ -309,7 +330,8 @@ struct RestoreDrillTests {
     func page() throws {
         let section = try OperatingPage.section("### What `restore-fence` does")
         let words: [FencedKind: String] = [
-            .sessions: "sessions", .grants: "grants", .consents: "consents", .tokenKeys: "keys for tokens",
+            .sessions: "sessions", .grants: "grants", .consents: "consents",
+            .networks: "usual networks", .tokenKeys: "keys for tokens",
             .codes: "authorization codes", .refreshTokens: "refresh tokens", .transactions: "open or approved",
             .lostOutcomes: "without an outcome", .journeySteps: "steps of journeys",
             .oneTimePasswords: "one-time passwords", .bootstrapTokens: "first administrator",

@@ -169,6 +169,7 @@ struct SentRequest: Sendable {
     var body: [UInt8]?
     var transactionID: String?
     var idempotencyKey: String?
+    var clientAddress: IPAddress?
 }
 
 extension AccessSettlement {
@@ -186,7 +187,8 @@ extension AccessSettlement {
         return await settle(
             GatewayRequest(
                 GatewayAdmission(caller: caller, matched: matched), mediaType: sent.mediaType, body: sent.body,
-                transactionID: sent.transactionID, idempotencyKey: sent.idempotencyKey))
+                transactionID: sent.transactionID, clientAddress: sent.clientAddress,
+                idempotencyKey: sent.idempotencyKey))
     }
 }
 

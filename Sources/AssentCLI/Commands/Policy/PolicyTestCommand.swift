@@ -38,6 +38,9 @@ struct PolicyTestCommand: AsyncParsableCommand {
     @Option(help: "The address that the request comes from. Default: not known.")
     var address: String?
 
+    @Option(help: "How many days ago the user was in the network of that address. Default: never.")
+    var networkDays: Int?
+
     @Option(help: "A scope of the access token that comes with it; may be repeated. Default: no token.")
     var scope: [String] = []
 
@@ -58,6 +61,9 @@ struct PolicyTestCommand: AsyncParsableCommand {
             throw ValidationError("--address is an IPv4 or IPv6 address.")
         }
         guard (0...525_600).contains(minutes) else { throw ValidationError("--minutes is 0 to 525600.") }
+        guard networkDays.map({ (0...365).contains($0) && address != nil }) ?? true else {
+            throw ValidationError("--network-days is 0 to 365, and needs --address.")
+        }
         do { _ = try CanonicalResource(url) } catch { throw ValidationError("The URL \(error).") }
     }
 
@@ -84,6 +90,7 @@ struct PolicyTestCommand: AsyncParsableCommand {
         trial.caller.authLevel = level
         trial.caller.journey = journey
         trial.caller.address = address.flatMap(IPAddress.init)
+        trial.caller.networkAge = networkDays.map { Int64($0) * 86_400 }
         trial.caller.scopes = scope.isEmpty ? nil : Set(scope)
         trial.caller.sessionAge = Int64(minutes) * 60
         return trial

@@ -22,7 +22,7 @@ struct RestoreFenceCommand: AsyncParsableCommand {
 
     @Flag(
         help: ArgumentHelp(
-            "Keep sessions, grants, consents and the keys for tokens as the backup has them.",
+            "Keep sessions, grants, consents, usual networks and the keys for tokens as the backup has them.",
             discussion:
                 "Everything that was signed out, revoked, withdrawn or discarded since the backup is then valid again.")
     )

@@ -49,13 +49,14 @@ extension PolicyCondition {
             let scopes = settings.strings("requiredScopes")
             if scopes.isEmpty { settings.refuse("requiredScopes", "must name a scope") }
             self = .scopes(scopes)
+        case "UsualNetwork": self = Self.usualNetwork(settings)
         case "Transaction": self = .transaction(TransactionCondition(settings))
         case let other:
             settings.refuse(
                 "type",
                 Self.others[other].map { "\(other) is not here: \($0)" }
                     ?? "must be AND, OR, NOT, AuthLevel, AuthenticateToService, SessionProperty, Session, IPv4, IPv6, "
-                    + "SimpleTime, OAuth2Scope or Transaction")
+                    + "SimpleTime, OAuth2Scope, UsualNetwork or Transaction")
             self = .or([])
         }
     }
@@ -99,6 +100,17 @@ extension PolicyCondition {
         }
         if settings.has("cidr"), ranges.isEmpty { settings.refuse("cidr", "must name a prefix") }
         return .address(family, ranges)
+    }
+
+    private static func usualNetwork(_ settings: SettingsReader<Void>) -> PolicyCondition {
+        let (days, level) = (settings.json("days")?.integer, settings.json("level"))
+        let longest = UsualNetworks.longestDays
+        let isGood = days.map { (1...longest).contains($0) } ?? false
+        if !isGood { settings.refuse("days", "must be a number of days from 1 to \(longest)") }
+        let isLevel = level.map { (0...1000).contains($0.integer ?? -1) } ?? true
+        if !isLevel { settings.refuse("level", "must be a level from 0 to 1000") }
+        return .usualNetwork(
+            days: isGood ? days ?? 0 : 0, level: isLevel ? Int(clamping: level?.integer ?? 0) : .max)
     }
 
     private static func sessionAge(_ settings: SettingsReader<Void>) -> PolicyCondition {

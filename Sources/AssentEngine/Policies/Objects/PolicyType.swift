@@ -68,6 +68,7 @@ package struct PolicyType: Sendable, Hashable {
             ]),
         PolicyType(
             "Transaction", ["authenticationStrategy": .string, "strategySpecifier": .string, "ttl": .integer]),
+        PolicyType("UsualNetwork", ["days": .integer, "level": .integer]),
     ]
 
     /// The types of subjects.

@@ -12,6 +12,9 @@ package struct ImaginedCaller: Sendable {
     package var sessionAge: Int64 = 0
     /// The client's address.
     package var address: IPAddress?
+    /// How long ago the user was in the network of ``address``, in seconds, by a journey of the session's level; `nil`
+    /// for never.
+    package var networkAge: Int64?
     /// The scopes of the access token; `nil` without one.
     package var scopes: Set<String>?
 
@@ -31,7 +34,11 @@ package struct ImaginedCaller: Sendable {
                 realm: realm, authLevel: authLevel, createdAt: now - sessionAge, latestAccess: now, maxIdle: 1,
                 expiresAt: now + 1, properties: properties)
         }
-        return PolicyFacts(
+        var facts = PolicyFacts(
             user: session?.user, session: session, clientAddress: address, now: now, scopes: scopes)
+        facts.sightings = address.map { _ in
+            networkAge.map { [NetworkSighting(authLevel: authLevel, seenAt: now - $0)] } ?? []
+        }
+        return facts
     }
 }
