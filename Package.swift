@@ -351,9 +351,9 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentDemo", "AssentOTP",
-                "AssentPeers",
-                "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentExampleBank", "StoreTesting",
-                "TestSupport", httpTypes, hummingbird, logging,
+                "AssentPayload", "AssentPeers",
+                "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentTransportNIO", "AssentExampleBank",
+                "StoreTesting", "TestSupport", "TokenTableSupport", httpTypes, hummingbird, logging,
                 .product(name: "NIOCore", package: "swift-nio"),
             ]),
         .testTarget(

@@ -167,34 +167,4 @@ struct BinaryHTTPTests {
         #expect(throws: PayloadError.self) { try parts(Array(message().prefix(20)) + huge) }
         #expect(throws: PayloadError.self) { try parts(message(then: huge + [1, 2, 3])) }
     }
-
-    @Test("No mutation of a message or of a frame ends the process or opens anything", arguments: 0..<4)
-    func mutations(seed: Int) throws {
-        var random = SmallRandom(seed: seed)
-        let secrets = try PayloadVectors.client()
-        let content = try BinaryHTTPWriter.request(post, content: Array("body".utf8))
-        let streamed = try BinaryHTTPWriter.head(post) + BinaryHTTPWriter.piece([1, 2, 3]) + BinaryHTTPWriter.end
-        let frame = try secrets.sealed(PayloadVectors.head(.request, 1, salt: 9), content)
-        for _ in 0..<(Soak.isOn ? 25_000 : 2_500) {
-            for message in [content, streamed] { _ = try? parts(Self.mutated(message, &random)) }
-            let changed = Self.mutated(frame, &random)
-            guard changed != frame else { continue }
-            #expect(throws: PayloadError.self) { try secrets.opened(changed, as: .request) }
-        }
-    }
-
-    private static func mutated(_ bytes: [UInt8], _ random: inout SmallRandom) -> [UInt8] {
-        var bytes = bytes
-        for _ in 0...random.below(3) {
-            let index = random.below(bytes.count)
-            switch random.below(4) {
-            case 0: bytes[index] ^= 1 << random.below(8)
-            case 1: bytes.removeSubrange(index..<min(bytes.count, index + 1 + random.below(4)))
-            case 2: bytes.insert(contentsOf: [0xFF, 0xFF, 0xC0].prefix(1 + random.below(3)), at: index)
-            default: bytes[index] = UInt8(random.below(256))
-            }
-            if bytes.isEmpty { return [0] }
-        }
-        return bytes
-    }
 }
