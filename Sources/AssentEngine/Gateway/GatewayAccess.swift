@@ -5,12 +5,16 @@ import Logging
 /// is decided, and, with a transaction, that it is forwarded once.
 package struct GatewayAccess: Sendable {
     private let callers: Callers
-    private let settlement: AccessSettlement
+    let settlement: AccessSettlement
+
+    /// What signs ``ServiceIdentity``.
+    let keys: ServerKeys
 
     /// Access through the gateway.
-    package init(callers: Callers, settlement: AccessSettlement) {
+    package init(callers: Callers, settlement: AccessSettlement, keys: ServerKeys) {
         self.callers = callers
         self.settlement = settlement
+        self.keys = keys
     }
 
     /// Who sends the request, and which policies are about it. Only those that speak of its method are taken.

@@ -97,7 +97,7 @@ struct Gateway: RequestHandler {
     private func answer(_ visit: Visit) async throws -> Response {
         let request = visit.request
         guard case .policies(let realm, let policySet) = visit.route.access else {
-            return await forwarding(of: visit, user: nil, transaction: nil).send(request, boundBody: nil).response
+            return await forwarding(of: visit, caller: nil, transaction: nil).send(request, boundBody: nil).response
         }
         let credentials = PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway)
         // Also a proof is verified here, before anything is made or taken: who is asked for another nonce may repeat
@@ -126,8 +126,7 @@ struct Gateway: RequestHandler {
                 idempotencyKey: request.headers[.idempotencyKey]))
         switch decision {
         case .granted(let transaction):
-            let forwarding = forwarding(
-                of: visit, user: admission.caller.user?.username, transaction: transaction?.id)
+            let forwarding = forwarding(of: visit, caller: admission.caller, transaction: transaction?.id)
             guard let transaction else { return await forwarding.send(request, boundBody: boundBody).response }
             let result = await access.forwarding(transaction) {
                 await forwarding.send(request, boundBody: boundBody)
@@ -145,10 +144,23 @@ struct Gateway: RequestHandler {
         }
     }
 
-    private func forwarding(of visit: Visit, user: String?, transaction: String?) -> Forwarding {
+    private func forwarding(of visit: Visit, caller: Caller?, transaction: String?) -> Forwarding {
         Forwarding(
-            upstream: upstream, route: visit.route, resource: visit.resource, user: user, transaction: transaction,
-            cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text)
+            upstream: upstream, route: visit.route, resource: visit.resource, user: caller?.user?.username,
+            transaction: transaction, cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text,
+            identify: { [access, origin] boundBody in
+                guard let caller, let identity = visit.route.identity,
+                    case .policies(let realm, _) = visit.route.access
+                else { return nil }
+                let spent = transaction.map { id in
+                    SpentRequest(
+                        transaction: id, method: visit.request.method.rawValue, resource: visit.resource,
+                        body: boundBody)
+                }
+                let token = try await access.token(
+                    identity.service, about: caller, realm: realm, issuer: origin, of: spent)
+                return token.map { HTTPField(name: identity.field, value: $0.reveal()) }
+            })
     }
 
     private func adviceClient(

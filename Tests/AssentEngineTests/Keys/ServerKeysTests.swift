@@ -27,7 +27,7 @@ struct ServerKeysTests {
             return try await group.reduce(into: Set<Set<String>>()) { $0.insert($1) }
         }
         #expect(sets.count == 1)
-        #expect(sets.first?.count == ServerKeys.Purpose.allCases.count)
+        #expect(sets.first?.count == ServerKeys.Purpose.tokens.count)
         #expect(try await fixture.count("server_keys") == 2)
     }
 
