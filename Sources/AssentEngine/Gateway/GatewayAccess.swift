@@ -4,7 +4,7 @@ import Logging
 /// What the gateway asks of the engine, in the order of a request: who sends it and which policies are about it, what
 /// is decided, and, with a transaction, that it is forwarded once.
 package struct GatewayAccess: Sendable {
-    private let callers: Callers
+    let callers: Callers
     let settlement: AccessSettlement
 
     /// What signs ``ServiceIdentity``.
@@ -52,11 +52,14 @@ package struct GatewayAccess: Sendable {
 
 /// A request as the gateway asks about it before it reads the body.
 package struct GatewayInquiry: Sendable {
-    let realm: String
+    /// The realm of the policies.
+    package let realm: String
     let policySet: String
     let method: String
     let resource: CanonicalResource
-    let credentials: PresentedCredentials
+
+    /// What says who sends it.
+    package let credentials: PresentedCredentials
     let accessToken: AccessTokenRequirement
 
     /// A request.

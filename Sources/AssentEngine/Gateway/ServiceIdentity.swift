@@ -91,7 +91,7 @@ package struct SpentRequest: Sendable {
 }
 
 extension GatewayAccess {
-    /// A signed token that tells a service who calls; `nil` for a caller who is nobody.
+    /// Signs a token that tells a service who calls.
     ///
     /// - Parameters:
     ///   - identity: for which service, with which claims.
@@ -99,6 +99,7 @@ extension GatewayAccess {
     ///   - realm: the realm that decides on the route.
     ///   - issuer: the gateway's own origin (`iss`).
     ///   - request: the request, if a transaction was spent for it.
+    /// - Returns: the token; `nil` for a caller who is nobody.
     /// - Throws: ``StoreError`` or ``EngineError`` when there is no key to sign with.
     package func token(
         _ identity: ServiceIdentity, about caller: Caller, realm: String, issuer: String, of request: SpentRequest?

@@ -8,9 +8,6 @@ extension OAuthProvider {
             idTokens: configuration.idTokenAlgorithms, accessTokens: configuration.accessTokenAlgorithms)
     }
 
-    /// The public keys by which services behind the gateway verify who calls (``ServiceIdentity``).
-    package func publishedIdentityKeys() async throws -> JWKSet { try await keys.publishedIdentityKeys() }
-
     /// The provider's metadata (OpenID Connect Discovery 1.0 §3, RFC 8414 §2, RFC 9207 §3).
     ///
     /// `assent_refresh_attempt_supported` tells our own client that a refresh may be repeated with the same

@@ -184,6 +184,7 @@ extension ServerConfiguration {
             passHeaders: try passHeaders(route), stripHeaders: try headers(route, "stripHeaders"),
             allowedOrigins: Set(try WebOrigins.read(route)), home: try home(route))
         read.identity = try RouteIdentity.read(route)
+        read.tunnels = try RouteTunnels.read(route, upstream: upstream, access: access, realms: realms)
         route.finish()
         return read
     }
@@ -204,7 +205,8 @@ extension ServerConfiguration {
     ) throws -> GatewayRoute.Access {
         if isPublic {
             let idle = [
-                "realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType", "senderConstrained", "identity",
+                "realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType", "senderConstrained",
+                "identity",
             ]
             if let key = idle.first(where: { route.has($0) }) {
                 throw route.issue(key, "a public route has no \(key): nobody is asked who they are")

@@ -41,14 +41,9 @@ struct Forwarding: Sendable {
 
     /// Sends the request to the service. Returns the answer to the client, and what became of the request.
     func send(_ request: Request, boundBody: [UInt8]?) async -> (response: Response, outcome: UpstreamOutcome) {
-        var fields = ForwardedFields.request(
-            request.headers,
-            .init(
-                cookie: cookie, keepsAuthorization: route.keepsAuthorization, passes: route.passHeaders,
-                strips: route.stripHeaders),
-            user: user, idempotencyKey: transaction, publicOrigin: publicOrigin, client: client)
+        let fields: HTTPFields
         do {
-            if let identity = try await identify(boundBody) { fields[identity.name] = identity.value }
+            fields = try await self.fields(of: request, boundBody: boundBody)
         } catch {
             let response = Response.problem(
                 503, "The gateway cannot sign who calls. Nothing was forwarded.", members: members(forwarded: "no"))
@@ -80,6 +75,18 @@ struct Forwarding: Sendable {
                 members: members(forwarded: "unknown"))
             return (response, .unknown)
         }
+    }
+
+    /// The fields that the service gets. Throws when nothing can be signed.
+    func fields(of request: Request, boundBody: [UInt8]?) async throws -> HTTPFields {
+        var fields = ForwardedFields.request(
+            request.headers,
+            .init(
+                cookie: cookie, keepsAuthorization: route.keepsAuthorization, passes: route.passHeaders,
+                strips: route.stripHeaders),
+            user: user, idempotencyKey: transaction, publicOrigin: publicOrigin, client: client)
+        if let identity = try await identify(boundBody) { fields[identity.name] = identity.value }
+        return fields
     }
 
     private func members(forwarded: String) -> JSONObject {

@@ -82,7 +82,7 @@ struct OAuthRoutes: Sendable {
 
     /// `connect/identity_keys`.
     func identityKeys(_ call: RouteCall<OAuthProvider>) async throws -> Response {
-        cacheable(try await call.service.publishedIdentityKeys().json)
+        cacheable(try await call.service.keys.publishedIdentityKeys().json)
     }
 
     /// `.well-known/openid-configuration`.

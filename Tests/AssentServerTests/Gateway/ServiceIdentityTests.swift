@@ -79,7 +79,9 @@ struct ServiceIdentityTests {
             for fields in [ServerFixture.bearer(told), ServerFixture.session(told)] {
                 #expect(try await fixture.send("GET", fixture.gateway("/accounts"), fields).status == 401)
             }
-            #expect(try await fixture.send("GET", fixture.gateway("/open/x"), ServerFixture.session(session)).status == 200)
+            let anybody = try await fixture.send(
+                "GET", fixture.gateway("/open/x"), ServerFixture.session(session))
+            #expect(anybody.status == 200)
             #expect(fixture.upstream.requests.last?.values(Self.field) == [])
         }
     }
@@ -90,8 +92,8 @@ struct ServiceIdentityTests {
             let session = try await fixture.session()
             let id = try await fixture.completedTransaction("/nods?b=2", session: session)
             let reply = try await fixture.send(
-                "POST", fixture.gateway("/nods?b=2&_txid=" + id), ServerFixture.jsonFields + ServerFixture.session(session),
-                text: FixtureBody.transfer)
+                "POST", fixture.gateway("/nods?b=2&_txid=" + id),
+                ServerFixture.jsonFields + ServerFixture.session(session), text: FixtureBody.transfer)
             #expect(reply.status == 201)
             let read = try claims(token(fixture), await identityKeys(fixture))
             let sent = try #require(fixture.upstream.requests.last)
@@ -162,7 +164,10 @@ struct ServiceIdentityTests {
             let id = try await fixture.completedTransaction(session: token)
             _ = try await fixture.server.context.database.run(
                 SQLStatement(
-                    "UPDATE server_keys SET sealed_key = \([UInt8](repeating: 0, count: 64)) WHERE purpose = 'gateway_identity'",
+                    """
+                    UPDATE server_keys SET sealed_key = \([UInt8](repeating: 0, count: 64))
+                    WHERE purpose = 'gateway_identity'
+                    """,
                     expecting: .exactly(1)))
             fixture.clock.advance(by: Double(ServerKeys.staleness))
             let plain = try await fixture.send("GET", fixture.gateway("/accounts"), session)
@@ -247,7 +252,8 @@ private enum IdentityReader {
         """
 }
 
-@Suite("The gateway's identity tokens against joserfc", .enabled(if: IdentityReader.mustRun, "joserfc is not installed"))
+@Suite(
+    "The gateway's identity tokens against joserfc", .enabled(if: IdentityReader.mustRun, "joserfc is not installed"))
 struct ServiceIdentityPeerTests {
     @Test("joserfc takes the token, and none that is changed, late, for another service or from another gateway")
     func peer() async throws {
