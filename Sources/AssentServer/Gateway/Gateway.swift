@@ -107,8 +107,8 @@ struct Gateway: RequestHandler {
         }
         guard case .policies(let realm, let policySet) = visit.route.access else {
             let forwarding = forwarding(of: visit, caller: nil, transaction: nil)
-            return try await open(visit, forwarding, isGranted: nil)
-                ?? forwarding.send(request, boundBody: nil).response
+            if let tunnel = try await open(visit, forwarding, isGranted: nil) { return tunnel }
+            return await forwarding.send(request, boundBody: nil).response
         }
         let credentials = PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway)
         // Also a proof is verified here, before anything is made or taken: who is asked for another nonce may repeat

@@ -54,7 +54,7 @@ struct TunnelOpening: Sendable {
         }
         let end: ServiceEnd
         do {
-            end = try await ask(on: connection.eventLoop)
+            end = try await ask(for: connection)
         } catch {
             logger.notice("the protected service opened no WebSocket", metadata: ["route": "\(route.name)"])
             return await givingUp(
@@ -93,10 +93,12 @@ struct TunnelOpening: Sendable {
     }
 
     /// Connects to the service and shakes hands. Both ends are on one event loop, so that neither waits for the other.
-    private func ask(on loop: any EventLoop) async throws -> ServiceEnd {
+    private func ask(for connection: any Channel) async throws -> ServiceEnd {
+        let loop = connection.eventLoop
         let origin = try Origin(headerValue: route.upstream)
         let channel = try await ClientBootstrap(group: loop).connectTimeout(Self.connectTimeout)
             .connect(host: origin.host.text, port: origin.port).get()
+        connection.closeFuture.whenComplete { _ in channel.close(promise: nil) }
         let answered = loop.makePromise(of: ServiceHead.self)
         let peer = try await loop.submit {
             let peer = TunnelPeer(answered)

@@ -95,10 +95,12 @@ struct ServiceHead: Sendable, Hashable {
         else { return nil }
         var fields = HTTPFields()
         for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":"), let name = HTTPField.Name(String(line[..<colon])),
-                HTTPField.isValidValue(String(line[line.index(after: colon)...]))
-            else { return nil }
-            fields.append(HTTPField(name: name, value: line[line.index(after: colon)...].trimmingBlanks))
+            guard let colon = line.firstIndex(of: ":"), let name = HTTPField.Name(String(line[..<colon])) else {
+                return nil
+            }
+            let value = line[line.index(after: colon)...].trimmingBlanks
+            guard HTTPField.isValidValue(value) else { return nil }
+            fields.append(HTTPField(name: name, value: value))
         }
         self.status = status
         self.fields = fields

@@ -233,7 +233,7 @@ struct WebSocketTests {
             try await between.send(Self.handshake(session))
             await echo.seen.wait { $0.heads.count == 1 }
             try await between.send(frame)
-            #expect(!(await between.untilClosed()).hasPrefix("HTTP/1.1 101 "))
+            #expect(await between.untilClosed().isEmpty)
         }
     }
 
@@ -259,8 +259,8 @@ struct WebSocketTests {
     @Test("What comes with the service's answer reaches the client behind it")
     func eager() async throws {
         try await run { fixture, echo in
-            let hello = String(decoding: EchoService.frame("hello", isMasked: false).dropFirst(), as: UTF8.self)
-            // The first byte of a frame is no UTF-8, so a ping's payload stands for it.
+            // To the gateway it is bytes, so these stand for a frame.
+            let hello = "hello"
             echo.answer(
                 .text(
                     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
