@@ -286,8 +286,8 @@ struct ServiceIdentityPeerTests {
                 ]
             }
             let jobs = [
-                job(token), job(token, at: now + 60), job(try flipped(1)), job(try flipped(2)),
-                job(parts[0] + "." + parts[1] + "."), job(token, at: now + 61),
+                job(token), job(token, at: now + 59), job(try flipped(1)), job(try flipped(2)),
+                job(parts[0] + "." + parts[1] + "."), job(token, at: now + 60),
                 job(token, audience: "https://cards.internal"), job(token, issuer: fixture.endpoints.server),
                 job(token, keys: others),
             ]
