@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 
 extension GatewayAccess {
     /// Whether the caller of a connection that stays open would be let in again now, without a transaction. Anything

@@ -2,6 +2,7 @@ import AssentConfiguration
 import AssentCore
 import AssentJOSE
 import AssentStore
+import AssentTesting
 import Foundation
 import TestSupport
 import Testing
