@@ -93,7 +93,7 @@ struct EndRow: Sendable, CustomTestStringConvertible {
             names.insert(URL(fileURLWithPath: file).lastPathComponent)
         }
         let rows = try table("doors").split(separator: "\n").dropFirst(2)
-        #expect(rows.count == 7)
+        #expect(rows.count == 8)
         for row in rows {
             let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             try #require(cells.count == 6, "\(row)")

@@ -3,8 +3,8 @@ import AssentCore
 /// Finds out who sends a request. Every endpoint asks here, so that one rule decides which session is alive, which
 /// realm it belongs to, and which access token is valid.
 package struct Callers: Sendable {
-    private let sessions: Sessions
-    private let providers: [String: OAuthProvider]
+    let sessions: Sessions
+    let providers: [String: OAuthProvider]
     private let proofs: SenderProofs
 
     /// The callers of these realms.

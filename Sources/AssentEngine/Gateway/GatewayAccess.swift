@@ -4,13 +4,17 @@ import Logging
 /// What the gateway asks of the engine, in the order of a request: who sends it and which policies are about it, what
 /// is decided, and, with a transaction, that it is forwarded once.
 package struct GatewayAccess: Sendable {
-    private let callers: Callers
-    private let settlement: AccessSettlement
+    let callers: Callers
+    let settlement: AccessSettlement
+
+    /// What signs ``ServiceIdentity``.
+    let keys: ServerKeys
 
     /// Access through the gateway.
-    package init(callers: Callers, settlement: AccessSettlement) {
+    package init(callers: Callers, settlement: AccessSettlement, keys: ServerKeys) {
         self.callers = callers
         self.settlement = settlement
+        self.keys = keys
     }
 
     /// Who sends the request, and which policies are about it. Only those that speak of its method are taken.
@@ -48,11 +52,14 @@ package struct GatewayAccess: Sendable {
 
 /// A request as the gateway asks about it before it reads the body.
 package struct GatewayInquiry: Sendable {
-    let realm: String
+    /// The realm of the policies.
+    package let realm: String
     let policySet: String
     let method: String
     let resource: CanonicalResource
-    let credentials: PresentedCredentials
+
+    /// What says who sends it.
+    package let credentials: PresentedCredentials
     let accessToken: AccessTokenRequirement
 
     /// A request.

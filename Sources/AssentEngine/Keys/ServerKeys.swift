@@ -14,9 +14,15 @@ package final class ServerKeys: Sendable {
         case idToken = "id_token"
         /// Access tokens.
         case accessToken = "access_token"
+        /// What the gateway tells services about who calls (``ServiceIdentity``). Its key is made when it is first
+        /// needed.
+        case gatewayIdentity = "gateway_identity"
 
-        /// What its keys may sign with; there is always a key for the first.
-        package var algorithms: [SignatureAlgorithm] { [.es256, .rs256] }
+        /// What its keys may sign with. Tokens always have a key for the first.
+        package var algorithms: [SignatureAlgorithm] { self == .gatewayIdentity ? [.es256] : [.es256, .rs256] }
+
+        /// The purposes of the provider's tokens, whose keys it publishes.
+        static let tokens: Set<Self> = [.idToken, .accessToken]
     }
 
     /// One key signs for it at a time.
@@ -58,7 +64,7 @@ package final class ServerKeys: Sendable {
     private static let algorithms = Set(Purpose.allCases.flatMap(\.algorithms))
 
     /// The keys that there always are.
-    private static let always = Purpose.allCases.compactMap { purpose in
+    private static let always = Purpose.allCases.filter(Purpose.tokens.contains).compactMap { purpose in
         purpose.algorithms.first.map { Slot(purpose: purpose, algorithm: $0) }
     }
 
@@ -86,8 +92,26 @@ package final class ServerKeys: Sendable {
         let slots = wanted.flatMap { purpose, algorithms in
             algorithms.intersection(purpose.algorithms).map { Slot(purpose: purpose, algorithm: $0) }
         }
-        let keys = try await current(having: slots).entries.filter { counts($0, at: now) }.map(\.jwk)
+        let keys = try await current(having: slots).entries
+            .filter { Purpose.tokens.contains($0.purpose) && counts($0, at: now) }.map(\.jwk)
         return JWKSet(keys.filter { $0.algorithm == .rs256 } + keys.filter { $0.algorithm != .rs256 })
+    }
+
+    /// The public keys that services verify the gateway's ``ServiceIdentity`` with. They are in no other set: what
+    /// they sign is no token of the provider.
+    package func publishedIdentityKeys() async throws -> JWKSet {
+        let now = context.clock.epochSeconds
+        let entries = try await current(having: [Slot(purpose: .gatewayIdentity, algorithm: .es256)]).entries
+        return JWKSet(entries.filter { $0.purpose == .gatewayIdentity && counts($0, at: now) }.map(\.jwk))
+    }
+
+    /// The purposes that have a key, in the order of their declaration.
+    package func purposesInUse() async throws -> [Purpose] {
+        let known = try await read(at: context.clock.epochSeconds)
+        return Purpose.allCases.filter { purpose in
+            Purpose.tokens.contains(purpose)
+                || purpose.algorithms.contains { known.hasActive(Slot(purpose: purpose, algorithm: $0)) }
+        }
     }
 
     /// Signs claims as a JWT whose header's `typ` is `type`, for example `at+jwt`, with one of the algorithms of the
@@ -157,7 +181,9 @@ package final class ServerKeys: Sendable {
             .filter { known.active($0) != nil }
         // All nodes fight for the key that there always is.
         guard let old = slots.first.flatMap(known.active)?.jwk.keyID else {
-            throw EngineError.internalFailure("there is no key for \(purpose.rawValue)")
+            throw purpose == .gatewayIdentity
+                ? EngineError(.invalidRequest, "Nothing was signed for \(purpose.rawValue) yet.")
+                : EngineError.internalFailure("there is no key for \(purpose.rawValue)")
         }
         var insertions: [SQLStatement] = []
         for slot in slots { insertions.append(try await insertion(of: slot, at: now)) }
@@ -190,9 +216,11 @@ package final class ServerKeys: Sendable {
         ).count
     }
 
-    /// That a row is a key for tokens.
+    /// That a row is a key of one of the purposes. Other parts of the server have keys in the table as well.
     static let signsTokens: SQL =
-        "purpose IN (\(Purpose.idToken.rawValue), \(Purpose.accessToken.rawValue))"
+        """
+        purpose IN (\(Purpose.idToken.rawValue), \(Purpose.accessToken.rawValue), \(Purpose.gatewayIdentity.rawValue))
+        """
 
     private func counts(_ entry: Entry, at now: Int64) -> Bool {
         // A node with an older copy may have signed with it for a while after it was retired.

@@ -174,7 +174,7 @@ extension ServerConfiguration {
             throw route.issue(
                 "upstream", "must be scheme, host and port, for example http://127.0.0.1:9080")
         }
-        let read = GatewayRoute(
+        var read = GatewayRoute(
             name: name, path: path, upstream: upstream, access: access, accepts: accepts ?? [],
             mediaType: try mediaType(route),
             maxBodyBytes: route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
@@ -183,6 +183,8 @@ extension ServerConfiguration {
             isSenderConstrained: route.bool("senderConstrained", default: false),
             passHeaders: try passHeaders(route), stripHeaders: try headers(route, "stripHeaders"),
             allowedOrigins: Set(try WebOrigins.read(route)), home: try home(route))
+        read.identity = try RouteIdentity.read(route)
+        read.tunnels = try RouteTunnels.read(route, upstream: upstream, access: access, realms: realms)
         route.finish()
         return read
     }
@@ -202,7 +204,10 @@ extension ServerConfiguration {
         _ route: SettingsReader<Void>, isPublic: Bool, realms: [RealmConfiguration]
     ) throws -> GatewayRoute.Access {
         if isPublic {
-            let idle = ["realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType", "senderConstrained"]
+            let idle = [
+                "realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType", "senderConstrained",
+                "identity",
+            ]
             if let key = idle.first(where: { route.has($0) }) {
                 throw route.issue(key, "a public route has no \(key): nobody is asked who they are")
             }
@@ -260,6 +265,7 @@ extension ServerConfiguration {
             routes.append(read)
         }
         guard !routes.isEmpty else { throw reader.issue("routes", "must name a route") }
+        if let fault = RouteIdentity.fault(in: routes) { throw reader.issue("routes", fault) }
         let read = GatewayConfiguration(
             publicURL: try Self.publicURL(reader, "publicURL", allowsPath: false),
             port: reader.integer("port", default: 8444, in: 0...65_535), routes: routes)

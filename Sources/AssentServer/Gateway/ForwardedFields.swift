@@ -20,6 +20,7 @@ enum ForwardedFields {
     /// a client's own pass.
     private static let gatewaysOwn: Set<String> = [
         "x-remote-user", "forwarded", "via", "x-txid", "x-idtoken", "x-authenticate-response", "dpop",
+        RouteIdentity.usualField.canonicalName,
     ]
 
     private static let gatewaysFamily = "x-forwarded-"
@@ -59,6 +60,13 @@ enum ForwardedFields {
         let name = name.canonicalName
         return !hopByHop.contains(name) && !gatewaysOwn.contains(name) && !name.hasPrefix(gatewaysFamily)
             && name != "authorization" && !name.utf8.contains(UInt8(ascii: "_"))
+    }
+
+    /// Whether a route can name a field for what the gateway says of the caller: none that clients send by themselves,
+    /// and none that has a meaning already.
+    static func canIdentify(_ name: HTTPField.Name) -> Bool {
+        name == RouteIdentity.usualField
+            || canPass(name) && !ordinary.contains(name.canonicalName) && !name.canonicalName.hasPrefix(ordinaryFamily)
     }
 
     private static let forwardedProto = HTTPField.Name("X-Forwarded-Proto")!

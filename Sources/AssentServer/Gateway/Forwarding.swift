@@ -21,6 +21,9 @@ struct Forwarding: Sendable {
     /// The address of the connection that the request came by.
     let client: String?
 
+    /// What the service is told of the caller in a signed token, given the body that is bound.
+    let identify: @Sendable (_ boundBody: [UInt8]?) async throws -> HTTPField?
+
     /// The answer to a request whose transaction was spent.
     static func response(to result: ForwardingResult<Response>, transaction: String) -> Response {
         switch result {
@@ -38,12 +41,14 @@ struct Forwarding: Sendable {
 
     /// Sends the request to the service. Returns the answer to the client, and what became of the request.
     func send(_ request: Request, boundBody: [UInt8]?) async -> (response: Response, outcome: UpstreamOutcome) {
-        let fields = ForwardedFields.request(
-            request.headers,
-            .init(
-                cookie: cookie, keepsAuthorization: route.keepsAuthorization, passes: route.passHeaders,
-                strips: route.stripHeaders),
-            user: user, idempotencyKey: transaction, publicOrigin: publicOrigin, client: client)
+        let fields: HTTPFields
+        do {
+            fields = try await self.fields(of: request, boundBody: boundBody)
+        } catch {
+            let response = Response.problem(
+                503, "The gateway cannot sign who calls. Nothing was forwarded.", members: members(forwarded: "no"))
+            return (response, .notForwarded)
+        }
         let fault = Locked<RequestError?>(nil)
         do {
             let reply = try await upstream.forward(
@@ -70,6 +75,18 @@ struct Forwarding: Sendable {
                 members: members(forwarded: "unknown"))
             return (response, .unknown)
         }
+    }
+
+    /// The fields that the service gets. Throws when nothing can be signed.
+    func fields(of request: Request, boundBody: [UInt8]?) async throws -> HTTPFields {
+        var fields = ForwardedFields.request(
+            request.headers,
+            .init(
+                cookie: cookie, keepsAuthorization: route.keepsAuthorization, passes: route.passHeaders,
+                strips: route.stripHeaders),
+            user: user, idempotencyKey: transaction, publicOrigin: publicOrigin, client: client)
+        if let identity = try await identify(boundBody) { fields[identity.name] = identity.value }
+        return fields
     }
 
     private func members(forwarded: String) -> JSONObject {

@@ -20,6 +20,7 @@ struct Gateway: RequestHandler {
     private let upstream: Upstream
     private let logger: Logger
     private let origin: String
+    private let tunnels = TunnelCount()
 
     /// The origins of all routes, whose pages may read that a path leads nowhere; `nil` when no route lists any.
     private let anywhere: TrustedOrigins?
@@ -62,12 +63,15 @@ struct Gateway: RequestHandler {
             // A route that lists nobody leaves it to its service what pages may do.
             trusted = route.allowedOrigins.isEmpty ? nil : pages
             if let answer = pages.preflight(request, methods: Self.methodsInOrder) { return answer }
+            let isUpgrade = route.tunnels != nil && request.headers.contains(.upgrade)
             response = try await answer(
                 Visit(
                     request: request, resource: resource, transactionID: transactionID, route: route, pages: pages,
-                    client: client))
+                    client: client,
+                    handshake: isUpgrade ? try WebSocketHandshake(request.method, request.headers) : nil))
         } catch let error as RequestError {
             response = .problem(error.status, error.message)
+            if error.status == 426 { response.headers[.secWebSocketVersion] = WebSocketHandshake.version }
         } catch let error as EngineError {
             response = .problem(error)
         } catch {
@@ -92,30 +96,38 @@ struct Gateway: RequestHandler {
         let route: GatewayRoute
         let pages: TrustedOrigins
         let client: ClientAddress
+        /// What opens a WebSocket; `nil` for any other request.
+        let handshake: WebSocketHandshake?
     }
 
     private func answer(_ visit: Visit) async throws -> Response {
         let request = visit.request
+        if visit.handshake != nil, visit.pages.sender(of: request.headers) == .foreign {
+            return .problem(403, "A page of this origin cannot open a WebSocket here.")
+        }
         guard case .policies(let realm, let policySet) = visit.route.access else {
-            return await forwarding(of: visit, user: nil, transaction: nil).send(request, boundBody: nil).response
+            let forwarding = forwarding(of: visit, caller: nil, transaction: nil)
+            if let tunnel = try await open(visit, forwarding, isGranted: nil) { return tunnel }
+            return await forwarding.send(request, boundBody: nil).response
         }
         let credentials = PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway)
         // Also a proof is verified here, before anything is made or taken: who is asked for another nonce may repeat
         // an approved request.
-        let admission = try await access.admit(
-            GatewayInquiry(
-                realm: realm, policySet: policySet, method: request.method.rawValue, resource: visit.resource,
-                credentials: credentials, accessToken: visit.route.requirement(origin: origin)))
+        let inquiry = GatewayInquiry(
+            realm: realm, policySet: policySet, method: request.method.rawValue, resource: visit.resource,
+            credentials: credentials, accessToken: visit.route.requirement(origin: origin))
+        let admission = try await access.admit(inquiry)
         if let refusal = try refusal(of: admission.caller, visit, realm: realm) { return refusal }
-        var response = try await settled(visit, admission, credentials, realm: realm)
+        var response = try await settled(visit, admission, inquiry)
         response.give(nonce: admission.caller.newNonce)
         return response
     }
 
     private func settled(
-        _ visit: Visit, _ admission: GatewayAdmission, _ credentials: PresentedCredentials, realm: String
+        _ visit: Visit, _ admission: GatewayAdmission, _ inquiry: GatewayInquiry
     ) async throws -> Response {
         let request = visit.request
+        let (credentials, realm) = (inquiry.credentials, inquiry.realm)
         // Nobody without a session can have a transaction: their bodies are not even read.
         let needsBody = admission.bindsBody && admission.caller.presented != nil
         let boundBody = needsBody ? try await boundBody(of: request, route: visit.route) : nil
@@ -126,9 +138,15 @@ struct Gateway: RequestHandler {
                 idempotencyKey: request.headers[.idempotencyKey]))
         switch decision {
         case .granted(let transaction):
-            let forwarding = forwarding(
-                of: visit, user: admission.caller.user?.username, transaction: transaction?.id)
-            guard let transaction else { return await forwarding.send(request, boundBody: boundBody).response }
+            let forwarding = forwarding(of: visit, caller: admission.caller, transaction: transaction?.id)
+            guard let transaction else {
+                let ip = visit.client.ip
+                let tunnel = try await open(visit, forwarding) { [access] in
+                    await access.isStillGranted(inquiry, to: admission.caller, clientAddress: ip)
+                }
+                if let tunnel { return tunnel }
+                return await forwarding.send(request, boundBody: boundBody).response
+            }
             let result = await access.forwarding(transaction) {
                 await forwarding.send(request, boundBody: boundBody)
             }
@@ -145,10 +163,35 @@ struct Gateway: RequestHandler {
         }
     }
 
-    private func forwarding(of visit: Visit, user: String?, transaction: String?) -> Forwarding {
+    /// Opens the WebSocket that a visit asks for, and stays with it; `nil` for any other request.
+    private func open(
+        _ visit: Visit, _ forwarding: Forwarding, isGranted: (@Sendable () async -> Bool)?
+    ) async throws -> Response? {
+        guard let handshake = visit.handshake, let settings = visit.route.tunnels else { return nil }
+        return await TunnelOpening(
+            route: visit.route, settings: settings, handshake: handshake, target: visit.resource.target,
+            fields: try await forwarding.fields(of: visit.request, boundBody: nil), count: tunnels, logger: logger,
+            isGranted: isGranted
+        ).run()
+    }
+
+    private func forwarding(of visit: Visit, caller: Caller?, transaction: String?) -> Forwarding {
         Forwarding(
-            upstream: upstream, route: visit.route, resource: visit.resource, user: user, transaction: transaction,
-            cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text)
+            upstream: upstream, route: visit.route, resource: visit.resource, user: caller?.user?.username,
+            transaction: transaction, cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text,
+            identify: { [access, origin] boundBody in
+                guard let caller, let identity = visit.route.identity,
+                    case .policies(let realm, _) = visit.route.access
+                else { return nil }
+                let spent = transaction.map { id in
+                    SpentRequest(
+                        transaction: id, method: visit.request.method.rawValue, resource: visit.resource,
+                        body: boundBody)
+                }
+                let token = try await access.token(
+                    identity.service, about: caller, realm: realm, issuer: origin, of: spent)
+                return token.map { HTTPField(name: identity.field, value: $0.reveal()) }
+            })
     }
 
     private func adviceClient(
@@ -179,7 +222,9 @@ struct Gateway: RequestHandler {
             response.give(nonce: refusal.nonce)
             return response
         case .session(_, .cookie, _):
-            guard mayUseCookie(visit.request, visit.pages) else {
+            // A browser always says which page opens a WebSocket (RFC 6455 §4.1).
+            let isUnnamed = visit.handshake != nil && visit.pages.sender(of: visit.request.headers) == .unnamed
+            guard !isUnnamed, mayUseCookie(visit.request, visit.pages) else {
                 return .problem(403, "A request with the session cookie must come from an allowed origin.")
             }
             return nil

@@ -57,6 +57,12 @@ package struct GatewayRoute: Sendable, Hashable {
     /// app's page. `nil` when there is no such place.
     package let home: String?
 
+    /// How the service is told in a signed token who calls; `nil` where it is not.
+    package var identity: RouteIdentity?
+
+    /// What is allowed of its WebSockets; `nil` where it has none.
+    package var tunnels: RouteTunnels?
+
     /// The path as it is compared: policies do not tell upper from lower case either.
     private let folded: String
 

@@ -62,6 +62,6 @@ extension HTTPResponse.Status {
         .ok, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict,
         .gone, .contentTooLarge,
         .uriTooLong, .unsupportedMediaType, .tooManyRequests, .internalServerError, .notImplemented, .badGateway,
-        .serviceUnavailable, .gatewayTimeout,
+        .serviceUnavailable, .gatewayTimeout, .upgradeRequired,
     ]
 }

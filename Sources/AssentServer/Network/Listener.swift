@@ -124,7 +124,8 @@ final class Listener: Service {
 
         func respond(to request: Request, context: ConnectionContext) async throws -> Response {
             var response = await answer(to: request, context: context)
-            if connections.isDraining { response.headers[.connection] = "close" }
+            // What switches protocols is over, or was not switched: what follows could be read as either.
+            if connections.isDraining || request.headers.contains(.upgrade) { response.headers[.connection] = "close" }
             if sendsHSTS, !response.headers.contains(.strictTransportSecurity) {
                 response.headers[.strictTransportSecurity] = Self.strictTransport
             }
@@ -140,6 +141,11 @@ final class Listener: Service {
             }
             do {
                 let client = proxies.client(of: context.client, request.headers)
+                if request.method == .get, request.headers.contains(.upgrade) {
+                    return try await TunnelOpening.$connection.withValue(context.channel) {
+                        try await handler.respond(to: request, from: client)
+                    }
+                }
                 return try await handler.respond(to: request, from: client)
             } catch {
                 context.logger.error("a request failed", metadata: ["error": "\(type(of: error))"])

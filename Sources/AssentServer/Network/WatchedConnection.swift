@@ -3,7 +3,7 @@ import Logging
 import NIOCore
 import NIOHTTP1
 
-/// A connection whose requests a ``RequestWatch`` holds to the rules.
+/// A connection whose requests a ``RequestWatch`` holds to the rules, and that can become a tunnel.
 struct WatchedConnection<Base: ServerChildChannel>: ServerChildChannel {
     let base: Base
     let limits: BodyLimits
@@ -13,6 +13,8 @@ struct WatchedConnection<Base: ServerChildChannel>: ServerChildChannel {
             let pipeline = channel.pipeline.syncOperations
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             try pipeline.addHandler(RequestWatch(limits), position: .after(decoder))
+            let encoder = try pipeline.handler(type: HTTPResponseEncoder.self)
+            try pipeline.addHandler(TunnelSwitch(), position: .before(encoder))
             return value
         }
     }

@@ -31,8 +31,13 @@ struct AdministrationRoutes: Sendable {
             }
             try await administration.setActive(active, of: username, by: session)
         case "rotateKeys":
-            guard let purposes = Self.purposes(body["purpose"]), let discardingOld = Self.flag(body["discardOld"])
-            else { throw AMError(400, "purpose is id_token or access_token, discardOld is true or false") }
+            let named = body["purpose"]?.string.flatMap(ServerKeys.Purpose.init)
+            guard body["purpose"] == nil || named != nil, let discardingOld = Self.flag(body["discardOld"]) else {
+                let purposes = ServerKeys.Purpose.allCases.map(\.rawValue).joined(separator: ", ")
+                throw AMError(400, "purpose is one of \(purposes), discardOld is true or false")
+            }
+            let purposes: [ServerKeys.Purpose]
+            if let named { purposes = [named] } else { purposes = try await keys.purposesInUse() }
             try await administration.rotate(purposes, of: keys, discardingOld: discardingOld, by: session)
         case "createUser", "listUsers", "setPassword", "renewSecondFactor", "listSessions", "endSession":
             return try await respond(aboutUsers: try call.action() ?? "", body, by: session)
@@ -45,12 +50,6 @@ struct AdministrationRoutes: Sendable {
         case nil: throw AMError.missingAction
         }
         return .json(200, [:])
-    }
-
-    /// The purposes that are meant; all of them when none is named.
-    private static func purposes(_ json: JSONValue?) -> [ServerKeys.Purpose]? {
-        guard let json else { return ServerKeys.Purpose.allCases }
-        return json.string.flatMap(ServerKeys.Purpose.init).map { [$0] }
     }
 
     private static func flag(_ json: JSONValue?) -> Bool? {

@@ -80,6 +80,11 @@ struct OAuthRoutes: Sendable {
         cacheable(try await call.service.publishedKeys().json)
     }
 
+    /// `connect/identity_keys`.
+    func identityKeys(_ call: RouteCall<OAuthProvider>) async throws -> Response {
+        cacheable(try await call.service.keys.publishedIdentityKeys().json)
+    }
+
     /// `.well-known/openid-configuration`.
     func metadata(_ call: RouteCall<OAuthProvider>) -> Response { cacheable(call.service.metadata()) }
 

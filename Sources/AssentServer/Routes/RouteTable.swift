@@ -114,6 +114,13 @@ enum RouteTable {
                 "connect/jwk_uri", methods: [.get], caller: .anyone, cookie: .unguarded, crossOrigin: .everyOrigin)
         ) { try await $0.keys($1) },
 
+        // Ours: for services behind the gateway.
+        Route(
+            RouteRule(
+                "connect/identity_keys", methods: [.get], caller: .anyone, cookie: .unguarded,
+                crossOrigin: .everyOrigin)
+        ) { try await $0.identityKeys($1) },
+
         // RFC 7591 §3, RFC 7592 §2. What an instance shows, the handlers and the engine verify: which of it, depends on
         // its app.
         Route(

@@ -180,7 +180,8 @@ struct ServerParts: Sendable {
         return Gateway(
             publicOrigin: try Origin(url), serverURL: endpoints.server, hosts: try hosts,
             routes: gateway.routes,
-            access: GatewayAccess(callers: callers, settlement: access), cookie: cookie, upstream: upstream,
+            access: GatewayAccess(callers: callers, settlement: access, keys: keys), cookie: cookie,
+            upstream: upstream,
             logger: context.logger)
     }
 }

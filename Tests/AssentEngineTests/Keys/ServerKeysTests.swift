@@ -27,7 +27,7 @@ struct ServerKeysTests {
             return try await group.reduce(into: Set<Set<String>>()) { $0.insert($1) }
         }
         #expect(sets.count == 1)
-        #expect(sets.first?.count == ServerKeys.Purpose.allCases.count)
+        #expect(sets.first?.count == ServerKeys.Purpose.tokens.count)
         #expect(try await fixture.count("server_keys") == 2)
     }
 
@@ -94,6 +94,34 @@ struct ServerKeysTests {
             try await group.waitForAll()
         }
         #expect(try await fixture.count("server_keys", where: "purpose = 'access_token' AND retired_at IS NULL") == 1)
+    }
+
+    @Test("The key for identities is made when it is needed, once, is in a set of its own, and signs nothing else")
+    func identityKey() async throws {
+        let fixture = try await ProviderFixture()
+        let nodes = [fixture.grants.keys, try await fixture.secondNode().keys]
+        #expect(try await nodes[0].published().keys.count == 2)
+        #expect(try await nodes[0].purposesInUse() == [.idToken, .accessToken])
+        await #expect(throws: EngineError(.invalidRequest)) { try await nodes[0].rotate(.gatewayIdentity) }
+        #expect(try await fixture.count("server_keys") == 2)
+        let sets = try await withThrowingTaskGroup(of: [String].self) { group in
+            for index in 0..<10 {
+                group.addTask { try await nodes[index % 2].publishedIdentityKeys().keys.compactMap(\.keyID) }
+            }
+            return try await group.reduce(into: Set<[String]>()) { $0.insert($1) }
+        }
+        #expect(sets.count == 1 && sets.first?.count == 1)
+        #expect(try await nodes[0].purposesInUse() == ServerKeys.Purpose.allCases)
+        let token = try await nodes[0].sign(JSONObject(), type: "JWT", for: .gatewayIdentity)
+        #expect(try await nodes[1].claims(of: token, type: "JWT", for: .gatewayIdentity) != nil)
+        for purpose in ServerKeys.Purpose.tokens {
+            #expect(try await nodes[1].claims(of: token, type: "JWT", for: purpose) == nil)
+        }
+        let published = try await nodes[1].published().keys.compactMap(\.keyID)
+        #expect(published.count == 2 && sets.first.map { Set(published).isDisjoint(with: $0) } == true)
+        await #expect(throws: EngineError.self) {
+            try await nodes[0].sign(JSONObject(), type: "JWT", for: .gatewayIdentity, with: .rs256)
+        }
     }
 
     @Test("Under another master key, the keys do not open, and no new one takes their place")

@@ -134,6 +134,34 @@ struct GatewayForwardingTests {
         }
     }
 
+    @Test("A script is never redirected, whatever it sends and wherever its page is from; a navigation is")
+    func scripts() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.session()
+            let weak = ServerFixture.session(session)
+            let cookie = [("Cookie", "iPlanetDirectoryPro=\(session)")]
+            func get(_ fields: [(String, String)]) async throws -> Answer {
+                try await fixture.send("GET", fixture.gateway("/level"), fields)
+            }
+            for mode in ["cors", "no-cors", "same-origin", "websocket", "NAVIGATE", "", "navigate, navigate"] {
+                for site in ["same-origin", "none", "same-site"] {
+                    let browser = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode)]
+                    for fields in [weak + browser, cookie + browser, cookie + browser + [("Accept", "text/html")]] {
+                        let reply = try await get(fields)
+                        #expect(reply.status == 401 && reply["Location"] == nil, "\(mode) \(site)")
+                        #expect(reply["WWW-Authenticate"]?.hasPrefix("SSOADVICE ") == true)
+                    }
+                }
+            }
+            let page = [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "navigate")]
+            #expect(try await get(cookie + page).status == 307)
+            // Who has no session is never redirected.
+            for mode in ["cors", "navigate"] {
+                #expect(try await get([("Sec-Fetch-Mode", mode)]).status == 401)
+            }
+        }
+    }
+
     @Test("On a route without a bound body both directions stream, past any limit of a bound one")
     func streaming() async throws {
         try await ServerFixture.run { fixture in

@@ -101,15 +101,15 @@ struct AdminCommand: AsyncParsableCommand {
 
         @OptionGroup var client: ClientOptions
 
-        @Option(name: .long, help: "Only the keys of id_token or access_token.")
+        @Option(name: .long, help: "Only the keys of id_token, access_token or gateway_identity.")
         var purpose: String?
 
         @Flag(name: .long, help: "Someone else may have a key: what the old keys signed becomes invalid at once.")
         var discardOld = false
 
         func validate() throws {
-            guard purpose.map({ ["id_token", "access_token"].contains($0) }) ?? true else {
-                throw ValidationError("--purpose is id_token or access_token.")
+            guard purpose.map({ ["id_token", "access_token", "gateway_identity"].contains($0) }) ?? true else {
+                throw ValidationError("--purpose is id_token, access_token or gateway_identity.")
             }
         }
 

@@ -1,0 +1,48 @@
+import AssentCore
+
+extension GatewayAccess {
+    /// Whether the caller of a connection that stays open would be let in again now, without a transaction. Anything
+    /// else is no, and so is a database that does not answer.
+    ///
+    /// No proof is asked for: it was shown when the connection was opened. The session is not noted as used either: an
+    /// open connection does not show that a user is there.
+    package func isStillGranted(
+        _ inquiry: GatewayInquiry, to caller: Caller, clientAddress: IPAddress?
+    ) async -> Bool {
+        guard let set = settlement.decisions.policySet(inquiry.policySet, realm: inquiry.realm) else { return false }
+        do {
+            let again = try await callers.again(
+                caller, with: inquiry.credentials, realm: inquiry.realm, requirement: inquiry.accessToken)
+            guard let again else { return false }
+            let matched = settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.method)
+            // A policy that asks for a transaction would make one at each look.
+            guard matched.policies.allSatisfy({ $0.condition?.transactions.isEmpty ?? true }) else { return false }
+            let admission = GatewayAdmission(caller: again, matched: matched)
+            let decision = await settle(GatewayRequest(admission, clientAddress: clientAddress))
+            return decision == .granted(taken: nil)
+        } catch {
+            return false
+        }
+    }
+}
+
+extension Callers {
+    /// The caller of earlier with the same credentials, as they are now; `nil` when they are valid no more.
+    func again(
+        _ caller: Caller, with credentials: PresentedCredentials, realm: String, requirement: AccessTokenRequirement
+    ) async throws -> Caller? {
+        switch caller {
+        case .session(let earlier, let carrier, _):
+            guard let session = try await sessions.live(id: earlier.id), session.realm == realm else { return nil }
+            return .session(session, carrier)
+        case .accessToken(let earlier, _):
+            guard case .token(let token, _) = credentials.accessToken, let provider = providers[realm],
+                let grant = try await provider.access(token: token, keyThumbprint: earlier.sender?.keyThumbprint),
+                requirement.refusal(of: grant, issuer: provider.configuration.issuer) == nil
+            else { return nil }
+            return .accessToken(grant, newNonce: nil)
+        case .anonymous: return .anonymous
+        case .foreignSession, .refusedToken, .refusedKind: return nil
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import AssentCore
+import NIOCore
+
+/// An open tunnel, as its two ends and who watches it share it.
+final class Tunnel: Sendable {
+    private struct State {
+        var heardAt: Int64
+        var isOver = false
+        var waiting: Eventually<Void>?
+    }
+
+    private let state: Locked<State>
+
+    init() { state = Locked(State(heardAt: Self.now)) }
+
+    /// Milliseconds of a clock that does not go back.
+    static var now: Int64 { Int64(NIODeadline.now().uptimeNanoseconds / 1_000_000) }
+
+    /// One end has sent something.
+    func heard() { state.withLock { $0.heardAt = Self.now } }
+
+    /// It is closed.
+    func ended() {
+        let waiting = state.withLock { state in
+            state.isOver = true
+            return state.waiting
+        }
+        waiting?.settle(.success(()))
+    }
+
+    /// Watches until it is over.
+    ///
+    /// - Parameters:
+    ///   - limits: how long it may be silent, and when its caller is looked up.
+    ///   - loop: where time passes.
+    ///   - isGranted: looks the caller up.
+    /// - Returns: why it must be closed; `nil` when one of its ends has closed it.
+    func watch(
+        _ limits: TunnelLife.Limits, on loop: any EventLoop, isGranted: @Sendable () async -> Bool
+    ) async -> TunnelLife.Ending? {
+        var life = TunnelLife(limits, at: Self.now)
+        while true {
+            let (heardAt, isOver) = state.withLock { ($0.heardAt, $0.isOver) }
+            if isOver { return nil }
+            life.heard(at: heardAt)
+            switch life.next(at: Self.now) {
+            case .close(let ending): return ending
+            case .check:
+                let began = Self.now
+                life.checked(isGranted: await isGranted(), at: began)
+            case .wait(let time): await wait(milliseconds: time - Self.now, on: loop)
+            }
+        }
+    }
+
+    /// Waits for so long, or until it is over.
+    private func wait(milliseconds: Int64, on loop: any EventLoop) async {
+        let due = Eventually<Void>()
+        let isOver = state.withLock { state in
+            state.waiting = due
+            return state.isOver
+        }
+        guard !isOver else { return }
+        let timer = loop.scheduleTask(in: .milliseconds(max(1, milliseconds))) { due.settle(.success(())) }
+        try? await due.value
+        timer.cancel()
+    }
+}
+
+/// How many tunnels each route has.
+final class TunnelCount: Sendable {
+    private let open = Locked<[String: Int]>([:])
+
+    /// Takes a place of a route that may have so many; `false` when there is none left.
+    func enter(_ route: String, limit: Int) -> Bool {
+        open.withLock { open in
+            guard open[route, default: 0] < limit else { return false }
+            open[route, default: 0] += 1
+            return true
+        }
+    }
+
+    /// Gives a place back.
+    func leave(_ route: String) {
+        open.withLock { open in
+            let left = open[route, default: 0] - 1
+            open[route] = left > 0 ? left : nil
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import AssentCore
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import NIOPosix
+
+/// Opens the WebSocket of a caller who was let in, and stays with it until its end.
+struct TunnelOpening: Sendable {
+    /// The connection of the request that is being answered, where it may become a tunnel.
+    @TaskLocal static var connection: (any Channel)?
+
+    private static let connectTimeout = TimeAmount.seconds(5)
+    private static let answerTimeout = TimeAmount.seconds(10)
+
+    let route: GatewayRoute
+    let settings: RouteTunnels
+    let handshake: WebSocketHandshake
+
+    /// What is asked of the service.
+    let target: String
+
+    /// The fields that the service gets, without those of the handshake's hop.
+    let fields: HTTPFields
+
+    let count: TunnelCount
+    let logger: Logger
+
+    /// Looks the caller up again; `nil` where nobody was asked who they are.
+    let isGranted: (@Sendable () async -> Bool)?
+
+    /// The service's end.
+    private struct ServiceEnd {
+        let channel: any Channel
+        let peer: NIOLoopBound<TunnelPeer>
+        let head: ServiceHead
+    }
+
+    /// Returns the answer where there is no tunnel. After one there is nothing to answer, and nobody sees what is
+    /// returned.
+    func run() async -> Response {
+        guard let connection = Self.connection else {
+            return .problem(400, "A WebSocket cannot be opened on this connection.")
+        }
+        guard count.enter(route.name, limit: settings.limit) else {
+            return .problem(
+                503, "The route has as many open WebSockets as it may have.", members: ["forwarded": "no"])
+        }
+        defer { count.leave(route.name) }
+        do {
+            try await connection.triggerUserOutboundEvent(TunnelCommand.expectSilence).get()
+        } catch {
+            return .problem(400, "Nothing may be sent before the answer to the handshake.")
+        }
+        let end: ServiceEnd
+        do {
+            end = try await ask(for: connection)
+        } catch {
+            logger.notice("the protected service opened no WebSocket", metadata: ["route": "\(route.name)"])
+            return await givingUp(
+                connection, .problem(502, "The service cannot be reached, or gave no answer to the handshake."))
+        }
+        guard let head = handshake.reply(to: end.head) else {
+            end.channel.close(promise: nil)
+            let status = (400..<600).contains(end.head.status) ? end.head.status : 502
+            return await givingUp(connection, .problem(status, "The service did not open the WebSocket."))
+        }
+        let tunnel = Tunnel()
+        do {
+            try await connection.triggerUserOutboundEvent(
+                TunnelCommand.open(ByteBuffer(string: head), tunnel, end.peer)
+            ).get()
+        } catch {
+            end.channel.close(promise: nil)
+            return .problem(400, "The connection ended before the WebSocket was open.")
+        }
+        let limits = TunnelLife.Limits(
+            silence: Int64(settings.silenceSeconds) * 1000,
+            recheck: isGranted == nil ? nil : Int64(settings.recheckSeconds) * 1000)
+        let ending = await tunnel.watch(limits, on: connection.eventLoop) { await isGranted?() ?? true }
+        if let ending {
+            logger.info(
+                "a WebSocket was closed", metadata: ["route": "\(route.name)", "reason": "\(ending.rawValue)"])
+        }
+        connection.close(promise: nil)
+        end.channel.close(promise: nil)
+        return Response(status: .ok)
+    }
+
+    private func givingUp(_ connection: any Channel, _ response: Response) async -> Response {
+        try? await connection.triggerUserOutboundEvent(TunnelCommand.giveUp).get()
+        return response
+    }
+
+    /// Connects to the service and shakes hands. Both ends are on one event loop, so that neither waits for the other.
+    private func ask(for connection: any Channel) async throws -> ServiceEnd {
+        let loop = connection.eventLoop
+        let origin = try Origin(headerValue: route.upstream)
+        let channel = try await ClientBootstrap(group: loop).connectTimeout(Self.connectTimeout)
+            .connect(host: origin.host.text, port: origin.port).get()
+        connection.closeFuture.whenComplete { _ in channel.close(promise: nil) }
+        let answered = loop.makePromise(of: ServiceHead.self)
+        let peer = try await loop.submit {
+            let peer = TunnelPeer(answered)
+            do {
+                try channel.pipeline.syncOperations.addHandler(peer)
+            } catch {
+                answered.fail(error)
+                throw error
+            }
+            return NIOLoopBound(peer, eventLoop: loop)
+        }.get()
+        let timer = loop.scheduleTask(in: Self.answerTimeout) { channel.close(promise: nil) }
+        defer { timer.cancel() }
+        let head = handshake.request(target: target, authority: origin.authority, fields: fields)
+        channel.writeAndFlush(ByteBuffer(string: head), promise: nil)
+        return ServiceEnd(channel: channel, peer: peer, head: try await answered.futureResult.get())
+    }
+}
