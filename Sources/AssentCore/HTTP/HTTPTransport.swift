@@ -91,6 +91,9 @@ public struct HTTPLimits: Sendable, Hashable {
     /// Between two arrivals of bytes.
     public var read: Duration
 
+    /// From the end of the request to the end of the reply's header; `nil` when ``read`` bounds the silence there too.
+    package var head: Duration?
+
     /// From the start to the last byte of the reply; `nil` means no limit. Zero or less is refused: a call that may
     /// take no time cannot be sent.
     public var total: Duration?

@@ -44,7 +44,7 @@ extension ServerConfiguration {
         guard !realms.isEmpty else { throw root.issue("realms", "must name a realm, for example alpha") }
         var gateway: GatewayConfiguration?
         if let reader = root.optionalMapping("gateway") {
-            gateway = try Self.gateway(reader, realms: realms, serverPort: port)
+            gateway = try Self.gateway(reader, paths, realms: realms, serverPort: port)
         }
         let postgreSQL = try DatabaseLoader(paths: paths).postgreSQL(root)
         let masterKeyFile = root.optionalString("masterKeyFile").map(paths.resolve)
@@ -161,7 +161,9 @@ extension ServerConfiguration {
         return url
     }
 
-    private static func route(_ route: SettingsReader<Void>, realms: [RealmConfiguration]) throws -> GatewayRoute {
+    private static func route(
+        _ route: SettingsReader<Void>, _ paths: ConfigurationPaths, realms: [RealmConfiguration]
+    ) throws -> GatewayRoute {
         let name = route.string("name")
         let accepts = try RouteKinds.read(route, name: name)
         let access = try access(route, isPublic: accepts == nil, realms: realms)
@@ -169,11 +171,7 @@ extension ServerConfiguration {
         guard path.hasPrefix("/"), path == "/" || !path.hasSuffix("/") else {
             throw route.issue("path", "must begin with a slash and not end with one")
         }
-        let upstream = route.string("upstream")
-        guard (try? Origin(headerValue: upstream)) != nil else {
-            throw route.issue(
-                "upstream", "must be scheme, host and port, for example http://127.0.0.1:9080")
-        }
+        let upstream = try UpstreamLoader(reader: route, paths: paths).settings()
         var read = GatewayRoute(
             name: name, path: path, upstream: upstream, access: access, accepts: accepts ?? [],
             mediaType: try mediaType(route),
@@ -185,6 +183,7 @@ extension ServerConfiguration {
             allowedOrigins: Set(try WebOrigins.read(route)), home: try home(route))
         read.identity = try RouteIdentity.read(route)
         read.tunnels = try RouteTunnels.read(route, upstream: upstream, access: access, realms: realms)
+        read.rewrite = try rewrite(route)
         route.finish()
         return read
     }
@@ -198,6 +197,14 @@ extension ServerConfiguration {
                 "home", "must be a path of the gateway, for example /app, or an https URL of an app's page")
         }
         return home
+    }
+
+    private static func rewrite(_ route: SettingsReader<Void>) throws -> String? {
+        guard let path = route.optionalString("rewrite") else { return nil }
+        guard GatewayRoute.canRewrite(to: path) else {
+            throw route.issue("rewrite", "must be a path as it is sent, without a slash at its end, for example /api")
+        }
+        return path
     }
 
     private static func access(
@@ -254,11 +261,11 @@ extension ServerConfiguration {
     }
 
     private static func gateway(
-        _ reader: SettingsReader<Void>, realms: [RealmConfiguration], serverPort: Int
+        _ reader: SettingsReader<Void>, _ paths: ConfigurationPaths, realms: [RealmConfiguration], serverPort: Int
     ) throws -> GatewayConfiguration {
         var routes: [GatewayRoute] = []
         for route in reader.list("routes") {
-            let read = try Self.route(route, realms: realms)
+            let read = try Self.route(route, paths, realms: realms)
             if let rival = routes.first(where: read.isRival) {
                 throw route.issue("path", "the route \(rival.name) answers \(rival.path) already; paths ignore case")
             }

@@ -234,14 +234,14 @@ package struct GatewayConfiguration: Sendable {
 
     /// Scheme, host and port of a route's service, when it is known only when the server starts.
     package mutating func setUpstream(_ upstream: String, ofRoute name: String) {
-        for index in routes.indices where routes[index].name == name { routes[index].upstream = upstream }
+        for index in routes.indices where routes[index].name == name { routes[index].upstream.addresses = [upstream] }
     }
 
     /// The same for all routes to the service of this one.
     package mutating func setUpstream(_ upstream: String, likeRoute name: String) {
-        let services = Set(routes.filter { $0.name == name }.map(\.upstream))
-        for index in routes.indices where services.contains(routes[index].upstream) {
-            routes[index].upstream = upstream
+        let services = Set(routes.filter { $0.name == name }.map(\.upstream.addresses))
+        for index in routes.indices where services.contains(routes[index].upstream.addresses) {
+            routes[index].upstream.addresses = [upstream]
         }
     }
 }

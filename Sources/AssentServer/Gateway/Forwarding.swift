@@ -52,8 +52,11 @@ struct Forwarding: Sendable {
         let fault = Locked<RequestError?>(nil)
         do {
             let reply = try await upstream.forward(
-                method: request.method, service: route.upstream, target: resource.target, fields: fields,
-                body: body(of: request, boundBody: boundBody, fault: fault), once: transaction != nil)
+                HTTPRequest(
+                    method: request.method, scheme: nil, authority: nil, path: route.target(of: resource),
+                    headerFields: fields),
+                body: body(of: request, boundBody: boundBody, fault: fault), to: route.upstream,
+                once: transaction != nil)
             let replyFields = ForwardedFields.reply(
                 reply.response.headerFields, cookie: cookie)
             let response = Response(

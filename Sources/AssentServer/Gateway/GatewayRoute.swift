@@ -17,8 +17,12 @@ package struct GatewayRoute: Sendable, Hashable {
     /// The path that it answers, and all below it; `/` for everything.
     package let path: String
 
-    /// Scheme, host and port of the service.
-    package var upstream: String
+    /// The service, or several that do the same.
+    package var upstream: UpstreamSettings
+
+    /// What stands in the place of ``path`` in the path that a service gets: `/` for nothing, `nil` for the path
+    /// itself.
+    package var rewrite: String?
 
     /// Who may use it.
     package let access: Access
@@ -68,8 +72,9 @@ package struct GatewayRoute: Sendable, Hashable {
 
     /// A route.
     package init(
-        name: String, path: String = "/", upstream: String, access: Access, accepts: Set<CallerKind> = [.user],
-        mediaType: String = "application/json", maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false,
+        name: String, path: String = "/", upstream: UpstreamSettings, access: Access,
+        accepts: Set<CallerKind> = [.user], mediaType: String = "application/json", maxBodyBytes: Int = 64 << 10,
+        keepsAuthorization: Bool = false,
         scopes: [String] = [], audience: [String] = [], isSenderConstrained: Bool = false,
         passHeaders: Set<String> = [], stripHeaders: Set<String> = [], allowedOrigins: Set<String> = [],
         home: String? = nil
@@ -105,6 +110,27 @@ package struct GatewayRoute: Sendable, Hashable {
     /// Whether the route answers a path in lower case: its own path, or one below it.
     private func answers(folded path: String) -> Bool {
         folded == "/" || path == folded || path.hasPrefix(folded + "/")
+    }
+
+    /// The request target that the service gets. The policies decide about the resource as the caller named it, which
+    /// is also what is approved and bound; only what is forwarded has another beginning.
+    ///
+    /// A resource has no dot segments, no encoded slashes and no empty segments, and what follows the route's path
+    /// begins with a slash or is empty: so nothing that a caller writes leads out of the new beginning.
+    func target(of resource: CanonicalResource) -> String {
+        guard let rewrite else { return resource.target }
+        // Both are ASCII here: a path in another alphabet answers nothing.
+        let count = folded == "/" ? 0 : folded.utf8.count
+        let below = resource.path.utf8.dropFirst(count)
+        let path = (rewrite == "/" ? "" : rewrite) + String(decoding: below, as: UTF8.self)
+        return (path.isEmpty ? "/" : path) + (resource.query.map { "?" + $0 } ?? "")
+    }
+
+    /// Whether a text can be ``rewrite``: a path as it is forwarded, without a slash at its end.
+    static func canRewrite(to path: String) -> Bool {
+        guard path.hasPrefix("/"), path == "/" || !path.hasSuffix("/") else { return false }
+        guard let resource = try? CanonicalResource("http://service.example\(path)") else { return false }
+        return resource.path == path && resource.query == nil
     }
 
     /// The route of `routes` that answers `path`: of several the one with the longest path, wherever it stands.

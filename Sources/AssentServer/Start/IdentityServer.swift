@@ -191,7 +191,8 @@ public final class IdentityServer: Service {
     private static let recordingSeconds: Int64 = 5
 
     private func serve() async throws {
-        let upstream = try Upstream(services: (configuration.gateway?.routes ?? []).map(\.upstream), logger: logger)
+        let upstream = try Upstream(
+            (configuration.gateway?.routes ?? []).map(\.upstream), clock: context.clock, logger: logger)
         let group = ServiceGroup(
             configuration: .init(services: services(upstream), logger: logger))
         let deadlines = Locked<[Scheduled<Void>]>([])
@@ -233,10 +234,11 @@ public final class IdentityServer: Service {
     }
 
     private func services(_ upstream: Upstream) -> [ServiceGroupConfiguration.ServiceConfiguration] {
-        let services: [any Service] = [
+        var services: [any Service] = [
             Together(services: [serverListener] + (gatewayListener.map { [$0] } ?? [])),
             Starting { try await self.startAnswering(upstream) },
         ]
+        if upstream.hasChecks { services.append(UpstreamChecks(upstream: upstream, clock: context.clock)) }
         // Without a name a group writes a service's whole content into the log, the configuration with it.
         return services.map {
             .init(service: $0, successTerminationBehavior: .ignore, serviceName: "\(type(of: $0))")

@@ -31,6 +31,8 @@ struct ConnectionState: Sendable {
         let hasUpload: Bool
         /// Whether the connection has served before: it may have gone stale.
         let isReused: Bool
+        /// The longest time from the end of the request to the end of the reply's header; `nil` for no such limit.
+        var headLimit: TimeAmount?
     }
 
     // MARK: - States
@@ -51,10 +53,19 @@ struct ConnectionState: Sendable {
         var hasRead = false
         var isRequestComplete: Bool
         var lastProgress: NIODeadline
+        /// When the request was complete.
+        var requestEnd: NIODeadline
         /// When the reply must be complete; later than the request says by the time that it was suspended.
         var deadline: NIODeadline
         /// Since when the app wants nothing to happen.
         var suspendedSince: NIODeadline?
+
+        /// When the reply's header must be complete; `nil` while something else is waited for. Bytes of it do not put
+        /// that off.
+        var headEnd: NIODeadline? {
+            guard reply == .awaited, isRequestComplete, let limit = request.headLimit else { return nil }
+            return requestEnd + limit
+        }
     }
 
     enum Phase: Sendable {
@@ -122,7 +133,8 @@ extension ConnectionState {
         }
         phase = .busy(
             Exchange(
-                request: request, isRequestComplete: !request.hasUpload, lastProgress: now, deadline: request.deadline))
+                request: request, isRequestComplete: !request.hasUpload, lastProgress: now, requestEnd: now,
+                deadline: request.deadline))
         return .send
     }
 
@@ -145,6 +157,7 @@ extension ConnectionState {
         guard case .busy(var exchange) = phase, exchange.request.id == id else { return .none }
         if let error { return close(error) }
         exchange.lastProgress = now
+        exchange.requestEnd = now
         exchange.isRequestComplete = true
         phase = .busy(exchange)
         return .none
@@ -285,6 +298,7 @@ extension ConnectionState {
         // Bytes that came meanwhile were progress then; the time since the last of them stands still all the same.
         let pause = now - max(since, exchange.lastProgress)
         exchange.lastProgress = exchange.lastProgress + pause
+        exchange.requestEnd = exchange.requestEnd + (now - max(since, exchange.requestEnd))
         exchange.deadline = exchange.deadline + min(now - since, .distantFuture - exchange.deadline)
         exchange.suspendedSince = nil
         phase = .busy(exchange)
@@ -366,7 +380,7 @@ extension ConnectionState {
         case .busy(let exchange):
             guard exchange.suspendedSince == nil else { return nil }
             guard !reading.isBehind else { return exchange.deadline }
-            return min(exchange.deadline, exchange.lastProgress + exchange.request.readLimit)
+            return min(exchange.deadline, exchange.headEnd ?? exchange.lastProgress + exchange.request.readLimit)
         }
     }
 
@@ -384,7 +398,7 @@ extension ConnectionState {
         alarm = nil
         guard let deadline, deadline <= now else { return .none }
         guard case .busy(let exchange) = phase else { return close(nil) }
-        let limit = exchange.deadline <= now ? "total" : "read"
+        let limit = exchange.deadline <= now ? "total" : exchange.headEnd == nil ? "read" : "head"
         return close(HTTPTransportError(.timedOut, "The \(limit) time limit has passed."))
     }
 }

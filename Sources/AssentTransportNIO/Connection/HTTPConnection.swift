@@ -126,6 +126,8 @@ final class HTTPConnection: ChannelDuplexHandler {
 
     func finishUpload(_ id: UInt64, _ error: HTTPTransportError?) {
         run(state.uploadEnded(id, error, now: .now()))
+        // What is waited for next may have a shorter limit.
+        setTimer()
     }
 
     /// Ends this exchange, if it is still the current one, and with it the connection.
@@ -171,6 +173,7 @@ final class HTTPConnection: ChannelDuplexHandler {
                 run(closing)
                 return false
             }
+            setTimer()
         case .content(let slice):
             switch state.content(slice.readableBytes) {
             case .collect: exchange.early += slice.readableBytesView

@@ -17,7 +17,7 @@ struct ExchangeStart: Sendable {
     var summary: ConnectionState.Request {
         .init(
             id: id, deadline: deadline, readLimit: limits.read.timeAmount, replyBytes: limits.replyBytes,
-            hasUpload: request.hasUpload, isReused: isReused)
+            hasUpload: request.hasUpload, isReused: isReused, headLimit: limits.head?.timeAmount)
     }
 }
 

@@ -9,7 +9,7 @@ import Testing
 struct GatewayBoundTests {
     private static func route(_ path: String, audience: [String] = []) -> GatewayRoute {
         GatewayRoute(
-            name: path, path: path, upstream: "http://127.0.0.1:1", access: .everybody, scopes: ["read"],
+            name: path, path: path, upstream: .init(["http://127.0.0.1:1"]), access: .everybody, scopes: ["read"],
             audience: audience, isSenderConstrained: path == "/bound")
     }
 

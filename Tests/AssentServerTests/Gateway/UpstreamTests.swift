@@ -12,14 +12,15 @@ import Testing
 struct UpstreamTests {
     /// Sends a request to a port as for a transaction, or else, and returns why there was no reply.
     private func failure(
-        _ service: String, once: Bool, timeout: Duration = .seconds(30)
+        _ service: String, once: Bool, headSeconds: Int = 30
     ) async throws -> Upstream.Failure? {
-        let upstream = try Upstream(
-            services: [service], timeout: timeout, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var settings = UpstreamSettings([service])
+        settings.timeouts.head = headSeconds
+        let upstream = try Upstream([settings], logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var failure: Upstream.Failure?
         do {
             _ = try await upstream.forward(
-                method: .post, service: service, target: "/", fields: [:], body: HTTPBody("{}"), once: once)
+                .toService(.post), body: HTTPBody("{}"), to: settings, once: once)
         } catch {
             failure = error as? Upstream.Failure
         }
@@ -42,21 +43,19 @@ struct UpstreamTests {
         arguments: [(true, 1), (false, 2)])
     func put(once: Bool, sendings: Int) async throws {
         let service = try await TestUpstream.start()
-        let url = "http://127.0.0.1:\(service.port)"
+        let settings = UpstreamSettings(["http://127.0.0.1:\(service.port)"])
         // On one event loop, so that a request of either kind could use the connection that the first one leaves.
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let upstream = try Upstream(
-            services: [url], group: group, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            [settings], group: group, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         await withTaskExecutorPreference(EventLoopExecutor(group.next())) {
             await #expect(throws: Never.self) {
-                let reply = try await upstream.forward(
-                    method: .get, service: url, target: "/", fields: [:], body: nil, once: false)
+                let reply = try await upstream.forward(.toService(.get), body: nil, to: settings, once: false)
                 _ = try await reply.body.collect(upTo: 1 << 20)
             }
             service.answer(with: TestUpstream.closing)
             await #expect(throws: Upstream.Failure.unknown) {
-                try await upstream.forward(
-                    method: .put, service: url, target: "/", fields: [:], body: HTTPBody("{}"), once: once)
+                try await upstream.forward(.toService(.put), body: HTTPBody("{}"), to: settings, once: once)
             }
         }
         await service.seen.wait { $0.requests.count == 1 + sendings }
@@ -75,14 +74,21 @@ struct UpstreamTests {
         }
         service.answer { _, peer in peer.send("HTTP/1.1 200 OK\r\nContent-Le") }
         #expect(
-            try await failure("http://127.0.0.1:\(service.port)", once: true, timeout: .seconds(1)) == .unknown)
+            try await failure("http://127.0.0.1:\(service.port)", once: true, headSeconds: 1) == .unknown)
         service.hold()
         #expect(
-            try await failure("http://127.0.0.1:\(service.port)", once: true, timeout: .seconds(1)) == .unknown)
+            try await failure("http://127.0.0.1:\(service.port)", once: true, headSeconds: 1) == .unknown)
         service.answer { _, peer in peer.send("SSH-2.0-x\r\n\r\n") }
         #expect(try await failure("http://127.0.0.1:\(service.port)", once: true) == .unknown)
         await service.seen.wait { $0.requests.count == 5 }
         #expect(service.requests.count == 5)
         await service.stop()
+    }
+}
+
+extension HTTPRequest {
+    /// A request without an address, which is the service's.
+    static func toService(_ method: Method, _ path: String = "/") -> HTTPRequest {
+        HTTPRequest(method: method, scheme: nil, authority: nil, path: path)
     }
 }

@@ -2,6 +2,7 @@ import AssentCore
 import Foundation
 import NIOCore
 import NIOPosix
+import NIOSSL
 import TestSupport
 
 /// A protected service that keeps every byte it gets and answers as the test tells it.
@@ -64,7 +65,9 @@ final class TestUpstream: Sendable {
 
     var requests: [Request] { seen.value.requests }
 
-    static func start() async throws -> TestUpstream {
+    /// A service, with TLS if there are settings for it.
+    static func start(tls: TLSConfiguration? = nil) async throws -> TestUpstream {
+        let tls = try tls.map { try NIOSSLContext(configuration: $0) }
         let seen = Watched(Seen())
         let script = Locked<Script>(answering)
         let channels = Locked<[any Channel]>([])
@@ -75,6 +78,9 @@ final class TestUpstream: Sendable {
                 channel.eventLoop.makeCompletedFuture {
                     channels.withLock { $0.append(channel) }
                     seen.update { $0.connections += 1 }
+                    if let tls {
+                        try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
+                    }
                     try channel.pipeline.syncOperations.addHandler(
                         Requests(seen: seen, isHasty: isHasty) { request, peer in script.withLock { $0 }(request, peer)
                         })

@@ -181,6 +181,44 @@ struct ConnectionStateTests {
         #expect(state.deadline == start + .seconds(160))
     }
 
+    @Test("The time for a reply's header begins when the request is complete, and bytes of the header do not extend it")
+    func headLimit() {
+        let start = NIODeadline.now()
+        var request = ConnectionState.Request(
+            id: 1, deadline: start + .seconds(600), readLimit: .seconds(30), replyBytes: 100, hasUpload: true,
+            isReused: false)
+        request.headLimit = .seconds(10)
+        var state = ConnectionState(limits: Self.limits)
+        _ = state.opened()
+        _ = state.start(request, isActive: true, isDead: false, now: start)
+        #expect(state.deadline == start + .seconds(30), "a client may send its content slowly")
+        _ = state.mayWrite(1, now: start + .seconds(20))
+        #expect(state.deadline == start + .seconds(50))
+        _ = state.uploadEnded(1, nil, now: start + .seconds(25))
+        #expect(state.deadline == start + .seconds(35))
+        _ = state.received(now: start + .seconds(34))
+        #expect(state.deadline == start + .seconds(35))
+        _ = state.suspend(1, now: start + .seconds(34))
+        _ = state.goOn(1, now: start + .seconds(134))
+        #expect(state.deadline == start + .seconds(135), "a second is left")
+        var late = state
+        guard case .caller(let failure) = late.timerFired(now: start + .seconds(135)).loss else {
+            Issue.record("the caller is not answered")
+            return
+        }
+        #expect(failure.error.code == .timedOut && failure.error.mayHaveHadEffect)
+        #expect(failure.error.detail.contains("head"))
+        _ = state.head(length: 5)
+        #expect(state.deadline == start + .seconds(164), "from here on silence is bounded")
+        request = ConnectionState.Request(
+            id: 2, deadline: start + .seconds(60), readLimit: .seconds(30), replyBytes: 100, hasUpload: false,
+            isReused: false, headLimit: .seconds(90))
+        var other = ConnectionState(limits: Self.limits)
+        _ = other.opened()
+        _ = other.start(request, isActive: true, isDead: false, now: start)
+        #expect(other.deadline == start + .seconds(60), "the whole time is bounded in any case")
+    }
+
     @Test("A suspended call whose connection ends is answered as any other, and an ended one is not suspended")
     func suspendedEnd() {
         var state = busy()

@@ -18,7 +18,7 @@ package struct RouteTunnels: Sendable, Hashable {
     ///
     /// - Throws: what is wrong, with its place.
     static func read(
-        _ route: SettingsReader<Void>, upstream: String, access: GatewayRoute.Access, realms: [RealmConfiguration]
+        _ route: SettingsReader<Void>, upstream: UpstreamSettings, access: GatewayRoute.Access, realms: [RealmConfiguration]
     ) throws -> RouteTunnels? {
         guard route.bool("websocket", default: false) else {
             if let key = further.first(where: { route.has($0) }) {
@@ -26,8 +26,10 @@ package struct RouteTunnels: Sendable, Hashable {
             }
             return nil
         }
-        guard (try? Origin(headerValue: upstream))?.isSecure == false else {
-            throw route.issue("websocket", "the upstream of a route with WebSockets must be an http URL")
+        guard upstream.addresses.count == 1,
+            upstream.addresses.allSatisfy({ (try? Origin(headerValue: $0))?.isSecure == false })
+        else {
+            throw route.issue("websocket", "the upstream of a route with WebSockets must be one http URL")
         }
         if let policy = policyWithTransaction(access, realms) {
             throw route.issue(

@@ -95,7 +95,8 @@ struct TunnelOpening: Sendable {
     /// Connects to the service and shakes hands. Both ends are on one event loop, so that neither waits for the other.
     private func ask(for connection: any Channel) async throws -> ServiceEnd {
         let loop = connection.eventLoop
-        let origin = try Origin(headerValue: route.upstream)
+        // A route with WebSockets has one service.
+        let origin = try Origin(headerValue: route.upstream.addresses.first ?? "")
         let channel = try await ClientBootstrap(group: loop).connectTimeout(Self.connectTimeout)
             .connect(host: origin.host.text, port: origin.port).get()
         connection.closeFuture.whenComplete { _ in channel.close(promise: nil) }

@@ -340,7 +340,7 @@ struct WebSocketTests {
             ("home: /accounts", "websocket: true\n      maxTunnels: 0", "maxTunnels"),
             (
                 "upstream: http://127.0.0.1:9080", "websocket: true\n      upstream: https://127.0.0.1:9080",
-                "must be an http URL"
+                "must be one http URL"
             ),
             (
                 "policySet: bank\n      maxBodyBytes: 4096", "policySet: rest\n      websocket: true",

@@ -1,0 +1,90 @@
+import AssentConfiguration
+import AssentCore
+import AssentTransportNIO
+import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+
+/// The connections to services that need the same of TLS.
+struct UpstreamTransports: Sendable {
+    /// For requests that may stream and repeat: each event loop has its own connections, so that a request that is
+    /// answered on one never changes threads.
+    private let kept: [ObjectIdentifier: NIOTransport]
+
+    /// For requests that must not go out on a connection that the service may be closing right now: each has its own.
+    /// It stands in also for requests that come from no event loop.
+    private let single: NIOTransport
+
+    private static let connectionsPerLoop = 1024
+
+    /// Connections to services at these origins.
+    ///
+    /// - Throws: ``/AssentConfiguration/ConfigurationError`` for a file that cannot be used, else `NIOTransportError`.
+    init(
+        to origins: some Sequence<Origin>, _ tls: UpstreamSettings.TLS, clock: any WallClock,
+        group: any EventLoopGroup, logger: Logger
+    ) throws {
+        let requirement: PinRequirement =
+            switch tls.pins.count {
+            case 0: .unpinned
+            case 1: .singlePin(tls.pins[0])
+            default: .pins(tls.pins)
+            }
+        var configuration = NIOTransportConfiguration(
+            trustRoots: tls.authorities,
+            pins: Dictionary(
+                origins.filter(\.isSecure).map { ("\($0.host):\($0.port)", requirement) }, uniquingKeysWith: { $1 }))
+        configuration.clientIdentity = try tls.certificate.map(Self.identity)
+        configuration.allowsPlaintext = true
+        configuration.maximumConnectionsPerOrigin = Self.connectionsPerLoop
+        configuration.maximumWaitingPerOrigin = 0
+        do {
+            let trust = try PinnedChainEvaluator(roots: configuration.trustRoots, clock: clock)
+            var kept: [ObjectIdentifier: NIOTransport] = [:]
+            for loop in group.makeIterator() {
+                kept[ObjectIdentifier(loop)] = try NIOTransport(
+                    configuration: configuration, trust: trust, eventLoopGroup: loop, logger: logger)
+            }
+            configuration.keepsConnections = false
+            single = try NIOTransport(configuration: configuration, trust: trust, eventLoopGroup: group, logger: logger)
+            self.kept = kept
+        } catch let error where error.code == .invalidTrustRoots {
+            guard case .pemFile(let path) = tls.authorities else { throw error }
+            throw ConfigurationError(file: path, line: nil, "holds no certificates of authorities in PEM")
+        } catch let error where error.code == .invalidClientIdentity {
+            guard let certificate = tls.certificate else { throw error }
+            throw ConfigurationError(
+                file: certificate.privateKey, line: nil,
+                "must be the key, in PEM, of the first certificate in \(certificate.chain)")
+        }
+    }
+
+    /// Reads the gateway's own certificate.
+    private static func identity(_ certificate: UpstreamSettings.TLS.Certificate) throws -> ClientIdentity {
+        let chain: String
+        do {
+            chain = try String(contentsOfFile: certificate.chain, encoding: .utf8)
+        } catch {
+            throw ConfigurationError(
+                file: certificate.chain, line: nil,
+                "cannot be read: \(ConfigurationFile.whyUnreadable(certificate.chain))")
+        }
+        return ClientIdentity(
+            certificateChain: chain,
+            privateKey: Secret(bytes: try PrivateFile.read(certificate.privateKey, isNamed: true)))
+    }
+
+    /// Sends a call: one that is sent once goes by a connection of its own, any other by one of the caller's loop.
+    func send(_ call: HTTPCall) async throws -> HTTPReply {
+        if call.isSentOnce { return try await single.send(call) }
+        let local = MultiThreadedEventLoopGroup.currentEventLoop.flatMap { kept[ObjectIdentifier($0)] }
+        return try await (local ?? single).send(call)
+    }
+
+    /// Ends all connections.
+    func shutdown() async {
+        for transport in kept.values { await transport.shutdown() }
+        await single.shutdown()
+    }
+}
