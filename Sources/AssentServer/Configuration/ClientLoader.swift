@@ -65,21 +65,23 @@ struct ClientLoader {
         guard client.has("versions") else { return AppVersions() }
         let listed = client.mappings("versions")
         var named: [String: AppVersions.Status] = [:]
-        var others: AppVersions.Status?
+        var sealing: [String: AppVersions.Sealing] = [:]
+        var others: (status: AppVersions.Status, sealing: AppVersions.Sealing)?
         for (name, version) in listed {
-            guard let status = AppVersions.Status(rawValue: version.string("status")) else {
-                let known = AppVersions.Status.allCases.map(\.rawValue).joined(separator: ", ")
-                throw version.issue("status", "the status of a version is one of \(known)")
-            }
+            let status: AppVersions.Status = try Self.word(version.string("status"), "status", of: version)
+            let sealed: AppVersions.Sealing = try Self.word(
+                version.optionalString("payloadEncryption") ?? AppVersions.Sealing.allowed.rawValue,
+                "payloadEncryption", of: version)
             version.finish()
             guard name != "default" else {
-                others = status
+                others = (status, sealed)
                 continue
             }
             guard AppVersions.isName(name) else {
                 throw client.issue("versions", "a version has 1 to \(AppVersions.nameLimit) visible ASCII characters")
             }
             named[name] = status
+            sealing[name] = sealed
         }
         guard let others else {
             throw client.issue("versions", "must say by default: {status: …} what all others may do")
@@ -87,7 +89,19 @@ struct ClientLoader {
         guard named.count <= AppVersions.limit else {
             throw client.issue("versions", "an app may name \(AppVersions.limit) versions at most")
         }
-        return AppVersions(named: named, others: others)
+        return AppVersions(
+            named: named, others: others.status, sealing: sealing, othersSealing: others.sealing)
+    }
+
+    /// One of the words that a key of a version can have.
+    private static func word<Word: RawRepresentable & CaseIterable>(
+        _ text: String, _ key: String, of version: SettingsReader<Void>
+    ) throws -> Word where Word.RawValue == String {
+        guard let word = Word(rawValue: text) else {
+            let known = Word.allCases.map(\.rawValue).joined(separator: ", ")
+            throw version.issue(key, "the \(key) of a version is one of \(known)")
+        }
+        return word
     }
 
     private func statements() throws -> SoftwareStatements? {
