@@ -2,6 +2,7 @@ import AssentConfiguration
 import AssentCore
 import AssentEngine
 import AssentJOSE
+import AssentSigningProtocol
 
 /// Reads a client of a realm, or an app whose instances register as clients.
 struct ClientLoader {
@@ -39,6 +40,7 @@ struct ClientLoader {
         }
         app.admission = admission
         app.versions = try versions()
+        app.minimumVersion = try minimumVersion()
         app.statements = try statements()
         app.maximumInstances = Int64(client.integer("maximumInstances", default: 100_000, in: 1...100_000_000))
         app.registrationsPerMinute = Int64(client.integer("registrationsPerMinute", default: 60, in: 1...1_000_000))
@@ -91,6 +93,15 @@ struct ClientLoader {
         }
         return AppVersions(
             named: named, others: others.status, sealing: sealing, othersSealing: others.sealing)
+    }
+
+    /// `minimumVersion`: what installations are told.
+    private func minimumVersion() throws -> DottedVersion? {
+        guard let text = client.optionalString("minimumVersion") else { return nil }
+        guard let version = DottedVersion(text) else {
+            throw client.issue("minimumVersion", "is a version of 1 to 8 numbers with dots, in quotes, as in \"3.1.0\"")
+        }
+        return version
     }
 
     /// One of the words that a key of a version can have.

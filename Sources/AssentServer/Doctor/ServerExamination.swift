@@ -25,6 +25,7 @@ package enum ServerExamination {
         findings += proxies(configuration)
         findings += closedRoutes(configuration)
         findings += kinds(configuration)
+        findings += deviceConfigurations(configuration)
         let faults = StartCheck.faults(configuration)
         findings += faults.map { Diagnosis(.problem, $0.text) }
         if let certificate = certificate(configuration, now: clock.now) { findings.append(certificate) }

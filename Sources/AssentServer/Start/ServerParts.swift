@@ -47,6 +47,7 @@ struct ServerParts: Sendable {
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
             settings.sessionLimits = realm.sessionLimits
+            settings.deviceConfiguration = realm.deviceConfiguration
             settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             providers[realm.name] = try OAuthProvider(
                 context, keys: keys, configuration: settings, keySets: keySets)
@@ -81,6 +82,13 @@ struct ServerParts: Sendable {
             providers[realm.name] = SigningProvider(context, settings: settings, notifier: notifier)
         }
         return providers
+    }
+
+    /// What is due before the first request.
+    ///
+    /// - Throws: `StoreError`.
+    func begin() async throws {
+        for provider in providers.values { try await provider.deviceConfigurations?.begin() }
     }
 
     /// What deletes expired rows.
