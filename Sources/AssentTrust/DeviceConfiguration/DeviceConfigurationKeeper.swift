@@ -70,6 +70,16 @@ package actor DeviceConfigurationKeeper {
         return update.current?.content
     }
 
+    /// What the app may do; the rest as ``configuration()``.
+    ///
+    /// - Parameter wishes: the app's own settings.
+    /// - Returns: the decision; `nil` while no trust file is in force.
+    package func decision(_ wishes: DeviceDecision.Wishes) async throws -> DeviceDecision? {
+        let configuration = try await configuration()
+        guard let content = trust.content else { return nil }
+        return DeviceDecision(wishes, version: app.version, trust: content, configuration: configuration)
+    }
+
     private var now: Int { surroundings.clock.now.wholeSeconds }
 
     /// A clock that was put back must not keep the server from being asked.

@@ -59,7 +59,9 @@ package struct DeviceConfigurationUpdate: Sendable {
     /// What was stored was fresh when it came: it stays in force, however old it is.
     private mutating func load(_ text: String?, _ reached: Int) -> Action {
         self.reached = max(self.reached, reached)
-        if let text, let stored = try? DeviceConfiguration(text, keys: keys, for: app), isNext(stored) {
+        if let text, text != current?.compact,
+            let stored = try? DeviceConfiguration(text, keys: keys, for: app), isNext(stored)
+        {
             (current, self.reached, tag) = (stored, stored.content.version, nil)
         }
         return .nothing
