@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 import AssentJOSE
 import AssentSigningProtocol
 import AssentStore
@@ -20,7 +20,8 @@ package final class DeviceConfigurations: Sendable {
         package init(app: String, version: String, platform: String) throws(OAuthError) {
             guard AudiencePart.isValid(app), AudiencePart.isValid(platform), AppVersions.isName(version) else {
                 throw .invalidRequest(
-                    "app and platform have 1 to 64 letters, digits and . _ -, version 1 to 64 visible ASCII characters.")
+                    "app and platform have 1 to 64 letters, digits and . _ -, version 1 to 64 visible ASCII characters."
+                )
             }
             (self.app, self.version, self.platform) = (app, version, platform)
         }

@@ -92,7 +92,8 @@ package enum ServerExamination {
         var findings: [Diagnosis] = []
         let key = try? DataDirectory.masterKey(at: path, isNamed: configuration.masterKeyFile != nil)
         if key != nil { findings.append(Diagnosis(.fine, "the master key \(path) is there, for this user alone")) }
-        let reading = [MasterKeyCheck.reading, Nodes.reading, storedUsers(configuration)] + sealingReads(configuration, clock)
+        let reading =
+            [MasterKeyCheck.reading, Nodes.reading, storedUsers(configuration)] + sealingReads(configuration, clock)
         let found: DatabaseExamination
         do {
             if var postgreSQL = configuration.postgreSQL {

@@ -114,7 +114,8 @@ struct ServerParts: Sendable {
     func serverDoor() throws -> SealedDoor {
         let cookie = cookie
         return SealedDoor(
-            plain: try serverHandler(callers), opened: try serverHandler(callers.ofSealedRequests), origin: try Origin(endpoints.server), server: .authorizationServer,
+            plain: try serverHandler(callers), opened: try serverHandler(callers.ofSealedRequests),
+            origin: try Origin(endpoints.server), server: .authorizationServer,
             handshakes: payload.handshakes, sessions: payload.sessions,
             isProved: { $0.isProvedByToken(cookie) }, logger: context.logger)
     }

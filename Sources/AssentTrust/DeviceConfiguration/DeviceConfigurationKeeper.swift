@@ -74,6 +74,7 @@ package actor DeviceConfigurationKeeper {
     ///
     /// - Parameter wishes: the app's own settings.
     /// - Returns: the decision; `nil` while no trust file is in force.
+    /// - Throws: what the vault throws.
     package func decision(_ wishes: DeviceDecision.Wishes) async throws -> DeviceDecision? {
         let configuration = try await configuration()
         guard let content = trust.content else { return nil }

@@ -176,8 +176,8 @@ struct DeviceConfigurationsTests {
     @Test(
         "A question is about names",
         arguments: [
-            ("", "1", "linux"), ("pay", "", "linux"), ("pay", "1", ""), ("pay/x", "1", "linux"), ("pay", "1 0", "linux"),
-            ("pay", "1", "linux/x"), ("pay", "1", "ü"), ("pay", "ü", "linux"),
+            ("", "1", "linux"), ("pay", "", "linux"), ("pay", "1", ""), ("pay/x", "1", "linux"),
+            ("pay", "1 0", "linux"), ("pay", "1", "linux/x"), ("pay", "1", "ü"), ("pay", "ü", "linux"),
             ("pay", String(repeating: "1", count: 65), "linux"), (String(repeating: "p", count: 65), "1", "linux"),
         ])
     func questions(app: String, version: String, platform: String) {

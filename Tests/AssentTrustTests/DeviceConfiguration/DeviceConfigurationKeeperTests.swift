@@ -40,7 +40,7 @@ struct DeviceConfigurationKeeperTests {
                 }
                 asked.withLock { $0.append(exchange.request) }
                 guard let text = document.withLock({ $0 }) else {
-                    throw HTTPTransportError(.connectionFailed, "Nobody is there.")
+                    throw HTTPTransportError(.connectFailed, "Nobody is there.")
                 }
                 let tag = "\"\(text.suffix(8))\""
                 guard exchange.request.headerFields[.ifNoneMatch] != tag else {

@@ -126,8 +126,8 @@ extension OAuthApp {
     /// Refuses a plain request about an installation of a version whose calls must be sealed.
     ///
     /// - Throws: ``OAuthError/payloadEncryptionRequired``.
-    package func admit(_ version: String?, isSealed: Bool) throws(OAuthError) {
-        guard isSealed || versions.sealing(of: version) != .required else { throw .payloadEncryptionRequired }
+    package func admit(_ metadata: InstanceMetadata, isSealed: Bool) throws(OAuthError) {
+        guard isSealed || versions.sealing(of: metadata.version) != .required else { throw .payloadEncryptionRequired }
     }
 }
 

@@ -59,7 +59,7 @@ package struct ClientRegistration: Sendable {
         _ metadata: InstanceMetadata, of app: OAuthApp, token: Secret?, isSealed: Bool = false,
         claimingProof claim: @Sendable () async throws -> Void
     ) async throws -> Registered {
-        try app.admit(metadata.version, isSealed: isSealed)
+        try app.admit(metadata, isSealed: isSealed)
         if let refusal = app.versions.registrationRefusal(of: metadata.version) { throw refusal }
         let use = try await admission(to: app, token)
         // Counted here, and by the token where there is one, so that somebody who has nothing or little to show does

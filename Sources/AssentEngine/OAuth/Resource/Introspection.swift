@@ -10,6 +10,7 @@ extension OAuthProvider {
     ///   - parameters: the form.
     ///   - authorization: the field `Authorization`.
     ///   - isSealed: whether the request has come sealed. How the token that it asks about has come, nobody knows here.
+    /// - Returns: what the token is.
     /// - Throws: ``OAuthError`` `invalid_client` also for a public client: a token must not be tried out by just
     ///   anybody.
     package func introspect(
