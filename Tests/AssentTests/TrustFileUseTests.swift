@@ -28,7 +28,8 @@ struct TrustFileUseTests {
             "v": 1, "aud": "app/linux/test", "version": 1, "iat": .integer(now), "keys": .array(jwks.map(\.json)),
             "hosts": [host("am.example.com", []), host("api.bank.example", sends)],
             "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
-            "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))), "config": .array(try config.map { [try JWK(publicKeyInfo: $0.publicKeyInfo).json] } ?? jwks.map(\.json)),
+            "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))),
+            "config": .array(try config.map { [try JWK(publicKeyInfo: $0.publicKeyInfo).json] } ?? jwks.map(\.json)),
             "controls": ["debugger": .string(debugger), "rooted": "off", "preload": "off"], "source": [],
         ]
         if let payload { members["payload"] = payload }

@@ -63,7 +63,8 @@ struct SealingSwitchTests {
         #expect(answer.status == 200, "\(answer.json)")
     }
 
-    @Test("A token of a version that must seal is refused when it comes plainly, at each door of each node",
+    @Test(
+        "A token of a version that must seal is refused when it comes plainly, at each door of each node",
         arguments: TheftTests.Place.allCases)
     func tokens(_ place: TheftTests.Place) async throws {
         try await place.run(editing: Self.file) { servers in
