@@ -7,11 +7,10 @@ struct PayloadParts: Sendable {
     let handshakes: PayloadHandshakes
 
     init(
-        _ context: EngineContext, proofs: SenderProofs, versions: SealedVersions = SealedVersions([:]),
-        isDatabaseTimed: Bool = false
+        _ context: EngineContext, proofs: SenderProofs, versions: SealedVersions = SealedVersions([:])
     ) {
         keys = PayloadKeys(context)
-        sessions = PayloadSessions(context, keys: keys, isDatabaseTimed: isDatabaseTimed)
+        sessions = PayloadSessions(context, keys: keys)
         handshakes = PayloadHandshakes(context, keys: keys, sessions: sessions, proofs: proofs, versions: versions)
     }
 }

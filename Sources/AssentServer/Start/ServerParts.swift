@@ -54,9 +54,7 @@ struct ServerParts: Sendable {
         }
         self.providers = providers
         proofs = SenderProofs(context, isDatabaseTimed: configuration.isDatabaseTimed)
-        payload = PayloadParts(
-            context, proofs: proofs, versions: configuration.sealedVersions,
-            isDatabaseTimed: configuration.isDatabaseTimed)
+        payload = PayloadParts(context, proofs: proofs, versions: configuration.sealedVersions)
         callers = Callers(sessions: sessions, providers: providers, proofs: proofs)
         let transactions = Transactions(context, limits: configuration.transactionLimits)
         access = AccessSettlement(

@@ -77,7 +77,8 @@ struct SealingSwitchTests {
             // Another version may come as it likes.
             for node in servers {
                 #expect(try await node.send("GET", node.gateway("/app-info"), token).status == 200)
-                #expect(try await gateway.send(.get, node.gateway("/app-info"), token, on: node).status == 200)
+                let sealed = try await gateway.send(.get, node.gateway("/app-info"), token, on: node)
+                #expect(sealed.status == 200)
             }
             try await Self.update(instance, by: &server, at: door)
             for node in servers {
@@ -90,7 +91,8 @@ struct SealingSwitchTests {
                 let consents = try await node.send("GET", node.json("consents"), token)
                 #expect(consents.status == 403 && consents.text.contains(Self.code), "\(consents.text)")
                 // Sealed, each door says what it says to such a token.
-                #expect(try await gateway.send(.get, node.gateway("/app-info"), token, on: node).status == 200)
+                let sealed = try await gateway.send(.get, node.gateway("/app-info"), token, on: node)
+                #expect(sealed.status == 200)
                 let kind = try await server.send(.get, node.oauth("userinfo"), token, on: node)
                 #expect(kind.status == 403 && kind.json["error"] == "token_kind", "\(kind.json)")
             }
@@ -114,8 +116,10 @@ struct SealingSwitchTests {
             let fields = [("Authorization", "DPoP \(token)"), ("DPoP", proof)]
             let plain = try await node.send("GET", url, fields)
             #expect(plain.status == 403 && plain.json["code"]?.string == Self.code, "\(plain.text)")
-            #expect(try await gateway.send(.get, url, fields).status == 200)
-            #expect(try await gateway.send(.get, url, fields).status == 401)
+            let (first, second) = (
+                try await gateway.send(.get, url, fields), try await gateway.send(.get, url, fields)
+            )
+            #expect(first.status == 200 && second.status == 401)
         }
     }
 
