@@ -45,8 +45,13 @@ package final class DeviceConfigurations: Sendable {
 
     /// What a realm tells its apps.
     ///
-    /// - Throws: ``EngineError`` for a key that is none for this.
-    init(
+    /// - Parameters:
+    ///   - context: the database and the clock.
+    ///   - realm: the realm.
+    ///   - apps: its apps, by id.
+    ///   - settings: the key and the environment.
+    /// - Throws: ``EngineError`` for a key that is not one on P-256.
+    package init(
         _ context: EngineContext, realm: String, apps: [String: OAuthApp], settings: DeviceConfigurationSettings
     ) throws {
         (self.context, self.realm, self.apps, self.settings) = (context, realm, apps, settings)

@@ -37,8 +37,8 @@ package struct OAuthProviderConfiguration: Sendable {
     /// How long the sessions live that grants without a redirect get (``GrantWithoutRedirect``).
     package var sessionLimits = SessionLimits()
 
-    /// How installations of the apps are told what they may do; `nil` when they are not.
-    package var deviceConfiguration: DeviceConfigurationSettings?
+    /// What installations of the apps are told; `nil` when they are told nothing.
+    package var deviceConfigurations: DeviceConfigurations?
 
     /// The realm's transaction signing, whose devices sign users in; `nil` for a realm without it.
     package var signing: SigningProvider?
@@ -126,9 +126,6 @@ package final class OAuthProvider: Sendable {
     /// Registers instances of apps.
     package let registration: ClientRegistration
 
-    /// What installations of the apps are told; `nil` when they are told nothing.
-    package let deviceConfigurations: DeviceConfigurations?
-
     /// The keys that sign access and ID tokens.
     package let keys: ServerKeys
 
@@ -156,10 +153,6 @@ package final class OAuthProvider: Sendable {
         clients = ClientAuthenticator(context, configuration, keySets: keySets)
         registration = ClientRegistration(context, configuration)
         self.configuration = configuration
-        deviceConfigurations = try configuration.deviceConfiguration.map {
-            try DeviceConfigurations(
-                context, realm: configuration.realm, apps: configuration.apps, settings: $0)
-        }
     }
 
     var now: Int64 { context.clock.epochSeconds }

@@ -43,8 +43,8 @@ struct StoredPayloadSession: Sendable {
     }
 
     /// The statement that spends the number of a message once for all nodes, and returns whether that was done
-    /// (`claimed`) and whether there is such a session (`known`), 1 or 0. Requests wait for each other at the row. Whoever
-    /// runs it a second time does not get the number again.
+    /// (`claimed`) and whether there is such a session (`known`), 1 or 0. Requests wait for each other at the row. A
+    /// second run does not get the number again.
     static func spending(_ head: FrameHead) -> SQLStatement {
         let number: SQL = "CAST(\(head.number.description) AS NUMERIC)"
         let size = SQL(verbatim: NumberWindow.size.description)

@@ -16,7 +16,8 @@ extension OAuthRoutes {
         let known = call.request.headers[values: .ifNoneMatch].flatMap { value in
             value.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
         }
-        guard let answer = try await call.service.deviceConfigurations?.answer(question, known: known) else {
+        let told = call.service.configuration.deviceConfigurations
+        guard let answer = try await told?.answer(question, known: known) else {
             return .oauth(404, "not_found", "There is no device configuration for this app.")
         }
         var response: Response

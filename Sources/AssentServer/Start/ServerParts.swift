@@ -47,8 +47,10 @@ struct ServerParts: Sendable {
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
             settings.sessionLimits = realm.sessionLimits
-            settings.deviceConfiguration = realm.deviceConfiguration
             settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+            settings.deviceConfigurations = try realm.deviceConfiguration.map {
+                try DeviceConfigurations(context, realm: realm.name, apps: settings.apps, settings: $0)
+            }
             providers[realm.name] = try OAuthProvider(
                 context, keys: keys, configuration: settings, keySets: keySets)
         }
@@ -86,7 +88,7 @@ struct ServerParts: Sendable {
     ///
     /// - Throws: `StoreError`.
     func begin() async throws {
-        for provider in providers.values { try await provider.deviceConfigurations?.begin() }
+        for provider in providers.values { try await provider.configuration.deviceConfigurations?.begin() }
     }
 
     /// What deletes expired rows.
