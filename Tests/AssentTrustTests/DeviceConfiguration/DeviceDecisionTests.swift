@@ -54,7 +54,7 @@ struct DeviceDecisionTests {
     private static func trust(_ mode: PayloadMode?, development: Bool = false) async throws -> TrustContent {
         var changes: [String: JSONValue?] = [:]
         if let mode {
-            let keys: [JSONValue] = try (1...2).map { number in
+            let keys: [JSONValue] = (1...2).map { number in
                 let x = [UInt8](repeating: UInt8(number) + 8, count: 32)
                 let jwk: JSONValue = ["crv": "X25519", "kty": "OKP", "x": .string(Base64URL.encode(x))]
                 let kid = Base64URL.encode(SHA2.sha256(jwk.serializedBytes()))
