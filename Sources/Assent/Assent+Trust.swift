@@ -66,8 +66,18 @@ extension Assent.Configuration {
                     }
                 })
         }
-        return AssentNetwork(own: own, below: below, keeper: keeper)
+        var network = AssentNetwork(own: own, below: below, keeper: keeper)
+        if let trust, let keeper {
+            network.told = DeviceConfigurationKeeper(
+                for: ConfiguredApp(audience: trust.audience, version: appVersion), trust: keeper.inForce,
+                issuer: issuer ?? trust.content.issuer,
+                in: .init(store: store, transport: network.transport, clock: clock, logger: logger))
+        }
+        return network
     }
+
+    /// The app's version as the server hears it.
+    var appVersion: String { client.version ?? registration?.softwareVersion ?? "0" }
 
     /// Which origins are protected resources: those of the trust file in force where there is one.
     ///
@@ -98,6 +108,9 @@ struct AssentNetwork: Sendable {
     /// Ours, where the app has none.
     let own: NIOTransport?
     let keeper: TrustKeeper?
+
+    /// What the server tells the app; `nil` without a trust file, whose keys sign it.
+    var told: DeviceConfigurationKeeper?
 
     /// What all calls of the SDK go through.
     let transport: any HTTPTransport

@@ -90,7 +90,7 @@ public final class Assent: Sendable {
         network = try configuration.network(keeping: store)
         integrity = try configuration.integrityGuard(network.keeper?.inForce)
         let prover = InstallationProver()
-        let sealing = try configuration.sealing(network.transport, prover, network.keeper)
+        let sealing = try configuration.sealing(network.transport, prover, network.keeper, network.told)
         let transport = HTTPPipeline(sealing, layers: [configuration.userAgent])
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)

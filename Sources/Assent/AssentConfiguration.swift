@@ -62,7 +62,8 @@ extension Assent {
         public var trust: TrustFile?
 
         /// The origins to which everything is sent sealed, inside of TLS (docs/payload-encryption.md); by default only
-        /// those that a trust file names with the mode `always`.
+        /// those that a trust file names, unless it leaves that to the server, and the server has said otherwise
+        /// (docs/device-configuration.md).
         /// It is for all calls to such an origin: sign-in, registration, tokens, the calls of ``Assent/Device`` and
         /// those to resources. Nothing plain is sent there.
         public var payloadEncryption: [String: PayloadEncryption] = [:]

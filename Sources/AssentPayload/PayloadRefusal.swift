@@ -11,6 +11,8 @@ package enum PayloadRefusal: String, Error, Hashable, Sendable, CaseIterable {
     case badProof = "pe_bad_proof"
     /// The proof needs the nonce that comes with the refusal (RFC 9449 §8).
     case useNonce = "use_dpop_nonce"
+    /// The server has switched payload encryption off for this version of the app.
+    case off = "pe_off"
     /// There are too many handshakes.
     case busy = "pe_busy"
     /// There is no such session, or it has ended.
@@ -26,6 +28,7 @@ package enum PayloadRefusal: String, Error, Hashable, Sendable, CaseIterable {
         switch self {
         case .malformed, .unknownKey: 400
         case .badProof, .useNonce: 401
+        case .off: 403
         case .unknownSession: 404
         case .repeated: 409
         case .busy: 503

@@ -18,7 +18,7 @@ public struct TrustFileError: AssentError {
     package init(_ code: Code, _ detail: String) { (self.code, self.detail) = (code, detail) }
 
     /// What the reader of members says.
-    init(_ error: SigningProtocolError) {
+    init(_ error: SigningProtocolError, in document: String = "trust file") {
         let code: Code =
             switch error.code {
             case .tooLarge: .tooLarge
@@ -27,7 +27,7 @@ public struct TrustFileError: AssentError {
             case .malformed: .malformed
             default: .invalidMember
             }
-        self.init(code, error.detail.replacing("The message", with: "The trust file"))
+        self.init(code, error.detail.replacing("The message", with: "The \(document)"))
     }
 
     /// A stable name of a reason; more may be added.

@@ -121,7 +121,7 @@ struct ClientSessionTests {
         }
         #expect(actions == ended(.busy))
 
-        for refusal: PayloadRefusal in [.malformed, .unknownSession, .repeated] {
+        for refusal: PayloadRefusal in [.malformed, .off, .unknownSession, .repeated] {
             #expect(refused(refusal).1 == ended(.noHandshake))
         }
     }

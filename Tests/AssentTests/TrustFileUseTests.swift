@@ -10,7 +10,8 @@ struct TrustFileUseTests {
 
     /// A file with the bank's host, whose pins end in an hour, and the server's.
     private func file(
-        sends: [String], payload: JSONValue? = nil, debugger: String = "off", development: Bool = false
+        sends: [String], payload: JSONValue? = nil, debugger: String = "off", development: Bool = false,
+        config: SoftwareSigningKey? = nil
     ) async throws -> TrustFile {
         let now = servers.clock.epochSeconds
         func host(_ name: String, _ sends: [String]) -> JSONValue {
@@ -27,7 +28,8 @@ struct TrustFileUseTests {
             "v": 1, "aud": "app/linux/test", "version": 1, "iat": .integer(now), "keys": .array(jwks.map(\.json)),
             "hosts": [host("am.example.com", []), host("api.bank.example", sends)],
             "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
-            "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))), "config": .array(jwks.map(\.json)),
+            "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))),
+            "config": .array(try config.map { [try JWK(publicKeyInfo: $0.publicKeyInfo).json] } ?? jwks.map(\.json)),
             "controls": ["debugger": .string(debugger), "rooted": "off", "preload": "off"], "source": [],
         ]
         if let payload { members["payload"] = payload }
@@ -68,8 +70,28 @@ struct TrustFileUseTests {
         #expect(await assent.updateTrust() == 1)
     }
 
-    @Test("Where it says that payloads are always sealed, nothing plain is sent", arguments: ["always", "server"])
-    func sealed(mode: String) async throws {
+    /// What the server tells this app, which says no version.
+    private func told(_ payload: String, by key: SoftwareSigningKey) async throws -> String {
+        let now = servers.clock.epochSeconds
+        let members: JSONObject = [
+            "v": 1, "aud": "app/linux/test", "app_version": "0", "version": 7, "iat": .integer(now),
+            "exp": .integer(now + 300), "status": "enabled", "payloadEncryption": .string(payload), "implicit": false,
+            "stateless": false, "webLinks": [],
+        ]
+        let header: JSONObject = [
+            "typ": "assent-device-config+jwt",
+            "kid": .string(try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint),
+        ]
+        return try await JWS.sign(JSONValue.object(members).serializedBytes(), header: header, with: key)
+    }
+
+    @Test(
+        "35: Where it says that payloads are always sealed, nobody can say otherwise; where the server decides, it is asked",
+        arguments: [
+            ("always", nil, true), ("always", "off", true), ("server", "on", true), ("server", "off", false),
+            ("server", nil, true),
+        ] as [(String, String?, Bool)])
+    func sealed(mode: String, says: String?, isSealed: Bool) async throws {
         let (listener, spare) = (SealedListener(), SealedListener())
         let keys = try [listener, spare].map { listener in
             let key = try Assent.PayloadEncryption.Key(listener.publicKey)
@@ -77,26 +99,45 @@ struct TrustFileUseTests {
                 dictionaryLiteral: ("kid", .string(key.kid)), ("x", .string(listener.publicKey)),
                 ("notAfter", .integer(servers.clock.epochSeconds + 3600)))
         }
+        let signer = try SoftwareSigningKey.generate(.es256)
         let file = try await file(
             sends: ["user"],
             payload: [
                 "suite": "pe1", "mode": .string(mode), "keys": .array(keys),
                 "origins": [.string(SealedListener.origin)],
-            ])
-        let plain = Locked(0)
+            ], config: signer)
+        var document: String?
+        if let says { document = try await told(says, by: signer) }
+        let answer = document
+        let (plain, asked) = (Locked(0), Locked(0))
+        let issuer = "https://am.example.com/am/oauth2/realms/root/realms/alpha"
         var configuration = Assent.Configuration(
             server: "https://am.example.com/am", realm: "alpha",
             client: .init(id: "bank", redirectURI: "https://bank.example/app/callback"), trust: file, vault: .memory)
         configuration.transport = InMemoryTransport { exchange in
-            if exchange.request.path?.hasPrefix("/assent-pe/1/") == true { return try await listener.answer(exchange) }
+            let path = exchange.request.path ?? ""
+            if path.hasPrefix("/assent-pe/1/") { return try await listener.answer(exchange) }
+            if path.hasSuffix("/.well-known/openid-configuration") {
+                return .json(
+                    200,
+                    ["issuer": .string(issuer), "assent_device_config_endpoint": .string("\(issuer)/device_config")])
+            }
+            if path.contains("/device_config?app=app&version=0&platform=linux") {
+                asked.withLock { $0 += 1 }
+                guard let answer else { return .json(503, [:]) }
+                return HTTPReply(HTTPResponse(status: .ok), body: HTTPBody(answer))
+            }
             plain.withLock { $0 += 1 }
             return .json(200, [:])
         }
         configuration.clock = servers.clock
         let request = ResourceRequest.get("\(SealedListener.origin)/rates")
-        _ = try await Assent(configuration).deviceClient.sendUnauthenticatedRequest(request)
-        #expect(plain.withLock { $0 } == (mode == "always" ? 0 : 1))
-        #expect(listener.calls.map(\.0.path) == (mode == "always" ? ["/rates"] : []))
+        let assent = try Assent(configuration)
+        for _ in 1...2 { _ = try await assent.deviceClient.sendUnauthenticatedRequest(request) }
+        #expect(plain.withLock { $0 } == (isSealed ? 0 : 2))
+        #expect(listener.calls.map(\.0.path) == (isSealed ? ["/rates", "/rates"] : []))
+        // It is asked once in five minutes, and where the file decides not at all.
+        #expect(asked.withLock { $0 } == (mode == "server" ? 1 : 0))
     }
 
     private struct Traced: IntegrityProbe {

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Trust files, made from docs/trust-file.md alone: a second implementation to check ours against.
+"""Trust files and device configurations, made from docs/trust-file.md and docs/device-configuration.md alone: a second
+implementation to check ours against.
 
   trust.py check DIRECTORY      verifies the versions in a directory, and prints the newest
   trust.py chain < [...]        verifies chains: a line with a JSON array of files, the first one shipped
-  trust.py sign < {...}         signs: a line with {"key": hexadecimal, "content": {...}}
+  trust.py sign < {...}         signs: a line with {"key": hexadecimal, "content": {...}}; "typ" for another document
+  trust.py config < {...}       takes device configurations: a line with {"keys", "aud", "app_version", "now",
+                                "reached", "document"}; reached is the highest version that was in force, or 0
 
-The last two write a line of JSON for each line that they read.
+The last three write a line of JSON for each line that they read.
 """
 import base64
 import hashlib
@@ -21,8 +24,12 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 LIMIT, TOP = 64 << 10, (1 << 53) - 1
+TRUST, CONFIG, TOLERANCE = "assent-trust+jwt", "assent-device-config+jwt", 600
 KINDS = ("user", "implicit", "device")
 MEMBERS = {"v", "aud", "version", "iat", "keys", "hosts", "issuer", "identity", "config", "controls", "source"}
+CONFIG_MEMBERS = {
+    "v", "aud", "app_version", "version", "iat", "exp", "status", "payloadEncryption", "implicit", "stateless",
+    "webLinks"}
 OPTIONAL = {"exp", "payload", "development"}
 
 
@@ -144,11 +151,15 @@ def payload(value):
     distinct(value["origins"])
 
 
+def audience(text):
+    need(isinstance(text, str) and re.fullmatch("([A-Za-z0-9._-]{1,64}/){2}[A-Za-z0-9._-]{1,64}", text), "aud")
+
+
 def content(data):
     value = strict(data)
     has(value, MEMBERS, OPTIONAL)
     need(value["v"] == 1 and value["v"] is not True, "v")
-    need(isinstance(value["aud"], str) and re.fullmatch(r"([A-Za-z0-9._-]{1,64}/){2}[A-Za-z0-9._-]{1,64}", value["aud"]), "aud")
+    audience(value["aud"])
     integer(value["version"], 1, 1 << 31)
     integer(value["iat"])
     if "exp" in value:
@@ -171,14 +182,46 @@ def content(data):
     return value
 
 
-def parts(text):
+def told(data):
+    value = strict(data)
+    has(value, CONFIG_MEMBERS, {"minimumVersion"})
+    need(value["v"] == 1 and value["v"] is not True, "v")
+    audience(value["aud"])
+    need(isinstance(value["app_version"], str) and re.fullmatch("[!-~]{1,64}", value["app_version"]), "app_version")
+    integer(value["version"], 1)
+    need(1 <= integer(value["exp"]) - integer(value["iat"]) <= 300, "exp")
+    need(value["status"] in ("enabled", "loginOnly", "disabled"), "status")
+    minimum = value.get("minimumVersion", "0")
+    need(isinstance(minimum, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}){0,7}", minimum), "minimumVersion")
+    need(len(minimum) <= 64, "minimumVersion")
+    need(value["payloadEncryption"] in ("on", "off"), "payloadEncryption")
+    need(isinstance(value["implicit"], bool) and isinstance(value["stateless"], bool), "implicit, stateless")
+    for link in array(value["webLinks"], 0, 32):
+        need(isinstance(link, str) and re.fullmatch("[ -~]{1,2048}", link), "webLinks")
+    distinct(value["webLinks"])
+    return value
+
+
+def take(asked):
+    """The document that is in force then, by rules 1 to 4 of "Update"."""
+    kid, value, signed, signature = parts(asked["document"], CONFIG, told)
+    signer = [jwk for jwk in asked["keys"] if thumbprint(jwk) == kid]
+    need(signer, "unknown key")
+    verify(signer[0], signed, signature)
+    need(value["aud"] == asked["aud"] and value["app_version"] == asked["app_version"], "audience")
+    need(value["iat"] - TOLERANCE <= asked["now"] < value["exp"] + TOLERANCE, "time")
+    need(value["version"] >= asked["reached"], "version")
+    return value
+
+
+def parts(text, kind=TRUST, read_content=content):
     need(len(text) <= LIMIT and text.count(".") == 2, "form")
     head, body, signature = text.split(".")
     header = strict(unb64(head))
-    need(header.get("alg") == "ES256" and header.get("typ") == "assent-trust+jwt", "type")
+    need(header.get("alg") == "ES256" and header.get("typ") == kind, "type")
     has(header, ("alg", "typ", "kid"))
     unb64(header["kid"], 32)
-    return header["kid"], content(unb64(body)), ("%s.%s" % (head, body)).encode(), unb64(signature, 64)
+    return header["kid"], read_content(unb64(body)), ("%s.%s" % (head, body)).encode(), unb64(signature, 64)
 
 
 def verify(jwk, signed, signature):
@@ -207,12 +250,12 @@ def chain(texts):
     return before
 
 
-def sign(secret, value):
+def sign(secret, value, kind=TRUST):
     key = ec.derive_private_key(int(secret, 16), ec.SECP256R1())
     numbers = key.public_key().public_numbers()
     x, y = (b64(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
     kid = thumbprint({"crv": "P-256", "kty": "EC", "x": x, "y": y})
-    header = {"alg": "ES256", "typ": "assent-trust+jwt", "kid": kid}
+    header = {"alg": "ES256", "typ": kind, "kid": kid}
     signed = ".".join(b64(json.dumps(part, separators=(",", ":")).encode()) for part in (header, value))
     r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(SHA256())))
     return "%s.%s" % (signed, b64(r.to_bytes(32, "big") + s.to_bytes(32, "big")))
@@ -231,7 +274,9 @@ def answer(line, command):
     try:
         asked = json.loads(line)
         if command == "sign":
-            return {"file": sign(asked["key"], asked["content"])}
+            return {"file": sign(asked["key"], asked["content"], asked.get("typ", TRUST))}
+        if command == "config":
+            return {"version": take(asked)["version"]}
         return {"version": chain(asked)["version"]}
     except Refused as refusal:
         return {"refused": str(refusal)}
@@ -245,7 +290,7 @@ def main(arguments):
             print("refused: %s" % refusal)
             return 1
         return 0
-    if arguments in (["chain"], ["sign"]):
+    if arguments in (["chain"], ["sign"], ["config"]):
         for line in sys.stdin:
             print(json.dumps(answer(line, arguments[0]), separators=(",", ":")))
         return 0

@@ -11,10 +11,12 @@ extension Assent.Configuration {
     ///   - network: carries what was sealed, and all other calls.
     ///   - prover: proves the installation's key.
     ///   - keeper: says which trust file is in force.
+    ///   - told: what the server says, where the trust file leaves it to the server.
     /// - Returns: the way.
     /// - Throws: `JourneyFailure` with code `invalidConfiguration`.
     func sealing(
-        _ network: any HTTPTransport, _ prover: InstallationProver, _ keeper: TrustKeeper?
+        _ network: any HTTPTransport, _ prover: InstallationProver, _ keeper: TrustKeeper?,
+        _ told: DeviceConfigurationKeeper?
     ) throws -> any HTTPTransport {
         guard keeper != nil || !payloadEncryption.isEmpty else { return network }
         let seams = PayloadSeams(clock: clock, random: random, observe: payloadTrace)
@@ -44,7 +46,7 @@ extension Assent.Configuration {
         }
         let made = Array(origins.values)
         guard let keeper else { return PayloadTransport(network, origins: made) }
-        let trusted = TrustedPayloadOrigins(keeper) { [self] origin, keys in
+        let trusted = TrustedPayloadOrigins(keeper, told) { [self] origin, keys in
             let settings = settings(origin, Assent.PayloadEncryption(keys: []))
             guard settings.isSayable else {
                 throw HTTPTransportError(
@@ -60,8 +62,7 @@ extension Assent.Configuration {
     private func settings(_ origin: Origin, _ sealed: Assent.PayloadEncryption) -> PayloadSettings {
         PayloadSettings(
             origin: origin, app: sealed.app ?? client.id,
-            version: sealed.version ?? client.version ?? registration?.softwareVersion ?? "0",
-            platform: sealed.platform)
+            version: sealed.version ?? appVersion, platform: sealed.platform)
     }
 
     private static func mistake(_ what: String, _ suggestion: String) -> JourneyFailure {

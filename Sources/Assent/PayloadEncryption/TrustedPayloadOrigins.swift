@@ -12,24 +12,30 @@ final class TrustedPayloadOrigins: Sendable {
 
     private let made = Locked<[Origin: Made]>([:])
     private let keeper: TrustKeeper
+    private let told: DeviceConfigurationKeeper?
     private let make: @Sendable (Origin, [ClientSession.Key]) throws -> PayloadOrigin
 
     /// - Parameters:
     ///   - keeper: says which file is in force.
+    ///   - told: what the server says, where the file leaves it to the server.
     ///   - make: makes what seals, with these keys.
-    init(_ keeper: TrustKeeper, make: @escaping @Sendable (Origin, [ClientSession.Key]) throws -> PayloadOrigin) {
-        (self.keeper, self.make) = (keeper, make)
+    init(
+        _ keeper: TrustKeeper, _ told: DeviceConfigurationKeeper?,
+        make: @escaping @Sendable (Origin, [ClientSession.Key]) throws -> PayloadOrigin
+    ) {
+        (self.keeper, self.told, self.make) = (keeper, told, make)
     }
 
-    /// What seals calls to an origin; `nil` where the file leaves that to the server, or does not name the origin.
+    /// What seals calls to an origin; `nil` where the file does not name the origin, or leaves that to the server, and
+    /// the server has said that they are not.
     /// Other keys begin other sessions.
     ///
     /// - Throws: `HTTPTransportError`: `trustExpired` where nothing is in force for the origin, so that nobody knows.
     func origin(_ origin: Origin) async throws -> PayloadOrigin? {
         guard origin.isSecure else { return nil }
         try await keeper.prepare(origin)
-        guard let payload = keeper.inForce.payload, payload.mode == .always,
-            payload.origins.contains(origin.description)
+        guard let payload = keeper.inForce.payload, payload.origins.contains(origin.description),
+            try await isSealed(by: payload)
         else { return nil }
         if let known = made.withLock({ $0[origin] }), known.keys == payload.keys { return known.origin }
         let keys = try payload.keys.map { key in
@@ -42,6 +48,19 @@ final class TrustedPayloadOrigins: Sendable {
             if let known = made[origin], known.keys == new.keys { return known.origin }
             made[origin] = new
             return new.origin
+        }
+    }
+
+    /// Whether calls are sealed by a trust file that has keys for it. Where the server decides it is asked, and where
+    /// it was never heard they are.
+    private func isSealed(by payload: TrustedPayload) async throws -> Bool {
+        guard payload.mode == .server, let told else { return true }
+        do {
+            return try await told.decision(.init(implicit: false, stateless: false))?.seals ?? true
+        } catch {
+            throw HTTPTransportError(
+                .trustExpired, "The vault, which may have a newer device configuration, cannot be read.",
+                suggestion: "Make the vault readable, and call again.")
         }
     }
 }

@@ -7,6 +7,9 @@ package struct Callers: Sendable {
     let providers: [String: OAuthProvider]
     private let proofs: SenderProofs
 
+    /// Whether the requests have come sealed (docs/payload-encryption.md).
+    package private(set) var isSealed = false
+
     /// The callers of these realms.
     ///
     /// - Parameters:
@@ -17,6 +20,13 @@ package struct Callers: Sendable {
         self.sessions = sessions
         self.providers = providers
         self.proofs = proofs
+    }
+
+    /// The same for requests that have come sealed.
+    package var ofSealedRequests: Callers {
+        var callers = self
+        callers.isSealed = true
+        return callers
     }
 
     /// What clients of a realm may ask for about how their users sign in; `nil` for an unknown realm.
@@ -58,7 +68,7 @@ package struct Callers: Sendable {
 
     /// The caller with an access token, whatever it is for. A session beside it does not count.
     ///
-    /// - Throws: ``StoreError`` when the database cannot serve.
+    /// - Throws: ``EngineError`` `payloadEncryptionRequired`; ``StoreError`` when the database cannot serve.
     package func caller(withToken credentials: PresentedCredentials, realm: String) async throws -> Caller {
         switch credentials.accessToken {
         case .absent: return .anonymous
@@ -66,7 +76,9 @@ package struct Callers: Sendable {
         case .token(let token, .bearer):
             guard let provider = providers[realm] else { return .refusedToken(TokenRefusal(.notOurs, .bearer)) }
             switch try await provider.check(accessToken: token) {
-            case .granted(let grant): return .accessToken(grant, newNonce: nil)
+            case .granted(let grant):
+                try demandSealing(grant, in: provider)
+                return .accessToken(grant, newNonce: nil)
             // The token's own scheme tells the client how it is presented.
             case .refused(.keyMismatch): return .refusedToken(TokenRefusal(.keyMismatch, .dpop))
             case .refused(let reason): return .refusedToken(TokenRefusal(reason, .bearer))
@@ -83,7 +95,7 @@ package struct Callers: Sendable {
     /// For whom the access token of a request is; `nil` without one that is valid. Its proof is looked at and not
     /// spent: this is for requests that are refused whatever comes out, so the proof may serve another one.
     ///
-    /// - Throws: ``StoreError`` when the database cannot serve.
+    /// - Throws: ``EngineError`` `payloadEncryptionRequired`; ``StoreError`` when the database cannot serve.
     package func kind(ofToken credentials: PresentedCredentials, realm: String) async throws -> CallerKind? {
         guard case .token(let token, let scheme) = credentials.accessToken, let provider = providers[realm] else {
             return nil
@@ -100,7 +112,15 @@ package struct Callers: Sendable {
         guard case .granted(let grant) = try await provider.check(accessToken: token, keyThumbprint: key),
             scheme == .bearer || grant.sender != nil
         else { return nil }
+        try demandSealing(grant, in: provider)
         return grant.kind
+    }
+
+    /// Refuses a valid token that has come plainly, of a version that must seal its calls.
+    private func demandSealing(_ grant: AccessGrant, in provider: OAuthProvider) throws(EngineError) {
+        guard isSealed || !provider.configuration.requiresSealing(grant.clientID, version: grant.version) else {
+            throw EngineError(.payloadEncryptionRequired)
+        }
     }
 
     /// The caller with a token that belongs to a key, and a proof of the key (RFC 9449 §7.1).
@@ -123,13 +143,14 @@ package struct Callers: Sendable {
             client != nil && claims.sender?.isProved(byKey: proof.thumbprint) == true ? proof : nil
         }
         let found = try await proofs.find(
-            claims.lookUp(in: provider.configuration, at: provider.now), with: proof)
+            claims.lookUp(in: provider.configuration, at: provider.now, isSealed: isSealed), with: proof)
         let grant: AccessGrant
         switch try provider.check(claims, found: found.row, keyThumbprint: claims.sender?.keyThumbprint) {
         case .granted(let granted): grant = granted
         case .refused(let reason): return .refusedToken(TokenRefusal(reason, .dpop))
         }
         guard grant.sender != nil else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
+        try demandSealing(grant, in: provider)
         _ = try checked.get()
         guard let proof else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
         try await proofs.claim(proof, found: found)
@@ -139,7 +160,7 @@ package struct Callers: Sendable {
     /// The caller of a service behind the gateway. An access token decides alone: a session beside it does not replace
     /// a bad one. The session is noted as used.
     ///
-    /// - Throws: ``StoreError`` when the database cannot serve.
+    /// - Throws: ``EngineError`` `payloadEncryptionRequired`; ``StoreError`` when the database cannot serve.
     package func caller(
         with credentials: PresentedCredentials, realm: String, requirement: AccessTokenRequirement
     ) async throws -> Caller {

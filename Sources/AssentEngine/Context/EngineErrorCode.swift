@@ -97,6 +97,10 @@ extension EngineError.Code {
     /// A session of the kind `stateless` was asked for, and not by an installation of an app that allows it.
     package static let statelessRefused = Self("statelessRefused")
 
+    /// The request has come plainly, and calls of this version of the app must be sealed
+    /// (docs/payload-encryption.md). It is named as on every wire.
+    package static let payloadEncryptionRequired = Self("payload_encryption_required")
+
     /// What the request is about does not exist.
     package static let notFound = Self("notFound")
 
@@ -160,6 +164,8 @@ extension EngineError.Code {
         .forbidden: "The caller may not do this.",
         .tokenKind: "Credentials of this kind open nothing here.",
         .statelessRefused: "Nobody may sign in here without leaving anything behind (stateless).",
+        .payloadEncryptionRequired:
+            "Calls of this version of the app must be sealed: send it again with payload encryption (pe1).",
         .notFound: "It does not exist.",
         .unknownPolicySet: "There is no such policy set.",
         .invalidResources: "The question names no resource, or too many.",

@@ -66,6 +66,9 @@ extension OAuthProvider {
         if configuration.apps.values.contains(where: { !$0.webLinks.isEmpty }) {
             metadata["assent_web_link_endpoint"] = .string("\(base)/web_link")
         }
+        if configuration.deviceConfigurations != nil {
+            metadata["assent_device_config_endpoint"] = .string("\(base)/device_config")
+        }
         if !contexts.isEmpty { metadata["acr_values_supported"] = .array(contexts) }
         return .object(metadata)
     }

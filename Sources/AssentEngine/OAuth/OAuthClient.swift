@@ -98,6 +98,9 @@ package struct OAuthClient: Sendable, Hashable {
     /// For an instance of an app: whether its version is served no more.
     var isDisabled = false
 
+    /// For an instance of an app: whether its version must seal its calls.
+    var requiresSealing = false
+
     /// For an instance of an app: what is written when it authenticates; `nil` for a client of the file.
     var use: InstanceUse?
 

@@ -41,6 +41,8 @@ package struct OAuthError: AssentError {
         case let error as EngineError where error.code == .unavailable || error.code == .busy: self = .unavailable
         case let error as EngineError where error.code == .outcomeUnknown:
             self.init(.temporarilyUnavailable, error.detail)
+        case let error as EngineError where error.code == .payloadEncryptionRequired:
+            self = .payloadEncryptionRequired
         case let error as EngineError where error.code == .invalidRequest: self.init(.invalidRequest, error.detail)
         default: self.init(.serverError, "The server failed. Its log says why.")
         }
@@ -162,6 +164,9 @@ extension OAuthError.Code {
 
     /// The client's app may not sign browsers in (ours).
     package static let webLinkDisabled = Self("web_link_disabled")
+
+    /// The request has come plainly, and must be sealed (ours; docs/payload-encryption.md).
+    package static let payloadEncryptionRequired = Self("payload_encryption_required")
 
     /// The database cannot serve.
     package static let temporarilyUnavailable = Self("temporarily_unavailable")

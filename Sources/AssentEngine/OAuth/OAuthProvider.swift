@@ -37,6 +37,9 @@ package struct OAuthProviderConfiguration: Sendable {
     /// How long the sessions live that grants without a redirect get (``GrantWithoutRedirect``).
     package var sessionLimits = SessionLimits()
 
+    /// What installations of the apps are told; `nil` when they are told nothing.
+    package var deviceConfigurations: DeviceConfigurations?
+
     /// The realm's transaction signing, whose devices sign users in; `nil` for a realm without it.
     package var signing: SigningProvider?
 

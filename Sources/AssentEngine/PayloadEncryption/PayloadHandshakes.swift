@@ -33,11 +33,16 @@ package final class PayloadHandshakes: Sendable {
     private let keys: PayloadKeys
     private let sessions: PayloadSessions
     private let proofs: SenderProofs
+    private let versions: SealedVersions
     private let limits = Locked(HandshakeLimits())
 
     /// There is one in a process, since it counts.
-    package init(_ context: EngineContext, keys: PayloadKeys, sessions: PayloadSessions, proofs: SenderProofs) {
+    package init(
+        _ context: EngineContext, keys: PayloadKeys, sessions: PayloadSessions, proofs: SenderProofs,
+        versions: SealedVersions
+    ) {
         (self.context, self.keys, self.sessions, self.proofs) = (context, keys, sessions, proofs)
+        self.versions = versions
     }
 
     /// Answers one. Nothing is agreed on or stored before a device has proved its key, and its proof is spent.
@@ -47,6 +52,7 @@ package final class PayloadHandshakes: Sendable {
             let now = context.clock.epochMilliseconds
             guard limits.withLock({ $0.take(call.address, now: now) }) else { throw PayloadRefusal.busy }
             let request = try Self.request(call.body)
+            guard !versions.isOff(request.app, version: request.version) else { throw PayloadRefusal.off }
             let handshake = try ServerHandshake(
                 request, keys: try await keys.valid(for: request.kid), now: context.clock.now)
             let checked = try await prover(of: request, call.proof)

@@ -193,6 +193,29 @@ package final class PayloadKeys: Sendable {
         return warnings
     }
 
+    /// Whether there is no key that handshakes take.
+    ///
+    /// - Throws: ``StoreError``.
+    package var isEmpty: Bool {
+        get async throws {
+            try Self.isEmpty(try await context.database.run(Self.counting(at: context.clock.epochSeconds)))
+        }
+    }
+
+    /// The statement for ``isEmpty(_:)``.
+    package static func counting(at now: Int64) -> SQLStatement {
+        .read(
+            """
+            SELECT count(*) AS valid FROM payload_keys
+            WHERE withdrawn_at IS NULL AND not_before <= \(now) AND not_after > \(now)
+            """)
+    }
+
+    /// Whether the row says that there is no key.
+    ///
+    /// - Throws: ``StoreError``.
+    package static func isEmpty(_ rows: [SQLRow]) throws -> Bool { try rows.first?.integer("valid") ?? 0 == 0 }
+
     /// Deletes the keys that have ended.
     ///
     /// - Throws: ``StoreError``.

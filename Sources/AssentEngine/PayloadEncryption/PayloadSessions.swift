@@ -12,8 +12,6 @@ package final class PayloadSessions: Sendable {
     private struct Entry: Sendable {
         var session: ServerSession
         let kid: String
-        /// In seconds since 1970.
-        let begunAt: Int64
         /// When it was last used, as far as this node has seen it or the database knows, in seconds since 1970. It is
         /// what the database is told: that it may have been used elsewhere is only supposed.
         var usedAt: Int64
@@ -33,7 +31,6 @@ package final class PayloadSessions: Sendable {
     private let context: EngineContext
     private let keys: PayloadKeys
     private let names: SessionName
-    private let once: DPoPReplays
     private let limit: Int
     private let entries = Locked<[[UInt8]: Entry]>([:])
     /// When all sessions were last looked through for such as have ended, in seconds since 1970.
@@ -44,17 +41,14 @@ package final class PayloadSessions: Sendable {
     /// - Parameters:
     ///   - context: the database and the clock.
     ///   - keys: the static keys.
-    ///   - isDatabaseTimed: as ``SenderProofs/init(_:isDatabaseTimed:)`` has it.
     ///   - limit: how many sessions are in memory at most.
     package init(
-        _ context: EngineContext, keys: PayloadKeys, isDatabaseTimed: Bool = false,
-        limit: Int = PayloadSessions.limit
+        _ context: EngineContext, keys: PayloadKeys, limit: Int = PayloadSessions.limit
     ) {
         self.context = context
         self.keys = keys
         self.limit = limit
         names = SessionName(key: context.masterKey.derivedSecret(for: .payloadSessionName).symmetricKey)
-        once = DPoPReplays(context, isDatabaseTimed: isDatabaseTimed, limit: 1)
     }
 
     /// How many sessions this node knows.
@@ -147,25 +141,18 @@ package final class PayloadSessions: Sendable {
     }
 
     /// Spends the number of a message for all nodes: for a call that must not run twice and that no proof inside
-    /// makes single. One process needs no row for it.
+    /// makes single. One process needs no statement for it.
     ///
-    /// - Throws: ``PayloadRefusal``: `repeated`, or `unknownSession` when what was spent may be lost; ``StoreError``.
+    /// - Throws: ``PayloadRefusal``: `repeated`, also for a number too old to tell, or `unknownSession` when what was
+    ///   spent is lost with the session; ``StoreError``.
     package func spendOnce(_ head: FrameHead) async throws {
         guard context.database.isShared else { return }
-        guard let begunAt = entries.withLock({ $0[head.session]?.begunAt }) else {
-            throw PayloadRefusal.unknownSession
-        }
-        let name = Frame("assent pe1 once", .bytes(head.session), .integer(head.number))
-        let ends = begunAt + Int64(ServerSession.lifetime) + Self.touchInterval
-        let spending = ProofInsertion(
-            name: Base64URL.encode(SHA2.sha256(name.bytes)), earliest: begunAt * 1000, expiresAt: ends * 1000)
-        switch try await once.claim(spending, of: "") {
-        case .first: break
-        case .repeated: throw PayloadRefusal.repeated
-        case .unknown:
+        let row = try await context.database.run(StoredPayloadSession.spending(head)).first
+        guard try row?.integer("known") == 1 else {
             entries.withLock { $0[head.session] = nil }
             throw PayloadRefusal.unknownSession
         }
+        guard try row?.integer("claimed") == 1 else { throw PayloadRefusal.repeated }
     }
 
     // MARK: - The end
@@ -256,7 +243,7 @@ package final class PayloadSessions: Sendable {
         let session = ServerSession(
             stored.secrets, peer: stored.peer, begun: Date(timeIntervalSince1970: TimeInterval(stored.begunAt)),
             lastUse: Date(timeIntervalSince1970: TimeInterval(lastUse)))
-        let entry = Entry(session: session, kid: stored.kid, begunAt: stored.begunAt, usedAt: stored.usedAt)
+        let entry = Entry(session: session, kid: stored.kid, usedAt: stored.usedAt)
         entries.withLock { entries in
             if entries[stored.id] == nil { entries[stored.id] = entry }
         }

@@ -68,6 +68,10 @@ package enum TableRegister {
             fence: [.delete(.tokenKeys, isOptional: true, where: { _ in ServerKeys.signsTokens })]),
         RegisteredTable(
             "payload_keys", .purged, remark: "Keys that were withdrawn since are back: withdraw them again."),
+        RegisteredTable(
+            "device_configs", .kept("there is one row for each app"),
+            // Later versions may have been served. The next start takes one that is later than all of them.
+            fence: [.delete(nil)]),
         RegisteredTable("journey_steps", .purged, fence: [.delete(.journeySteps)]),
     ]
 

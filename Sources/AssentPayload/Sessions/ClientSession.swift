@@ -185,7 +185,7 @@ package struct ClientSession: Sendable {
                 phase = .pausing(attempt)
                 let range = Self.pauseSeconds
                 return [.pause(seconds: min(max(retryAfter ?? 2, range.lowerBound), range.upperBound))]
-            case .malformed, .unknownSession, .repeated: return end(.noHandshake)
+            case .malformed, .off, .unknownSession, .repeated: return end(.noHandshake)
             }
         }
     }

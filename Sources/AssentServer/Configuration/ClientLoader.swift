@@ -2,6 +2,7 @@ import AssentConfiguration
 import AssentCore
 import AssentEngine
 import AssentJOSE
+import AssentSigningProtocol
 
 /// Reads a client of a realm, or an app whose instances register as clients.
 struct ClientLoader {
@@ -39,6 +40,7 @@ struct ClientLoader {
         }
         app.admission = admission
         app.versions = try versions()
+        app.minimumVersion = try minimumVersion()
         app.statements = try statements()
         app.maximumInstances = Int64(client.integer("maximumInstances", default: 100_000, in: 1...100_000_000))
         app.registrationsPerMinute = Int64(client.integer("registrationsPerMinute", default: 60, in: 1...1_000_000))
@@ -65,21 +67,23 @@ struct ClientLoader {
         guard client.has("versions") else { return AppVersions() }
         let listed = client.mappings("versions")
         var named: [String: AppVersions.Status] = [:]
-        var others: AppVersions.Status?
+        var sealing: [String: AppVersions.Sealing] = [:]
+        var others: (status: AppVersions.Status, sealing: AppVersions.Sealing)?
         for (name, version) in listed {
-            guard let status = AppVersions.Status(rawValue: version.string("status")) else {
-                let known = AppVersions.Status.allCases.map(\.rawValue).joined(separator: ", ")
-                throw version.issue("status", "the status of a version is one of \(known)")
-            }
+            let status: AppVersions.Status = try Self.word(version.string("status"), "status", of: version)
+            let sealed: AppVersions.Sealing = try Self.word(
+                version.optionalString("payloadEncryption") ?? AppVersions.Sealing.allowed.rawValue,
+                "payloadEncryption", of: version)
             version.finish()
             guard name != "default" else {
-                others = status
+                others = (status, sealed)
                 continue
             }
             guard AppVersions.isName(name) else {
                 throw client.issue("versions", "a version has 1 to \(AppVersions.nameLimit) visible ASCII characters")
             }
             named[name] = status
+            sealing[name] = sealed
         }
         guard let others else {
             throw client.issue("versions", "must say by default: {status: …} what all others may do")
@@ -87,7 +91,28 @@ struct ClientLoader {
         guard named.count <= AppVersions.limit else {
             throw client.issue("versions", "an app may name \(AppVersions.limit) versions at most")
         }
-        return AppVersions(named: named, others: others)
+        return AppVersions(
+            named: named, others: others.status, sealing: sealing, othersSealing: others.sealing)
+    }
+
+    /// `minimumVersion`: what installations are told.
+    private func minimumVersion() throws -> DottedVersion? {
+        guard let text = client.optionalString("minimumVersion") else { return nil }
+        guard let version = DottedVersion(text) else {
+            throw client.issue("minimumVersion", "is a version of 1 to 8 numbers with dots, in quotes, as in \"3.1.0\"")
+        }
+        return version
+    }
+
+    /// One of the words that a key of a version can have.
+    private static func word<Word: RawRepresentable & CaseIterable>(
+        _ text: String, _ key: String, of version: SettingsReader<Void>
+    ) throws -> Word where Word.RawValue == String {
+        guard let word = Word(rawValue: text) else {
+            let known = Word.allCases.map(\.rawValue).joined(separator: ", ")
+            throw version.issue(key, "the \(key) of a version is one of \(known)")
+        }
+        return word
     }
 
     private func statements() throws -> SoftwareStatements? {

@@ -51,6 +51,9 @@ struct RealmLoader {
             transactionFailureStatus: failureStatus, contexts: try contexts(journeys), scopeTexts: try scopeTexts(),
             allowedOrigins: try WebOrigins.read(reader),
             clients: try clients(beside: apps), apps: apps,
+            deviceConfiguration: try reader.optionalMapping("deviceConfig").map {
+                try DeviceConfigurationLoader(reader: $0, paths: paths).settings(for: apps, of: name)
+            },
             policySets: try policySets(realm: name, journeys: names),
             signing: try reader.optionalMapping("signing").map {
                 try SigningLoader(reader: $0, realm: name).settings()

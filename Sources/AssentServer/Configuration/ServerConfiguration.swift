@@ -180,6 +180,9 @@ package struct RealmConfiguration: Sendable {
     /// The apps whose instances register as clients.
     package var apps: [OAuthApp]
 
+    /// How installations of the apps are told what they may do; `nil` when they are not.
+    package var deviceConfiguration: DeviceConfigurationSettings?
+
     /// The policy sets.
     package let policySets: [PolicySet]
 

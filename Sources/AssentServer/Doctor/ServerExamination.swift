@@ -25,6 +25,7 @@ package enum ServerExamination {
         findings += proxies(configuration)
         findings += closedRoutes(configuration)
         findings += kinds(configuration)
+        findings += deviceConfigurations(configuration)
         let faults = StartCheck.faults(configuration)
         findings += faults.map { Diagnosis(.problem, $0.text) }
         if let certificate = certificate(configuration, now: clock.now) { findings.append(certificate) }
@@ -91,7 +92,8 @@ package enum ServerExamination {
         var findings: [Diagnosis] = []
         let key = try? DataDirectory.masterKey(at: path, isNamed: configuration.masterKeyFile != nil)
         if key != nil { findings.append(Diagnosis(.fine, "the master key \(path) is there, for this user alone")) }
-        let reading = [MasterKeyCheck.reading, Nodes.reading, storedUsers(configuration)]
+        let reading =
+            [MasterKeyCheck.reading, Nodes.reading, storedUsers(configuration)] + sealingReads(configuration, clock)
         let found: DatabaseExamination
         do {
             if var postgreSQL = configuration.postgreSQL {
@@ -121,6 +123,7 @@ package enum ServerExamination {
         if found.rows.count > 2 {
             findings += nodes(found.rows[1], configuration, now: clock.epochSeconds)
             findings += users(configuration, stored: found.rows[2])
+            findings += sealing(configuration, found.rows.dropFirst(3).first)
         } else if found.schema == .missing {
             findings += users(configuration, stored: [])
         }

@@ -6,9 +6,18 @@ struct PayloadParts: Sendable {
     let sessions: PayloadSessions
     let handshakes: PayloadHandshakes
 
-    init(_ context: EngineContext, proofs: SenderProofs, isDatabaseTimed: Bool = false) {
+    init(
+        _ context: EngineContext, proofs: SenderProofs, versions: SealedVersions = SealedVersions([:])
+    ) {
         keys = PayloadKeys(context)
-        sessions = PayloadSessions(context, keys: keys, isDatabaseTimed: isDatabaseTimed)
-        handshakes = PayloadHandshakes(context, keys: keys, sessions: sessions, proofs: proofs)
+        sessions = PayloadSessions(context, keys: keys)
+        handshakes = PayloadHandshakes(context, keys: keys, sessions: sessions, proofs: proofs, versions: versions)
+    }
+}
+
+extension ServerConfiguration {
+    /// Which versions of the apps seal their calls.
+    var sealedVersions: SealedVersions {
+        SealedVersions(Dictionary(realms.map { ($0.name, $0.apps) }, uniquingKeysWith: { $1 }))
     }
 }

@@ -7,10 +7,13 @@ import Logging
 import NIOCore
 
 /// Payload encryption at one listener (docs/payload-encryption.md, "What a listener does"): opens sealed requests, has
-/// them answered by the very handler that plain requests reach, and seals the replies.
+/// them answered by the same handler as plain ones, which is told that they were sealed, and seals the replies.
 struct SealedDoor: RequestHandler {
     /// What answers plain requests.
     let plain: any RequestHandler
+
+    /// What answers requests that were sealed: the same, with ``/AssentEngine/Callers/isSealed``.
+    let opened: any RequestHandler
 
     /// The listener's.
     let origin: Origin
@@ -112,7 +115,7 @@ struct SealedDoor: RequestHandler {
 
     private func answer(_ request: Request, from client: ClientAddress) async -> Response {
         do {
-            return try await plain.respond(to: request, from: client)
+            return try await opened.respond(to: request, from: client)
         } catch {
             logger.error("a request failed", metadata: ["error": "\(type(of: error))"])
             return .crest(500, "Internal Server Error")

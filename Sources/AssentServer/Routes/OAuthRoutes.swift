@@ -30,7 +30,7 @@ struct OAuthRoutes: Sendable {
         let parameters = try await call.form()
         let provider = call.service
         let caller = try await provider.clients.client(
-            of: parameters, authorization: try call.request.authorization, at: .token)
+            of: parameters, authorization: try call.request.authorization, at: .token, isSealed: callers.isSealed)
         let proof = try proofs.check(
             PresentedProof(call.request, origin: origin, server: .authorizationServer), accessToken: nil,
             policy: provider.configuration.noncePolicy(of: caller.client, for: parameters["grant_type"]))
@@ -45,7 +45,8 @@ struct OAuthRoutes: Sendable {
 
     /// `token/revoke`.
     func revoke(_ call: RouteCall<OAuthProvider>) async throws -> Response {
-        try await call.service.revoke(try await call.form(), authorization: try call.request.authorization)
+        try await call.service.revoke(
+            try await call.form(), authorization: try call.request.authorization, isSealed: callers.isSealed)
         return .json(200, [:])
     }
 
@@ -53,7 +54,9 @@ struct OAuthRoutes: Sendable {
     func introspect(_ call: RouteCall<OAuthProvider>) async throws -> Response {
         let parameters = try await call.form()
         return .json(
-            200, try await call.service.introspect(parameters, authorization: try call.request.authorization))
+            200,
+            try await call.service.introspect(
+                parameters, authorization: try call.request.authorization, isSealed: callers.isSealed))
     }
 
     /// `userinfo`.

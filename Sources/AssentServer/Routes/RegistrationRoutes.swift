@@ -24,7 +24,7 @@ extension OAuthRoutes {
         let presented = PresentedProof(call.request, origin: origin, server: .authorizationServer)
         let proof = try check(presented, of: metadata.keyThumbprint, token: nil, policy)
         let registered = try await provider.registration.register(
-            metadata, of: app, token: try Self.initialToken(call.request)
+            metadata, of: app, token: try Self.initialToken(call.request), isSealed: callers.isSealed
         ) { try await proofs.claim(proof) }
         var response = Response.json(201, json(registered, of: call))
         response.give(nonce: proof.newNonce)
@@ -59,16 +59,20 @@ extension OAuthRoutes {
         case .put:
             let metadata = try InstanceMetadata(
                 try await Self.metadata(call), of: app, as: instance.id, clock: proofs.clock)
+            // An update to another version is judged by that one.
+            try app.admit(metadata, isSealed: callers.isSealed)
             let newKey = try newKey(call.request, metadata, of: instance, token, policy)
             try await proofs.claim(proof)
             if let newKey { try await proofs.claim(newKey) }
             response = .json(
                 200, json(try await registration.change(instance, of: app, to: metadata, token: token), of: call))
         case .delete:
+            try app.admit(instance.metadata, isSealed: callers.isSealed)
             try await proofs.claim(proof)
             try await registration.end(instance, of: app)
             response = Response(status: .noContent, headers: [.cacheControl: "no-store"])
         default:
+            try app.admit(instance.metadata, isSealed: callers.isSealed)
             try await proofs.claim(proof)
             response = .json(200, json(registration.told(instance, of: app, token: token), of: call))
         }

@@ -120,6 +120,10 @@ enum RouteTable {
                 "connect/identity_keys", methods: [.get], caller: .anyone, cookie: .unguarded,
                 crossOrigin: .everyOrigin)
         ) { try await $0.identityKeys($1) },
+        // Ours. It is signed, and says nothing about anybody.
+        Route(
+            RouteRule("device_config", methods: [.get], caller: .anyone, cookie: .unguarded, crossOrigin: .sameOrigin)
+        ) { try await $0.deviceConfiguration($1) },
 
         // RFC 7591 §3, RFC 7592 §2. What an instance shows, the handlers and the engine verify: which of it, depends on
         // its app.

@@ -278,6 +278,7 @@ public final class IdentityServer: Service {
         let parts = try ServerParts(
             context, configuration: configuration, keys: keys, passwords: passwords, cookie: cookie, watch: watch,
             endpoints: endpoints, notifier: notifier)
+        try await parts.begin()
         if let gatewayListener, let gateway = try parts.gatewayDoor(upstream: upstream) {
             gatewayListener.answer(with: gateway)
         }

@@ -48,12 +48,15 @@ struct ServerParts: Sendable {
             settings.requiresNonce = realm.requiresNonce
             settings.sessionLimits = realm.sessionLimits
             settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+            settings.deviceConfigurations = try realm.deviceConfiguration.map {
+                try DeviceConfigurations(context, realm: realm.name, apps: settings.apps, settings: $0)
+            }
             providers[realm.name] = try OAuthProvider(
                 context, keys: keys, configuration: settings, keySets: keySets)
         }
         self.providers = providers
         proofs = SenderProofs(context, isDatabaseTimed: configuration.isDatabaseTimed)
-        payload = PayloadParts(context, proofs: proofs, isDatabaseTimed: configuration.isDatabaseTimed)
+        payload = PayloadParts(context, proofs: proofs, versions: configuration.sealedVersions)
         callers = Callers(sessions: sessions, providers: providers, proofs: proofs)
         let transactions = Transactions(context, limits: configuration.transactionLimits)
         access = AccessSettlement(
@@ -81,6 +84,13 @@ struct ServerParts: Sendable {
         return providers
     }
 
+    /// What is due before the first request.
+    ///
+    /// - Throws: `StoreError`.
+    func begin() async throws {
+        for provider in providers.values { try await provider.configuration.deviceConfigurations?.begin() }
+    }
+
     /// What deletes expired rows.
     var housekeeping: Housekeeping {
         Housekeeping(
@@ -104,7 +114,8 @@ struct ServerParts: Sendable {
     func serverDoor() throws -> SealedDoor {
         let cookie = cookie
         return SealedDoor(
-            plain: try serverHandler(), origin: try Origin(endpoints.server), server: .authorizationServer,
+            plain: try serverHandler(callers), opened: try serverHandler(callers.ofSealedRequests),
+            origin: try Origin(endpoints.server), server: .authorizationServer,
             handshakes: payload.handshakes, sessions: payload.sessions,
             isProved: { $0.isProvedByToken(cookie) }, logger: context.logger)
     }
@@ -113,11 +124,13 @@ struct ServerParts: Sendable {
     ///
     /// - Throws: `WireError` when the address is not a URL.
     func gatewayDoor(upstream: Upstream) throws -> SealedDoor? {
-        guard let gateway = try gateway(upstream: upstream), let url = endpoints.gateway else { return nil }
+        guard let gateway = try gateway(upstream: upstream, callers),
+            let opened = try self.gateway(upstream: upstream, callers.ofSealedRequests), let url = endpoints.gateway
+        else { return nil }
         let cookie = cookie
         return SealedDoor(
-            plain: gateway, origin: try Origin(url), server: .gateway, handshakes: payload.handshakes,
-            sessions: payload.sessions,
+            plain: gateway, opened: opened, origin: try Origin(url), server: .gateway,
+            handshakes: payload.handshakes, sessions: payload.sessions,
             // Nobody looks at a proof that comes to a public route.
             isProved: { $0.isProvedByToken(cookie) && gateway.verifiesSenders(of: $0) }, logger: context.logger)
     }
@@ -125,9 +138,17 @@ struct ServerParts: Sendable {
     /// What an operator has to do about the keys of payload encryption.
     ///
     /// - Throws: `StoreError`.
-    var payloadWarnings: [String] { get async throws { try await payload.keys.warnings() } }
+    var payloadWarnings: [String] {
+        get async throws {
+            let warnings = try await payload.keys.warnings()
+            guard let sealed = configuration.sealedVersions.warning, try await payload.keys.isEmpty else {
+                return warnings
+            }
+            return warnings + [sealed]
+        }
+    }
 
-    private func serverHandler() throws -> ServerHandler {
+    private func serverHandler(_ callers: Callers) throws -> ServerHandler {
         let basePath = URLComponents(string: endpoints.server)?.path ?? ""
         let own = try Origin(endpoints.server)
         let origin = own.description
@@ -175,7 +196,7 @@ struct ServerParts: Sendable {
             cookie: cookie)
     }
 
-    private func gateway(upstream: Upstream) throws -> Gateway? {
+    private func gateway(upstream: Upstream, _ callers: Callers) throws -> Gateway? {
         guard let gateway = configuration.gateway, let url = endpoints.gateway else { return nil }
         return Gateway(
             publicOrigin: try Origin(url), serverURL: endpoints.server, hosts: try hosts,

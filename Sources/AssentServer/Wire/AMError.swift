@@ -56,7 +56,8 @@ struct AMError: Error, Hashable, Sendable {
             case .transactionUnreadable: AMError(401, "Unable to read transaction.", errorCode: "128")
             case .sessionRequired: AMError(401, "Access Denied")
             case .forbidden: AMError(403, "Permission denied.")
-            case .tokenKind, .statelessRefused: AMError(403, error.detail, reason: error.code.rawValue)
+            case .tokenKind, .statelessRefused, .payloadEncryptionRequired:
+                AMError(403, error.detail, reason: error.code.rawValue)
             case .notFound: AMError(404, "Resource cannot be found.")
             case .unknownPolicySet: AMError(404, "\(error.subject ?? "") application not found in realm.")
             case .invalidResources: AMError(400, "Invalid value resources")

@@ -24,7 +24,9 @@ extension OAuthError {
     var status: Int {
         switch (code, wanted) {
         case (_, .clientCredentials), (.invalidToken, _): 401
-        case (.insufficientScope, _), (.accessDenied, _), (.webLinkDisabled, _): 403
+        case (.insufficientScope, _), (.accessDenied, _), (.webLinkDisabled, _),
+            (.payloadEncryptionRequired, _):
+            403
         case (.temporarilyUnavailable, _): 503
         case (.serverError, _): 500
         default: 400

@@ -25,14 +25,14 @@ extension Response {
             switch error.code {
             case .invalidRequest: 400
             case .sessionRequired: 401
-            case .forbidden, .tokenKind: 403
+            case .forbidden, .tokenKind, .payloadEncryptionRequired: 403
             case .tooLarge: 413
             case .unsupportedMediaType: 415
             case .tooManyRequests: 429
             case .busy, .unavailable, .outcomeUnknown: 503
             default: 500
             }
-        let isNamed = [.outcomeUnknown, .tokenKind].contains(error.code)
+        let isNamed = [.outcomeUnknown, .tokenKind, .payloadEncryptionRequired].contains(error.code)
         return problem(status, error.detail, members: isNamed ? ["code": .string(error.code.rawValue)] : [:])
     }
 }

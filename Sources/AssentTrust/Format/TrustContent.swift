@@ -26,7 +26,7 @@ package struct TrustContent: ShapedPart, Hashable {
     package let development: Bool
 
     package static let shape = MessageShape<Self>(versioned: true, Self.init) {
-        Member("aud", \.audience, .trustAudience)
+        Member("aud", \.audience, .appAudience)
         Member("version", \.version, .integer(versions))
         Member("iat", \.issuedAt)
         Member(optional: "exp", \.expires)
@@ -49,20 +49,6 @@ package struct TrustContent: ShapedPart, Hashable {
             throw .invalid(reader.path("hosts"), "names a host twice")
         }
         if let expires, expires <= issuedAt { throw .invalid(reader.path("exp"), "is not later than iat") }
-    }
-}
-
-extension MemberRule<String> {
-    /// An app, a platform and an environment, each 1 to 64 of letters, digits, `.`, `_` and `-`.
-    fileprivate static var trustAudience: Self {
-        ascii(5...194, else: "is not app/platform/environment") { text in
-            let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-            return parts.count == 3
-                && parts.allSatisfy { part in
-                    (1...64).contains(part.count)
-                        && part.allSatisfy { $0.isASCIIAlphanumeric || "._-".utf8.contains($0) }
-                }
-        }
     }
 }
 

@@ -41,17 +41,18 @@ public struct TrustFile: Sendable, Hashable {
     /// - Parameter text: the compact JWS, without white space.
     /// - Throws: ``TrustFileError``.
     public init(shipped text: String) throws(TrustFileError) {
-        let message = try UnverifiedTrustFile(text)
-        if let key = try message.content().keys.first(where: { $0.thumbprint == message.kid }) {
-            try message.verify(with: key)
+        let message = try SignedDocument(text, .trustFile)
+        let file = try TrustFile(message)
+        if file.content.keys.contains(where: { $0.thumbprint == message.kid }) {
+            try message.verify(with: file.content.keys)
         }
-        try self.init(message)
+        self = file
     }
 
     /// What was verified before it was kept in the vault.
-    init(stored text: String) throws(TrustFileError) { try self.init(UnverifiedTrustFile(text)) }
+    init(stored text: String) throws(TrustFileError) { try self.init(SignedDocument(text, .trustFile)) }
 
-    private init(_ message: UnverifiedTrustFile) throws(TrustFileError) {
+    private init(_ message: SignedDocument) throws(TrustFileError) {
         (compact, signer, content) = (message.compact, message.kid, try message.content())
     }
 
@@ -59,11 +60,11 @@ public struct TrustFile: Sendable, Hashable {
     ///
     /// - Throws: ``TrustFileError``.
     package func successor(_ text: String) throws(TrustFileError) -> TrustFile {
-        let message = try UnverifiedTrustFile(text)
-        guard let key = content.keys.first(where: { $0.thumbprint == message.kid }) else {
+        let message = try SignedDocument(text, .trustFile)
+        guard content.keys.contains(where: { $0.thumbprint == message.kid }) else {
             throw TrustFileError(.unknownKey, "Version \(version) does not name the key that signed this file.")
         }
-        try message.verify(with: key)
+        try message.verify(with: content.keys)
         let next = try TrustFile(message)
         guard next.content.audience.utf8.elementsEqual(content.audience.utf8) else {
             throw TrustFileError(.wrongAudience, "The file is for \(next.audience), and not for \(audience).")
@@ -129,45 +130,4 @@ extension TrustFile {
 extension Date {
     /// Seconds since 1970, rounded down; 0 for what no file can say.
     var wholeSeconds: Int { Int(exactly: timeIntervalSince1970.rounded(.down)).map { max(0, $0) } ?? 0 }
-}
-
-/// A trust file whose form is right and whose signature nobody has verified yet.
-private struct UnverifiedTrustFile {
-    let compact: String
-    let kid: KeyThumbprint
-    private let message: UnverifiedJWS
-
-    init(_ text: String) throws(TrustFileError) {
-        guard text.utf8.count <= TrustFile.limit else {
-            throw TrustFileError(.tooLarge, "A trust file has at most 64 KiB.")
-        }
-        do throws(JOSEError) {
-            message = try UnverifiedJWS.parse(text, limit: TrustFile.limit)
-        } catch {
-            let code: TrustFileError.Code = error.code == .unsupportedAlgorithm ? .wrongType : .malformed
-            throw TrustFileError(code, "It is not a trust file. \(error.detail)")
-        }
-        let header = message.header
-        guard header["alg"] == "ES256", header["typ"] == .string(TrustFile.type) else {
-            throw TrustFileError(.wrongType, "A trust file has the typ \(TrustFile.type) and the alg ES256.")
-        }
-        guard header.members.count == 3, let kid = header["kid"]?.string.flatMap({ KeyThumbprint(text: $0) }) else {
-            throw TrustFileError(.malformed, "The header has exactly alg, typ and kid, the thumbprint of a key.")
-        }
-        (self.kid, compact) = (kid, text)
-    }
-
-    func content() throws(TrustFileError) -> TrustContent {
-        do throws(SigningProtocolError) {
-            return try TrustContent(plaintext: message.payload, limit: TrustFile.limit)
-        } catch {
-            throw TrustFileError(error)
-        }
-    }
-
-    func verify(with key: ProtocolKey) throws(TrustFileError) {
-        guard (try? message.verified(with: key.jwk, algorithms: [.es256])) != nil else {
-            throw TrustFileError(.invalidSignature, "The signature of the trust file is not good.")
-        }
-    }
 }

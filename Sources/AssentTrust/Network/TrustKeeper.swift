@@ -1,6 +1,7 @@
 package import AssentCore
+package import AssentSigningProtocol
 package import AssentTokens
-import Foundation
+package import Foundation
 import HTTPTypes
 package import Logging
 
@@ -291,6 +292,15 @@ package final class TrustInForce: Sendable {
 
     /// How calls are sealed; `nil` where the file does not say it.
     package var payload: TrustedPayload? { file.withLock { $0?.content.payload } }
+
+    /// The keys that sign device configurations; none when nothing is in force.
+    package var config: [ProtocolKey] { file.withLock { $0?.content.config ?? [] } }
+
+    /// What counts as now, see ``TrustFile/now(_:)``.
+    package func now(_ clock: Date) -> Int { file.withLock { $0?.now(clock) } ?? clock.wholeSeconds }
+
+    /// What the file in force says; `nil` when nothing is in force.
+    package var content: TrustContent? { file.withLock { $0?.content } }
 
     /// What happens when a probe finds something; `nil` when nothing is in force.
     package var controls: IntegrityControls? { file.withLock { $0?.content.controls.integrity } }

@@ -32,6 +32,9 @@ struct JudgedColumns: Sendable {
             "id realm app token_hash created_at"),
         "consents": JudgedColumns(
             "user_id client_id realm scope granted_at used_at expires_at"),
+        "device_configs": JudgedColumns(
+            used: "version digest",
+            "realm app"),
         "grants": JudgedColumns(
             used: "revoked_at revoked_because",
             """

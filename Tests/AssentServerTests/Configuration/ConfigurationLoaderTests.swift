@@ -79,6 +79,18 @@ struct ConfigurationLoaderTests {
                 "pay", "versions: {default: {status: off}}", at: "status: off",
                 "the status of a version is one of enabled, loginOnly, disabled"),
             app(
+                "pay", "versions: {default: {status: enabled, payloadEncryption: on}}", at: "payloadEncryption: on",
+                "the payloadEncryption of a version is one of off, allowed, required"),
+            app(
+                "pay", "versions: {default: {status: enabled, payloadEncryption: Required}}",
+                at: "payloadEncryption: Required", "the payloadEncryption of a version is one of"),
+            app(
+                "pay", "versions: {default: {payloadEncryption: required}}", at: "payloadEncryption: required",
+                "status"),
+            app(
+                "pay", "versions: {default: {status: enabled, payloadEncryption: [off]}}",
+                at: "payloadEncryption: [off]", "must be a text"),
+            app(
                 "pay", "versions: {default: {status: enabled}, \"1 0\": {status: enabled}}", at: "versions:",
                 "a version has 1 to 64 visible ASCII characters"),
             app(

@@ -389,6 +389,35 @@ struct ServerExaminationTests {
         return (place, directory)
     }
 
+    @Test("A version whose calls must be sealed is a problem as long as there is no valid key for it")
+    func sealing() async throws {
+        let versions = "\n        versions: {default: {status: enabled, payloadEncryption: required}}"
+        let place = try Place { RegistrationDoor.file($0, versions) }
+        let directory = try DataDirectory(try ServerConfiguration.load(file: place.file).dataDirectory)
+        _ = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        let database = try await directory.databaseLocation.open(clock: SystemClock())
+        func keep(_ kid: String, notBefore: Int64, notAfter: Int64, isWithdrawn: Bool = false) async throws {
+            _ = try await database.run(
+                SQLStatement(
+                    """
+                    INSERT INTO payload_keys (kid, public_key, not_before, not_after, created_at, withdrawn_at)
+                    VALUES (\(kid), 'x', \(notBefore), \(notAfter), 1, \(isWithdrawn ? Int64(1) : nil))
+                    """))
+        }
+        func problems() async -> [String] {
+            await place.problems().filter { $0.contains("payloadEncryption is required") }
+        }
+        let far: Int64 = 4_102_444_800
+        #expect(await problems().first?.contains("default of the app pay of /alpha") == true)
+        try await keep("ended", notBefore: 1, notAfter: 2)
+        try await keep("later", notBefore: far - 1, notAfter: far)
+        try await keep("withdrawn", notBefore: 1, notAfter: far, isWithdrawn: true)
+        #expect(await problems().count == 1)
+        try await keep("good", notBefore: 1, notAfter: far)
+        #expect(await place.problems().isEmpty)
+        try await database.close()
+    }
+
     @Test("A look at an older database changes no byte of it, and says what a start would change")
     func olderSchema() async throws {
         let steps = Schema.current.steps

@@ -50,11 +50,12 @@ struct SealedClient: Sendable {
     }
 
     static func handshake(
-        _ node: ServerFixture, _ key: PayloadKeys.Listed, client: String? = nil, toGateway: Bool = true
+        _ node: ServerFixture, _ key: PayloadKeys.Listed, client: String? = nil, version: String = "1.0",
+        toGateway: Bool = true
     ) throws -> ClientHandshake {
         let peer = PayloadPeer(
             role: client == nil ? .app : .device, origin: try origin(node, toGateway: toGateway).description,
-            client: client, app: "pay", version: "1.0", platform: "linux")
+            client: client, app: "pay", version: version, platform: "linux")
         let bytes = try #require(Base64URL.decode(key.publicKey))
         return try ClientHandshake(peer, serverKey: try PayloadKey(bytes), random: SystemRandom())
     }

@@ -28,6 +28,9 @@ package struct AuthenticatedClient: Sendable {
     /// What it is told when its assertion was used before.
     let failure: OAuthError
 
+    /// Whether its request has come sealed.
+    private let isSealed: Bool
+
     private let context: EngineContext
     private let realm: String
     private let assertion: ClientAssertion?
@@ -42,11 +45,12 @@ package struct AuthenticatedClient: Sendable {
 
     init(
         _ client: OAuthClient, of realm: String, at endpoint: ClientEndpoint, assertion: ClientAssertion? = nil,
-        _ context: EngineContext
+        isSealed: Bool, _ context: EngineContext
     ) {
         self.client = client
         self.realm = realm
         self.assertion = assertion
+        self.isSealed = isSealed
         self.context = context
         failure = endpoint.failure
     }
@@ -104,6 +108,7 @@ package struct AuthenticatedClient: Sendable {
     func answering<Answer: Sendable>(_ body: () async throws -> Answer) async throws -> Answer {
         let answer: Answer
         do {
+            guard isSealed || !client.requiresSealing else { throw OAuthError.payloadEncryptionRequired }
             answer = try await body()
         } catch let refusal as OAuthError {
             // Nothing was given for the proof, so nobody without a good credential makes a database remember one.

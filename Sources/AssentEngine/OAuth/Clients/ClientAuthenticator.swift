@@ -22,11 +22,12 @@ package struct ClientAuthenticator: Sendable {
     ///   - parameters: the form.
     ///   - authorization: the value of the `Authorization` header, if there is one.
     ///   - endpoint: where the request has come to.
+    ///   - isSealed: whether it has come sealed (docs/payload-encryption.md).
     /// - Returns: the client. An assertion of its key is verified and not spent yet.
     /// - Throws: ``OAuthError`` `invalid_client`, which wants other credentials where the header was used,
     ///   `invalid_request`, or `temporarily_unavailable` when the client's keys cannot be fetched.
     package func client(
-        of parameters: OAuthParameters, authorization: String?, at endpoint: ClientEndpoint
+        of parameters: OAuthParameters, authorization: String?, at endpoint: ClientEndpoint, isSealed: Bool = false
     ) async throws(OAuthError) -> AuthenticatedClient {
         let type = parameters["client_assertion_type"]
         if let assertion = parameters["client_assertion"] {
@@ -34,12 +35,13 @@ package struct ClientAuthenticator: Sendable {
                 throw .invalidRequest("The client authenticates in more than one way.")
             }
             guard let type, type.utf8.elementsEqual(ClientAssertion.parameterType.utf8) else { throw endpoint.failure }
-            return try await client(asserting: assertion, named: parameters["client_id"], at: endpoint)
+            return try await client(
+                asserting: assertion, named: parameters["client_id"], at: endpoint, isSealed: isSealed)
         }
         guard type == nil else { throw endpoint.failure }
         do {
             let client = try client(by: parameters, authorization: authorization)
-            return AuthenticatedClient(client, of: configuration.realm, at: endpoint, context)
+            return AuthenticatedClient(client, of: configuration.realm, at: endpoint, isSealed: isSealed, context)
         } catch {
             throw error.code == .invalidClient && error.wanted == nil ? endpoint.failure : error
         }
@@ -47,7 +49,7 @@ package struct ClientAuthenticator: Sendable {
 
     /// The client that has signed an assertion.
     private func client(
-        asserting text: String, named: String?, at endpoint: ClientEndpoint
+        asserting text: String, named: String?, at endpoint: ClientEndpoint, isSealed: Bool
     ) async throws(OAuthError) -> AuthenticatedClient {
         let (message, client, own): (UnverifiedJWS, OAuthClient, ClientKeys)
         do {
@@ -63,7 +65,7 @@ package struct ClientAuthenticator: Sendable {
                 message, of: client.id, keys: keys, algorithms: own.algorithms,
                 audiences: configuration.audiences(at: endpoint), clock: context.clock)
             return AuthenticatedClient(
-                client, of: configuration.realm, at: endpoint, assertion: assertion, context)
+                client, of: configuration.realm, at: endpoint, assertion: assertion, isSealed: isSealed, context)
         } catch {
             throw refusal(error, at: endpoint)
         }

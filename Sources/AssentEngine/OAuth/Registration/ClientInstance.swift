@@ -100,6 +100,7 @@ package struct ClientInstance: Sendable {
         client.grantTypes = Set(left.grantTypes)
         client.requiresProof = left.requiresProof
         client.isDisabled = app.versions.status(of: metadata.version) == .disabled
+        client.requiresSealing = app.versions.sealing(of: metadata.version) == .required
         client.use = InstanceUse(writtenAt: usedAt, isFirst: usedAt == createdAt, days: app.days)
         return client
     }

@@ -50,14 +50,16 @@ package struct ClientRegistration: Sendable {
     ///   - metadata: what it wants. The caller has verified a proof of its key.
     ///   - app: its app.
     ///   - token: the initial access token of the request.
+    ///   - isSealed: whether the request has come sealed.
     ///   - claim: spends the proof. It is asked when everything else is known to be right.
     /// - Returns: the instance, with its registration token.
     /// - Throws: ``OAuthError`` `invalid_token`, or `access_denied` when the app has all its instances;
     ///   ``EngineError`` `tooManyRequests`; ``StoreError``; what `claim` throws.
     package func register(
-        _ metadata: InstanceMetadata, of app: OAuthApp, token: Secret?,
+        _ metadata: InstanceMetadata, of app: OAuthApp, token: Secret?, isSealed: Bool = false,
         claimingProof claim: @Sendable () async throws -> Void
     ) async throws -> Registered {
+        try app.admit(metadata, isSealed: isSealed)
         if let refusal = app.versions.registrationRefusal(of: metadata.version) { throw refusal }
         let use = try await admission(to: app, token)
         // Counted here, and by the token where there is one, so that somebody who has nothing or little to show does

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+package import AssentSigningProtocol
 
 /// An app whose installations register and become clients of their own (RFC 7591), as the operator's file defines it.
 /// It is the most that an instance can have.
@@ -28,6 +29,10 @@ package struct OAuthApp: Sendable, Hashable {
 
     /// What its versions may do.
     package var versions = AppVersions()
+
+    /// The oldest version that is to be used, which installations are told (docs/device-configuration.md); `nil` when
+    /// there is none.
+    package var minimumVersion: DottedVersion?
 
     /// Who signs software statements for the app; `nil` when nobody does.
     package var statements: SoftwareStatements?

@@ -168,16 +168,21 @@ struct AccessClaims: Sendable {
     let expiresAt: Int64
     let sender: SenderBinding?
 
-    /// How the rest of what an access token stands for is found.
-    func lookUp(in configuration: OAuthProviderConfiguration, at now: Int64) -> ProofLookUp {
+    /// How the rest of what an access token stands for is found. A proof beside it is not spent by a plain request that
+    /// must be sealed.
+    func lookUp(
+        in configuration: OAuthProviderConfiguration, at now: Int64, isSealed: Bool = true
+    ) -> ProofLookUp {
         // All in one read, so that nothing can end between two of them.
         let revoked: SQL = "(SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(tokenID))"
         // The token is signed, so its client is known before anything is looked up.
-        let isServed = configuration.app(ofInstance: clientID)?.versions.isServed("i.app_version") ?? "1 = 1"
+        let versions = configuration.app(ofInstance: clientID)?.versions
+        let isServed = versions?.isServed("i.app_version") ?? "1 = 1"
+        let mayCome = isSealed ? "1 = 1" : versions?.mayCallPlainly("i.app_version") ?? "1 = 1"
         return ProofLookUp(
             columns: "\(GrantRecord.columns), \(revoked) AS token_revoked",
             source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(configuration.realm)",
-            isValid: "\(revoked) = 0 AND \(isServed) AND \(GrantRecord.isValid)")
+            isValid: "\(revoked) = 0 AND \(isServed) AND \(mayCome) AND \(GrantRecord.isValid)")
     }
 
     init?(_ claims: JWTClaims) {

@@ -6,12 +6,18 @@ extension OAuthProvider {
     /// server that it is meant for, and to a client that may introspect all. To anybody else, and for whatever does not
     /// count, the answer is `{"active": false}`.
     ///
+    /// - Parameters:
+    ///   - parameters: the form.
+    ///   - authorization: the field `Authorization`.
+    ///   - isSealed: whether the request has come sealed. How the token that it asks about has come, nobody knows here.
+    /// - Returns: what the token is.
     /// - Throws: ``OAuthError`` `invalid_client` also for a public client: a token must not be tried out by just
     ///   anybody.
     package func introspect(
-        _ parameters: OAuthParameters, authorization: String? = nil
+        _ parameters: OAuthParameters, authorization: String? = nil, isSealed: Bool = false
     ) async throws -> JSONValue {
-        let caller = try await clients.client(of: parameters, authorization: authorization, at: .introspection)
+        let caller = try await clients.client(
+            of: parameters, authorization: authorization, at: .introspection, isSealed: isSealed)
         let client = caller.client
         guard client.kind != .public else { throw caller.failure }
         return try await caller.answering {

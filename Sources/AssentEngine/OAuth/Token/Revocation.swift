@@ -5,10 +5,17 @@ extension OAuthProvider {
     /// The revocation endpoint (RFC 7009). A refresh token takes its whole grant with it, an access token only itself;
     /// a token that we do not know is as good as revoked.
     ///
+    /// - Parameters:
+    ///   - parameters: the form.
+    ///   - authorization: the field `Authorization`.
+    ///   - isSealed: whether the request has come sealed.
     /// - Throws: ``OAuthError`` `invalid_grant` for a token of another client (RFC 7009 §2.1), which stays as it is;
     ///   `invalid_request` without a token.
-    package func revoke(_ parameters: OAuthParameters, authorization: String? = nil) async throws {
-        let caller = try await clients.client(of: parameters, authorization: authorization, at: .revocation)
+    package func revoke(
+        _ parameters: OAuthParameters, authorization: String? = nil, isSealed: Bool = false
+    ) async throws {
+        let caller = try await clients.client(
+            of: parameters, authorization: authorization, at: .revocation, isSealed: isSealed)
         try await caller.answering {
             let token = Secret(try parameters.required("token"))
             if token.reveal().contains(".") {

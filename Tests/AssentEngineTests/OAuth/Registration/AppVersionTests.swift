@@ -134,6 +134,32 @@ struct AppVersionTests {
         }
     }
 
+    @Test("The condition in SQL about plain calls is the rule in Swift")
+    func samePlainRule() async throws {
+        let fixture = try await ProviderFixture(apps: [])
+        let sealings: [[String: AppVersions.Sealing]] = [
+            [:], ["3.2.0": .required], ["3.2.0": .off, "3.1.0": .allowed], ["3.2.0": .required, "9": .required],
+        ]
+        for sealing in sealings {
+            for others in AppVersions.Sealing.allCases {
+                let versions = AppVersions(named: Self.versions, sealing: sealing, othersSealing: others)
+                for version in ["3.2.0", "3.1.0", "9", "3.2.0 ", "", nil] as [String?] {
+                    let rows = try await fixture.database.run(
+                        .read(
+                            """
+                            SELECT count(*) AS plain FROM (SELECT CAST(\(version) AS TEXT) AS v) x
+                            WHERE \(versions.mayCallPlainly("x.v"))
+                            """))
+                    let mayBePlain = try rows.first?.integer("plain") == 1
+                    #expect(mayBePlain == (versions.sealing(of: version) != .required), "\(sealing), \(others)")
+                }
+                // A version that is not named is one of the others, whatever else is said of it.
+                #expect(versions.sealing(of: "9") == others)
+            }
+        }
+        #expect(AppVersions().sealing(of: "1") == .allowed)
+    }
+
     @Test("Introspection says kind, app, version and platform of access and refresh tokens; of a disabled version none")
     func introspected() async throws {
         let fixture = try await ProviderFixture(apps: [ProviderFixture.pay])

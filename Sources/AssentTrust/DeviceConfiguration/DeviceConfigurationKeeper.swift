@@ -1,0 +1,217 @@
+package import AssentCore
+package import AssentSigningProtocol
+import Foundation
+import HTTPTypes
+package import Logging
+
+/// Keeps an app's device configuration: takes the last one out of the vault, asks the server for a newer one, and says
+/// what is in force. ``DeviceConfigurationUpdate`` decides; this reads, asks and stores.
+package actor DeviceConfigurationKeeper {
+    /// What a keeper works with.
+    package struct Surroundings: Sendable {
+        let store: any SecretStore
+        let transport: any HTTPTransport
+        let clock: any WallClock
+        let logger: Logger
+
+        /// - Parameters:
+        ///   - store: the vault.
+        ///   - transport: the pinned way to the server, below what seals: what it answers is signed.
+        ///   - clock: where the time comes from.
+        ///   - logger: is told what was refused.
+        package init(
+            store: any SecretStore, transport: any HTTPTransport, clock: any WallClock, logger: Logger
+        ) {
+            (self.store, self.transport, self.clock, self.logger) = (store, transport, clock, logger)
+        }
+    }
+
+    /// How many seconds a process goes by the last answer.
+    package static let interval = DeviceConfigurationContent.lifetime
+
+    /// How many seconds a process waits for another one that asks.
+    private static let patience: TimeInterval = 30
+
+    private let app: ConfiguredApp
+    private let trust: TrustInForce
+    private let surroundings: Surroundings
+    private let source: DeviceConfigurationSource
+    private var update: DeviceConfigurationUpdate
+    private var isLoaded = false
+    private var asking: Task<Void, Never>?
+    private var askedAt: Int?
+
+    /// - Parameters:
+    ///   - app: who reads it.
+    ///   - trust: the trust file in force, whose keys sign it.
+    ///   - issuer: the OAuth issuer, whose metadata says where it is.
+    ///   - surroundings: vault, network and clock.
+    package init(for app: ConfiguredApp, trust: TrustInForce, issuer: String, in surroundings: Surroundings) {
+        (self.app, self.trust, self.surroundings) = (app, trust, surroundings)
+        source = DeviceConfigurationSource(issuer: issuer, app: app, transport: surroundings.transport)
+        update = DeviceConfigurationUpdate(for: app, keys: trust.config)
+    }
+
+    /// What is in force; the server is asked for it where that was not done for five minutes. When it cannot be asked,
+    /// the last one counts.
+    ///
+    /// - Returns: the configuration; `nil` when none was ever told to this version of the app.
+    /// - Throws: what the vault throws: a later one may be in it.
+    package func configuration() async throws -> DeviceConfigurationContent? {
+        _ = update.on(.keys(trust.config), at: now)
+        if !isLoaded {
+            try await reload()
+            isLoaded = true
+        }
+        if isDue {
+            if asking == nil { asking = Task { await ask() } }
+            await asking?.value
+        }
+        return update.current?.content
+    }
+
+    /// What the app may do; the rest as ``configuration()``.
+    ///
+    /// - Parameter wishes: the app's own settings.
+    /// - Returns: the decision; `nil` while no trust file is in force.
+    /// - Throws: what the vault throws.
+    package func decision(_ wishes: DeviceDecision.Wishes) async throws -> DeviceDecision? {
+        let configuration = try await configuration()
+        guard let content = trust.content else { return nil }
+        return DeviceDecision(wishes, version: app.version, trust: content, configuration: configuration)
+    }
+
+    private var now: Int { surroundings.clock.now.wholeSeconds }
+
+    /// A clock that was put back must not keep the server from being asked.
+    private var isDue: Bool { askedAt.map { now < $0 || now - $0 >= Self.interval } ?? true }
+
+    private func ask() async {
+        defer { asking = nil }
+        do {
+            let deadline = surroundings.clock.now.addingTimeInterval(Self.patience)
+            try await surroundings.store.withExclusiveAccess(DeviceConfigurationRecord.name, deadline: deadline) {
+                // Another process may have found a newer one.
+                try await reload()
+                await walk()
+            }
+        } catch {
+            surroundings.logger.warning(
+                "the device configuration was not updated", metadata: ["reason": "\(type(of: error))"])
+        }
+        // Also after a failure: one that lasts must not be tried again with each call.
+        askedAt = now
+    }
+
+    private func walk() async {
+        guard case .ask(let tag) = update.on(.due, at: now) else { return }
+        let answer = await source.answer(knowing: tag)
+        switch update.on(.answered(answer), at: trust.now(surroundings.clock.now)) {
+        case .keep(let document): await keep(document)
+        case .rest(let refusal?):
+            surroundings.logger.warning("a device configuration was refused", metadata: ["reason": "\(refusal)"])
+        case .rest(nil), .nothing, .ask: break
+        }
+    }
+
+    private func reload() async throws {
+        guard let secret = try await surroundings.store.value(DeviceConfigurationRecord.name)?.value,
+            let record = DeviceConfigurationRecord(secret), record.audience == app.audience
+        else { return }
+        _ = update.on(.loaded(record.document, reached: record.version), at: now)
+    }
+
+    private func keep(_ document: DeviceConfiguration) async {
+        let record = DeviceConfigurationRecord(
+            audience: app.audience, version: update.reached, document: document.compact)
+        do {
+            try await surroundings.store.update(
+                DeviceConfigurationRecord.name, to: record.secret, expected: .any)
+        } catch {
+            surroundings.logger.warning(
+                "the device configuration is not stored, and holds for this process only",
+                metadata: ["reason": "\(type(of: error))"])
+        }
+    }
+}
+
+/// What the vault keeps: the last document, and the highest version that was in force, readable without it.
+struct DeviceConfigurationRecord: Sendable, Equatable {
+    /// The name in the vault, and of the lease under which it changes.
+    static let name = "device-config"
+
+    let audience: String
+    let version: Int
+    let document: String
+
+    init(audience: String, version: Int, document: String) {
+        (self.audience, self.version, self.document) = (audience, version, document)
+    }
+
+    /// What was stored; `nil` when it is not a record.
+    init?(_ secret: Secret) {
+        let limits = JSONLimits(bytes: DeviceConfigurationContent.limit * 2, depth: 2, values: 16)
+        guard let object = try? JSONValue.parse(secret.revealBytes(), limits: limits).object,
+            let audience = object["audience"]?.string, let document = object["document"]?.string,
+            let version = object["version"]?.integer.flatMap({ Int(exactly: $0) }), version > 0
+        else { return nil }
+        self.init(audience: audience, version: version, document: document)
+    }
+
+    var secret: Secret {
+        let object: JSONObject = [
+            "v": 1, "audience": .string(audience), "version": .integer(version), "document": .string(document),
+        ]
+        return Secret(bytes: JSONValue.object(object).serializedBytes())
+    }
+}
+
+/// Asks the server: first the issuer's metadata, which says where, then for the document.
+struct DeviceConfigurationSource: Sendable {
+    private static let limits = HTTPLimits(
+        connect: .seconds(5), read: .seconds(5), total: .seconds(10), replyBytes: 256 << 10)
+
+    let issuer: String
+    let app: ConfiguredApp
+    let transport: any HTTPTransport
+
+    func answer(knowing tag: String?) async -> DeviceConfigurationAnswer {
+        do {
+            guard let endpoint = try await endpoint() else { return .failed }
+            var fields: HTTPFields = [:]
+            fields[.ifNoneMatch] = tag
+            let reply = try await transport.send(
+                HTTPCall(.get, url: question(endpoint), headerFields: fields, limits: Self.limits))
+            switch reply.status {
+            case 200:
+                let bytes = try await reply.body.collect(upTo: DeviceConfigurationContent.limit)
+                guard let text = String(validating: bytes, as: UTF8.self) else { return .failed }
+                return .document(text, tag: reply.response.headerFields[.eTag])
+            case 304: return .unchanged
+            default: return .failed
+            }
+        } catch {
+            return .failed
+        }
+    }
+
+    private func question(_ endpoint: String) -> String {
+        let parts = app.audience.split(separator: "/").map(String.init)
+        let items = [("app", parts.first ?? ""), ("version", app.version), ("platform", parts.dropFirst().first ?? "")]
+        return items.reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
+    }
+
+    /// The address that the issuer's metadata says, which must be the issuer's own server.
+    private func endpoint() async throws -> String? {
+        let url = issuer + "/.well-known/openid-configuration"
+        let reply = try await transport.send(HTTPCall(.get, url: url, limits: Self.limits))
+        guard reply.status == 200 else { return nil }
+        let bytes = try await reply.body.collect(upTo: Self.limits.replyBytes)
+        let limits = JSONLimits(bytes: Self.limits.replyBytes, depth: 16, values: 4000)
+        guard let json = try? JSONValue.parse(bytes, limits: limits), json["issuer"]?.string == issuer,
+            let endpoint = json["assent_device_config_endpoint"]?.string, endpoint.utf8.count <= 2048,
+            let origin = try? Origin(endpoint), origin == (try? Origin(issuer))
+        else { return nil }
+        return endpoint
+    }
+}

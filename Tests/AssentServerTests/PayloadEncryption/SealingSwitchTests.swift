@@ -1,0 +1,246 @@
+import AssentCore
+import AssentPayload
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("Payload encryption: the server's switch")
+struct SealingSwitchTests {
+    private typealias Door = RegistrationDoor
+
+    private static let versions =
+        "\n        versions: {\"3.2.0\": {status: enabled, payloadEncryption: required}, "
+        + "\"3.1.0\": {status: enabled, payloadEncryption: off}, default: {status: enabled}}"
+
+    private static func file(_ text: String) -> String { ResourceInstanceTests.file(text, app: versions) }
+
+    private static let json = ("Content-Type", "application/json")
+    private static let form = ("Content-Type", "application/x-www-form-urlencoded")
+    private static let code = "payload_encryption_required"
+
+    /// Sends sealed calls of one session, one number after the other.
+    private struct Sealing {
+        let client: SealedClient
+        var number: UInt64 = 0
+
+        init(_ node: ServerFixture, _ key: PayloadKeys.Listed, toGateway: Bool) async throws {
+            client = try await SealedClient(node, key, toGateway: toGateway)
+        }
+
+        mutating func send(
+            _ method: HTTPRequest.Method, _ url: String, _ fields: [(String, String)], body: [UInt8] = [],
+            on node: ServerFixture? = nil
+        ) async throws -> SealedClient.Opened {
+            number += 1
+            var all = HTTPFields()
+            for (name, value) in fields {
+                all.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value))
+            }
+            if !body.isEmpty { all[.contentLength] = "\(body.count)" }
+            let path = try #require(URLComponents(string: url)?.percentEncodedPath)
+            let sealed = try client.sealed(client.request(method, path, all), body, number: number)
+            return try await client.call(sealed, on: node)
+        }
+    }
+
+    /// What an instance sends about itself, with a proof.
+    private static func fields(
+        _ method: String, _ instance: Door.Instance, at door: Door
+    ) async throws -> [(String, String)] {
+        let proof = try await door.proof(method, door.url(of: instance.id), by: instance.key, token: instance.token)
+        return [("Authorization", "DPoP \(instance.token)"), ("DPoP", proof), json]
+    }
+
+    /// Says sealed that an instance was updated to the version whose calls must be.
+    private static func update(_ instance: Door.Instance, by server: inout Sealing, at door: Door) async throws {
+        let body = JSONValue.object(Door.repeated(instance, ["software_version": "3.2.0"])).serializedBytes()
+        let answer = try await server.send(
+            .put, door.url(of: instance.id), try await fields("PUT", instance, at: door), body: body)
+        #expect(answer.status == 200, "\(answer.json)")
+    }
+
+    @Test(
+        "A token of a version that must seal is refused when it comes plainly, at each door of each node",
+        arguments: TheftTests.Place.allCases)
+    func tokens(_ place: TheftTests.Place) async throws {
+        try await place.run(editing: Self.file) { servers in
+            let (key, door) = (try await SealedClient.key(servers[0]), try await Door(servers[0]))
+            let instance = try await door.instance(["software_version": "9"])
+            let granted = try await door.ownToken(instance.id, by: instance.key)
+            let token = ServerFixture.bearer(try #require(granted.json["access_token"]?.string))
+            var server = try await Sealing(servers[0], key, toGateway: false)
+            var gateway = try await Sealing(servers[0], key, toGateway: true)
+            // Another version may come as it likes.
+            for node in servers {
+                #expect(try await node.send("GET", node.gateway("/app-info"), token).status == 200)
+                let sealed = try await gateway.send(.get, node.gateway("/app-info"), token, on: node)
+                #expect(sealed.status == 200)
+            }
+            try await Self.update(instance, by: &server, at: door)
+            for node in servers {
+                let plain = try await node.send("GET", node.gateway("/app-info"), token)
+                #expect(plain.status == 403 && plain.json["code"]?.string == Self.code, "\(plain.text)")
+                #expect(plain["WWW-Authenticate"] == nil)
+                #expect(plain.text.contains("payload encryption"))
+                let userInfo = try await node.send("GET", node.oauth("userinfo"), token)
+                #expect(userInfo.status == 403 && userInfo.error == Self.code, "\(userInfo.text)")
+                let consents = try await node.send("GET", node.json("consents"), token)
+                #expect(consents.status == 403 && consents.text.contains(Self.code), "\(consents.text)")
+                // Sealed, each door says what it says to such a token.
+                let sealed = try await gateway.send(.get, node.gateway("/app-info"), token, on: node)
+                #expect(sealed.status == 200)
+                let kind = try await server.send(.get, node.oauth("userinfo"), token, on: node)
+                #expect(kind.status == 403 && kind.json["error"] == "token_kind", "\(kind.json)")
+            }
+        }
+    }
+
+    @Test("A proof beside a token that is refused for that is not spent", arguments: TheftTests.Place.allCases)
+    func proofs(_ place: TheftTests.Place) async throws {
+        try await place.run(editing: Self.file) { servers in
+            let (node, key, door) = (
+                servers[0], try await SealedClient.key(servers[0]), try await Door(servers[0])
+            )
+            let instance = try await door.instance(["software_version": "9"])
+            let granted = try await door.ownToken(instance.id, by: instance.key, isBound: true)
+            let token = try #require(granted.json["access_token"]?.string)
+            var server = try await Sealing(node, key, toGateway: false)
+            var gateway = try await Sealing(node, key, toGateway: true)
+            try await Self.update(instance, by: &server, at: door)
+            let url = node.gateway("/app-info")
+            let proof = try await door.proof("GET", url, by: instance.key, token: token)
+            let fields = [("Authorization", "DPoP \(token)"), ("DPoP", proof)]
+            let plain = try await node.send("GET", url, fields)
+            #expect(plain.status == 403 && plain.json["code"]?.string == Self.code, "\(plain.text)")
+            let (first, second) = (
+                try await gateway.send(.get, url, fields), try await gateway.send(.get, url, fields)
+            )
+            #expect(first.status == 200 && second.status == 401)
+        }
+    }
+
+    @Test("Who registers, authenticates, or manages its registration must seal it, and nothing is spent before")
+    func registration() async throws {
+        try await ServerFixture.run(editing: Self.file) { fixture in
+            let (key, door) = (try await SealedClient.key(fixture), try await Door(fixture))
+            var server = try await Sealing(fixture, key, toGateway: false)
+            let (own, initial) = (try ProofKey(), try await door.initialToken())
+            let proof = try await door.proof("POST", door.url, by: own)
+            let plain = try await door.register(
+                own, token: initial, ["software_version": "3.2.0"], proofs: [proof])
+            #expect(plain.status == 403 && plain.error == Self.code, "\(plain.text)")
+            let body = JSONValue.object(Door.request(own, ["software_version": "3.2.0"])).serializedBytes()
+            let made = try await server.send(
+                .post, door.url, [("Authorization", "Bearer \(initial)"), ("DPoP", proof), Self.json], body: body)
+            #expect(made.status == 201, "\(made.json)")
+            let instance = Door.Instance(
+                id: try #require(made.json["client_id"]?.string),
+                token: try #require(made.json["registration_access_token"]?.string), key: own, metadata: made.json)
+
+            let refused = try await door.ownToken(instance.id, by: own)
+            #expect(refused.status == 403 && refused.error == Self.code, "\(refused.text)")
+            for path in ["token/revoke", "introspect"] {
+                let text = ServerFixture.query([("token", "x")] + (try await door.assertion(instance.id, by: own)))
+                let answer = try await fixture.send("POST", fixture.oauth(path), [Self.form], text: text)
+                #expect(answer.status == 403 && answer.error == Self.code, "\(path): \(answer.text)")
+            }
+            let assertion = try await door.assertion(instance.id, by: own)
+            let text = ServerFixture.query([("grant_type", "client_credentials")] + assertion)
+            let granted = try await server.send(
+                .post, fixture.oauth("access_token"), [Self.form], body: Array(text.utf8))
+            #expect(granted.status == 200, "\(granted.json)")
+
+            for method in ["GET", "DELETE"] {
+                let answer = try await door.manage(method, instance)
+                #expect(answer.status == 403 && answer.error == Self.code, "\(method): \(answer.text)")
+            }
+            let same = try await door.manage(
+                "PUT", instance, body: Door.repeated(instance, ["client_name": "Ana's laptop"]))
+            #expect(same.status == 403 && same.error == Self.code, "\(same.text)")
+            let gone = try await server.send(
+                .delete, door.url(of: instance.id), try await Self.fields("DELETE", instance, at: door))
+            #expect(gone.status == 204)
+        }
+    }
+
+    @Test("An assertion that came plainly is spent by its refusal")
+    func assertions() async throws {
+        try await ServerFixture.run(editing: Self.file) { fixture in
+            let (key, door) = (try await SealedClient.key(fixture), try await Door(fixture))
+            let instance = try await door.instance(["software_version": "9"])
+            var server = try await Sealing(fixture, key, toGateway: false)
+            try await Self.update(instance, by: &server, at: door)
+            let assertion = try await door.assertion(instance.id, by: instance.key)
+            let text = ServerFixture.query([("grant_type", "client_credentials")] + assertion)
+            let plain = try await fixture.send("POST", fixture.oauth("access_token"), [Self.form], text: text)
+            #expect(plain.error == Self.code)
+            let sealed = try await server.send(
+                .post, fixture.oauth("access_token"), [Self.form], body: Array(text.utf8))
+            #expect(sealed.json["error"] == "invalid_client", "\(sealed.json)")
+        }
+    }
+
+    @Test("A version that goes back to one that need not seal says so plainly")
+    func back() async throws {
+        try await ServerFixture.run(editing: Self.file) { fixture in
+            let (key, door) = (try await SealedClient.key(fixture), try await Door(fixture))
+            let instance = try await door.instance(["software_version": "9"])
+            var server = try await Sealing(fixture, key, toGateway: false)
+            try await Self.update(instance, by: &server, at: door)
+            let body = Door.repeated(instance, ["software_version": "3.1.0"])
+            #expect(try await door.manage("PUT", instance, body: body).status == 200)
+            #expect(try await door.ownToken(instance.id, by: instance.key).status == 200)
+        }
+    }
+
+    @Test("A version for which it is off gets no session at either listener; the others do, and its plain calls work")
+    func off() async throws {
+        try await ServerFixture.run(editing: Self.file) { fixture in
+            let key = try await SealedClient.key(fixture)
+            for toGateway in [false, true] {
+                for (version, refusal) in [("3.1.0", PayloadRefusal.off), ("3.2.0", nil), ("3.1", nil)] {
+                    let body = try SealedClient.handshake(
+                        fixture, key, version: version, toGateway: toGateway
+                    ).request.body
+                    let answer = try await SealedClient.send(fixture, body, toGateway: toGateway)
+                    #expect(answer.refusal == refusal, "\(version): \(answer.text)")
+                    #expect(answer.status == (refusal == nil ? 200 : 403))
+                }
+            }
+            let door = try await Door(fixture)
+            let instance = try await door.instance(["software_version": "3.1.0"])
+            let granted = try await door.ownToken(instance.id, by: instance.key)
+            let token = ServerFixture.bearer(try #require(granted.json["access_token"]?.string))
+            #expect(try await fixture.send("GET", fixture.gateway("/app-info"), token).status == 200)
+        }
+    }
+
+    @Test("What the server warns of at its start is what has no key")
+    func warning() {
+        var app = OAuthApp(OAuthClient(id: "pay", kind: .public, redirectURIs: [], scopes: []))
+        #expect(SealedVersions(["/": [app]]).warning == nil)
+        app.versions = AppVersions(named: ["1": .enabled], sealing: ["1": .required], othersSealing: .required)
+        let versions = SealedVersions(["/": [app]])
+        #expect(versions.required == ["1 of the app pay of /", "default of the app pay of /"])
+        #expect(versions.warning?.contains("1 of the app pay of / and 1 more") == true)
+        #expect(versions.warning?.contains("assent admin payload-keys add") == true)
+    }
+
+    @Test("Where realms have apps of one name, it is off only if all say so, and never for an app of another name")
+    func realms() {
+        func app(_ sealing: AppVersions.Sealing) -> OAuthApp {
+            var app = OAuthApp(OAuthClient(id: "pay", kind: .public, redirectURIs: [], scopes: []))
+            app.versions = AppVersions(named: ["1": .enabled], sealing: ["1": sealing], othersSealing: .off)
+            return app
+        }
+        let both = SealedVersions(["/": [app(.off)], "/alpha": [app(.required)]])
+        #expect(!both.isOff("pay", version: "1"))
+        #expect(both.isOff("pay", version: "2"))
+        #expect(SealedVersions(["/": [app(.off)], "/alpha": []]).isOff("pay", version: "1"))
+        #expect(!SealedVersions(["/": [app(.off)]]).isOff("other", version: "1"))
+    }
+}
