@@ -58,10 +58,10 @@ package struct AccessSettlement: Sendable {
             case .taken(let taken): return .granted(taken: taken)
             case .alreadyTaken(let record):
                 reasons.append("the transaction was taken before")
-                if !question.maker.replacesUselessTransactions { return .alreadyTaken(record) }
+                if !question.replacesUselessTransactions { return .alreadyTaken(record) }
             case .refused(let reason):
                 reasons.append("the transaction was refused: \(reason.rawValue)")
-                if !question.maker.replacesUselessTransactions { return .denied(.transaction(reason)) }
+                if !question.replacesUselessTransactions { return .denied(.transaction(reason)) }
             }
         }
         let display = try TransactionDisplay.render(
@@ -84,6 +84,12 @@ struct AccessQuestion {
     let transactionID: String?
     /// What tells requests apart that look alike.
     var idempotencyKey: String?
+    /// Whether who asks wants to hear what became of a transaction that was used before, and reports what becomes of
+    /// one that is taken now.
+    var reportsOutcome = false
+
+    /// What an id is answered with that does not help: a new transaction, or what is wrong with it.
+    var replacesUselessTransactions: Bool { maker.replacesUselessTransactions && !reportsOutcome }
 
     /// Whether an advice, or a transaction, is for somebody with these credentials. A client that calls for itself has
     /// no user who could do anything.
