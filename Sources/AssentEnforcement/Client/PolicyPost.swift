@@ -48,17 +48,26 @@ struct PolicyPost {
             throw EnforcementError(.invalidConfiguration, "The server's URL cannot be used: \(error.detail).")
         }
         call.isSentOnce = true
+        let reply: HTTPReply
         do {
-            let reply = try await transport.send(call)
+            reply = try await transport.send(call)
+        } catch let error as HTTPTransportError where !error.mayHaveHadEffect {
+            throw EnforcementError(.unavailable, "The policy server cannot be reached: \(error.detail)")
+        } catch {
+            throw lost(error)
+        }
+        do {
             let bytes = try await reply.body.collect(upTo: limits.replyBytes)
             return Reply(
                 status: reply.status, json: try? JSONValue.parse(bytes, limits: JSONLimits(bytes: limits.replyBytes)),
                 challenges: reply.response.headerFields[values: .wwwAuthenticate])
-        } catch let error as HTTPTransportError where !error.mayHaveHadEffect {
-            throw EnforcementError(.unavailable, "The policy server cannot be reached: \(error.detail)")
         } catch {
-            let why = (error as? HTTPTransportError)?.detail ?? "\(type(of: error))"
-            throw EnforcementError(loss, "The policy server gave no answer: \(why)")
+            // Whatever its reply would have said, the server has acted.
+            throw lost(error)
         }
+    }
+    private func lost(_ error: any Error) -> EnforcementError {
+        let why = (error as? HTTPTransportError)?.detail ?? "\(type(of: error))"
+        return EnforcementError(loss, "The policy server gave no answer: \(why)")
     }
 }
