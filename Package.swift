@@ -376,7 +376,7 @@ let package = Package(
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentDemo", "AssentOTP",
                 "AssentPeers",
                 "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentExampleBank", "StoreTesting",
-                "AssentEnforcement", "AssentExampleService", "AssentHummingbird", "TestSupport", httpTypes,
+                "AssentEnforcement", "AssentExampleService", "AssentTransportNIO", "TestSupport", httpTypes,
                 hummingbird, logging,
                 .product(name: "NIOCore", package: "swift-nio"),
             ]),
