@@ -184,7 +184,8 @@ let package = Package(
         .executableTarget(
             name: "AssentExampleService",
             dependencies: [
-                "AssentCore", "AssentEnforcement", "AssentHummingbird", "AssentTransportNIO", hummingbird, logging,
+                "AssentCore", "AssentEnforcement", "AssentHummingbird", "AssentTransportNIO", hummingbird,
+                httpTypes, logging,
             ], path: "Examples/service/Sources"),
         .executableTarget(
             name: "AssentBench",

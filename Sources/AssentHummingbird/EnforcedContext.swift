@@ -1,4 +1,5 @@
 public import AssentEnforcement
+import HTTPTypes
 public import Hummingbird
 
 /// A request context that carries what ``PolicyMiddleware`` found out about a request.

@@ -1,4 +1,4 @@
-public import AssentCore
+import AssentCore
 public import AssentEnforcement
 import HTTPTypes
 public import Hummingbird

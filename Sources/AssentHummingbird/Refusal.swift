@@ -53,8 +53,8 @@ struct Refusal: Error {
     var response: Response {
         let status = HTTPResponse.Status(code: status)
         var body: JSONObject = [
-            "type": "about:blank", "title": .string(HTTPResponse.Status.phrase(status.code)), "status": .integer(Int64(status.code)),
-            "detail": .string(detail),
+            "type": "about:blank", "title": .string(HTTPResponse.Status.phrase(status.code)),
+            "status": .integer(Int64(status.code)), "detail": .string(detail),
         ]
         for member in members.members { body[member.name] = member.value }
         var fields = fields

@@ -15,7 +15,9 @@ struct ServiceAccountTests {
             guard exchange.request.path?.contains("/authenticate") == true else {
                 let present = "s\(count.withLock { $0 })"
                 let named = HTTPField.Name("iPlanetDirectoryPro").flatMap { exchange.request.headerFields[$0] }
-                guard named == present, isAlive.withLock({ $0 }) else { return .json(401, ["message": "Access Denied"]) }
+                guard named == present, isAlive.withLock({ $0 }) else {
+                    return .json(401, ["message": "Access Denied"])
+                }
                 return .json(200, ["valid": false])
             }
             if exchange.request.path?.contains("authIndexValue") == true { return .json(200, Self.step) }
@@ -61,7 +63,8 @@ struct ServiceAccountTests {
         #expect(sessions.count.withLock { $0 } == 1)
         #expect(
             transport.exchanges.first?.request.path
-                == "/am/json/realms/root/realms/alpha/authenticate?authIndexType=service&authIndexValue=Service%20%26%20Co")
+                == "/am/json/realms/root/realms/alpha/authenticate?authIndexType=service&authIndexValue=Service%20%26%20Co"
+        )
         #expect(transport.exchanges.map { $0.request.path?.contains("/authenticate") }.filter { $0 == true }.count == 2)
     }
 

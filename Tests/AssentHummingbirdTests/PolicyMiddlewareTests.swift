@@ -12,7 +12,7 @@ struct PolicyMiddlewareTests {
     private static let allowed: JSONObject = ["actions": ["POST": true], "attributes": ["mail": ["ana@bank.example"]]]
     private static let spent: JSONObject = ["actions": ["POST": true], "ttl": 0]
 
-    @Test("A request that is allowed reaches its handler with user, claims and its whole body, and the Host is not believed")
+    @Test("A request that is allowed reaches its handler with user, claims and whole body; the Host is not believed")
     func permitted() async throws {
         let double = PolicyServerDouble(Self.allowed)
         let reply = try await double.post(

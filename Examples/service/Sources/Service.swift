@@ -3,6 +3,7 @@ import AssentEnforcement
 import AssentHummingbird
 import AssentTransportNIO
 import Foundation
+import HTTPTypes
 import Hummingbird
 import Logging
 

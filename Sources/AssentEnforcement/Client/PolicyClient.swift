@@ -55,6 +55,17 @@ public struct PolicyClient: Sendable {
 
     /// What the policies say of a request. A transaction that allows it is used up by this.
     ///
+    /// ```swift
+    /// var request = EnforcedRequest(
+    ///     "POST", "https://pay.bank.example/transfers", subject: .session(session), transactionID: transaction)
+    /// request.contentType = "application/json"
+    /// request.body = body
+    /// let decision = try await policies.decide(request)
+    /// guard case .permitted(let permit) = decision else { return false }
+    /// // … carry it out, once …
+    /// if let id = permit.transactionID { try await policies.report(.answered(status: 201), ofTransaction: id) }
+    /// ```
+    ///
     /// - Throws: ``EnforcementError``. Nothing is allowed then.
     public func decide(_ request: EnforcedRequest) async throws(EnforcementError) -> EnforcementDecision {
         var post = PolicyPost(

@@ -1,5 +1,5 @@
 public import AssentCore
-import HTTPTypes
+package import HTTPTypes
 
 /// The server whose policies a service enforces, and the realm of its users.
 public struct PolicyServer: Sendable, Hashable {
@@ -12,7 +12,9 @@ public struct PolicyServer: Sendable, Hashable {
     /// The name of the session cookie, which is also the name of the field that carries a session.
     public let sessionCookieName: String
 
-    let sessionField: HTTPField.Name
+    /// The same as a field's name.
+    package let sessionField: HTTPField.Name
+
     private let path: String
 
     /// A server.
