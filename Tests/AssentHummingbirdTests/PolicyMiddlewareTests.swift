@@ -93,7 +93,8 @@ struct PolicyMiddlewareTests {
 
     @Test(
         "Nobody, somebody who is signed out, and a session in a cookie are to sign in first; no policy is asked",
-        arguments: [[], [("iPlanetDirectoryPro", "gone")], [("Cookie", "iPlanetDirectoryPro=user-session")]])
+        arguments: [[], [("iPlanetDirectoryPro", "gone")], [("Cookie", "iPlanetDirectoryPro=user-session")]]
+            as [[(String, String)]])
     func signInFirst(_ fields: [(String, String)]) async throws {
         let double = PolicyServerDouble(Self.allowed)
         let reply = try await double.post("/payments", fields + [("Content-Type", "application/json")])
@@ -145,7 +146,7 @@ struct PolicyMiddlewareTests {
             ([("Content-Type", "application/json")], #"{"to":"a","to":"b"}"#, 400),
             ([("Content-Type", "application/json")], "{", 400),
             ([("Content-Type", "application/json")], #"{"to":"\#(String(repeating: "a", count: 64))"}"#, 413),
-        ])
+        ] as [([(String, String)], String, Int)])
     func content(_ fields: [(String, String)], _ body: String, _ status: Int) async throws {
         let double = PolicyServerDouble(Self.allowed)
         let session = [("iPlanetDirectoryPro", PolicyServerDouble.session)]

@@ -16,8 +16,8 @@ import Testing
 /// The example service with its middleware, the real server, and an app with the SDK.
 @Suite("A service of its own that asks the policies, on real sockets")
 struct ServiceTests {
-    /// The network of the app, whose way to the service is plain HTTP. When told to, it has no connection for the next
-    /// call that names a transaction.
+    /// The network of the app, whose way to the service is plain HTTP. While told to, it has no connection for calls of
+    /// the SDK that name a transaction.
     private struct Network: Sendable {
         let drops = Locked(false)
         let plain: NIOTransport
@@ -34,12 +34,8 @@ struct ServiceTests {
 
             @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
                 guard call.request.scheme == "http" else { return try await secure.send(call) }
-                let isDropped =
-                    call.request.path?.contains("_txid=") == true
-                    && network.drops.withLock { drops -> Bool in
-                        defer { drops = false }
-                        return drops
-                    }
+                let isRepetition = call.request.path?.contains("_txid=") == true
+                let isDropped = isRepetition && network.drops.withLock { $0 }
                 if isDropped { throw HTTPTransportError(.connectFailed, "There is no connection.") }
                 return try await network.plain.send(call)
             }

@@ -6,7 +6,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("What an enforcement point reports, and hears, of transactions", .server)
+@Suite("What an enforcement point reports, and hears, of transactions", .server, .serialized)
 struct OutcomeReportRouteTests {
     private static let withdraw = "https://bank.example:443/withdraw?amount=100.00"
 
