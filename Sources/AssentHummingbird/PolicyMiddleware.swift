@@ -44,7 +44,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
 
     /// Asks the policies, and hands the request to its handler where they allow it.
     public func handle(
-        _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+        _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
     ) async throws -> Response {
         var (request, context) = (request, context)
         let access: EnforcedAccess

@@ -62,7 +62,7 @@ struct ServiceTests {
     private func withService(
         of story: Story, askingAt server: String, _ body: (String, Payments) async throws -> Void
     ) async throws {
-        let user = try #require(story.world.endpoints.accounts.first { $0.username == "payments" })
+        let user = try #require(story.world.endpoints.accounts.first(where: { $0.username == "payments" }))
         let place = try PolicyServer(
             server, realm: "alpha", sessionCookieName: story.world.endpoints.cookieName)
         let account = ServiceAccount(
@@ -166,7 +166,7 @@ struct ServiceTests {
                             return (answer.status, answer.json)
                         }
                     }
-                    return try await group.reduce(into: []) { $0.append($1) }
+                    return try await group.reduce(into: [(Int, JSONValue)]()) { $0.append($1) }
                 }
                 for (status, json) in answers {
                     #expect(status == 409)
