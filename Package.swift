@@ -33,6 +33,8 @@ let package = Package(
         .library(name: "AssentTokens", targets: ["AssentTokens"]),
         .library(name: "AssentAuthorization", targets: ["AssentAuthorization"]),
         .library(name: "AssentURLSession", targets: ["AssentURLSession"]),
+        .library(name: "AssentEnforcement", targets: ["AssentEnforcement"]),
+        .library(name: "AssentHummingbird", targets: ["AssentHummingbird"]),
         .library(name: "AssentResources", targets: ["AssentResources"]),
         .library(name: "AssentSigning", targets: ["AssentSigning"]),
         .library(name: "AssentEvidence", targets: ["AssentEvidence"]),
@@ -94,6 +96,13 @@ let package = Package(
             dependencies: ["AssentCore", "AssentJourney", "AssentTokens", httpTypes, logging]),
         .target(
             name: "AssentURLSession", dependencies: ["AssentCore", "AssentAuthorization", httpTypes]),
+        .target(name: "AssentEnforcement", dependencies: ["AssentCore", httpTypes, logging]),
+        .target(
+            name: "AssentHummingbird",
+            dependencies: [
+                "AssentCore", "AssentEnforcement", hummingbird, .product(name: "NIOCore", package: "swift-nio"),
+                httpTypes, logging,
+            ]),
         .target(
             name: "AssentResources",
             dependencies: ["AssentCore", "AssentJourney", "AssentTokens", "AssentAuthorization", httpTypes]),
@@ -173,6 +182,12 @@ let package = Package(
         .executableTarget(
             name: "AssentExampleBank", dependencies: [hummingbird, grdb, httpTypes, logging],
             path: "Examples/bank/Sources"),
+        .executableTarget(
+            name: "AssentExampleService",
+            dependencies: [
+                "AssentCore", "AssentEnforcement", "AssentHummingbird", "AssentTransportNIO", hummingbird,
+                httpTypes, logging,
+            ], path: "Examples/service/Sources"),
         .executableTarget(
             name: "AssentBench",
             dependencies: [
@@ -279,6 +294,16 @@ let package = Package(
                 httpTypes,
             ]),
         .testTarget(
+            name: "AssentEnforcementTests",
+            dependencies: ["AssentEnforcement", "AssentCore", "AssentTesting", httpTypes, logging]),
+        .testTarget(
+            name: "AssentHummingbirdTests",
+            dependencies: [
+                "AssentHummingbird", "AssentEnforcement", "AssentCore", "AssentTesting", hummingbird, httpTypes,
+                .product(name: "HummingbirdTesting", package: "hummingbird"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ]),
+        .testTarget(
             name: "AssentURLSessionTests",
             dependencies: [
                 "AssentURLSession", "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault",
@@ -353,6 +378,7 @@ let package = Package(
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentDemo", "AssentOTP",
                 "AssentPayload", "AssentPeers",
                 "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentTransportNIO", "AssentExampleBank",
+                "AssentEnforcement", "AssentExampleService",
                 "StoreTesting", "TestSupport", "TokenTableSupport", httpTypes, hummingbird, logging,
                 .product(name: "NIOCore", package: "swift-nio"),
             ]),

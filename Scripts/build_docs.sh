@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 flags=(${ASSENT_BUILD_FLAGS:---enable-all-traits})
 # Each after those that it links to.
 products=(
-    AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentURLSession AssentResources
+    AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentURLSession AssentResources AssentEnforcement AssentHummingbird
     AssentSigning AssentEvidence AssentTransportNIO AssentPlatform Assent AssentTesting AssentConfiguration AssentServer
 )
 docc=$(command -v docc) || docc=$(dirname "$(readlink -f "$(command -v swift)")")/docc

@@ -22,7 +22,11 @@ if [ "${1:-}" = --all-traits ]; then
     dependency="${dependency%)}, traits: [$traits])"
 fi
 
-mkdir -p "$place/app/Sources/App" "$place/build"
+# A service links the middleware alone.
+service=${product/\"Assent\"/\"AssentHummingbird\"}
+[ "$service" != "$product" ] || { say "README.md names another product than Assent"; exit 1; }
+
+mkdir -p "$place/app/Sources/App" "$place/app/Sources/Service" "$place/build"
 # README.md calls the folder so, and SwiftPM names a package after its folder.
 ln -sfn "$root" "$place/assent"
 cat >"$place/app/Package.swift" <<END
@@ -32,11 +36,16 @@ import PackageDescription
 let package = Package(
     name: "App", platforms: [.macOS(.v15), .iOS(.v18)],
     dependencies: [$dependency],
-    targets: [.executableTarget(name: "App", dependencies: [$product])])
+    targets: [
+        .executableTarget(name: "App", dependencies: [$product]),
+        .executableTarget(name: "Service", dependencies: [$service]),
+    ])
 END
 cp Snippets/InAnApp.swift "$place/app/Sources/App/Pay.swift"
 echo '@main struct App { static func main() { _ = Secret("the SDK is linked") } }' | sed '1i import Assent' \
     >"$place/app/Sources/App/App.swift"
+echo '@main struct Service { static func main() { _ = BoundContent.json } }' | sed '1i import AssentHummingbird' \
+    >"$place/app/Sources/Service/Service.swift"
 # The same packages as the other build has, not fetched a second time.
 [ ! -e Package.resolved ] || cp Package.resolved "$place/app/"
 for part in checkouts repositories; do

@@ -37,10 +37,14 @@ server=(Hummingbird HummingbirdCore HummingbirdTLS GRDB AsyncHTTPClient AssentSe
 runs_server='/Demo/|/Commands/Policy/|/(ServeCommand|DemoCommand|DoctorCommand|DatabaseCommand|RestoreFenceCommand|CopyDisplay|HashPasswordCommand|ClientFile\+Server)\.swift$'
 sdk=(
     AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentURLSession AssentResources
-    AssentSigningProtocol AssentSigning AssentEvidence AssentPayload AssentTrust)
+    AssentSigningProtocol AssentSigning AssentEvidence AssentPayload AssentTrust AssentEnforcement)
 for target in "${sdk[@]}"; do [ -d "$bin/$target.build" ] || { echo "linkage: $target is not built" >&2; exit 1; }; done
 forbid "a target without sockets refers to NIO or to the server" "$(any_of "${network[@]}" "${server[@]}")" "${sdk[@]}"
 forbid "the SDK refers to the server" "$(any_of "${server[@]}")" "${sdk[@]}" AssentTransportNIO Assent
+# A service runs no journeys, keeps no vault and is no server of ours.
+forbid "the middleware refers to the rest of the SDK or to the server" "$(any_of AssentAuthorization AssentJourney \
+    AssentTokens AssentVault AssentTransportNIO NIOPosix NIOSSL GRDB AssentServer AssentEngine AssentStore)" \
+    AssentHummingbird
 forbid "the reader of configuration files refers to NIO or to the server" \
     "$(any_of "${network[@]}" "${server[@]}")" AssentConfiguration
 while read -r file; do
@@ -49,6 +53,7 @@ while read -r file; do
     rows=$(nm --undefined-only "$object" | grep -E "$(any_of "${server[@]}")" | head -3 || true)
     [ -z "$rows" ] || { echo "$rows" >&2; echo "linkage: the client's file $file refers to the server" >&2; exit 1; }
 done < <(find Sources/AssentCLI -name '*.swift' | grep -vE "$runs_server")
+[ -d "$bin/AssentHummingbird.build" ] || { echo "linkage: AssentHummingbird is not built" >&2; exit 1; }
 # A check that sees nothing would pass anything.
 symbols AssentTransportNIO | grep -E "$(module NIOCore)" >/dev/null || { echo "linkage: NIO is not seen where it is" >&2; exit 1; }
 symbols AssentServer | grep -E "$(module Hummingbird)" >/dev/null || { echo "linkage: the server is not seen where it is" >&2; exit 1; }

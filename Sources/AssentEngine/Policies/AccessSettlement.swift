@@ -72,10 +72,10 @@ extension AccessSettlement {
         case .taken(let taken): return .granted(taken: taken)
         case .alreadyTaken(let record):
             reasons.append("the transaction was taken before")
-            return question.maker.replacesUselessTransactions ? nil : .alreadyTaken(record)
+            return question.replacesUselessTransactions ? nil : .alreadyTaken(record)
         case .refused(let reason):
             reasons.append("the transaction was refused: \(reason.rawValue)")
-            return question.maker.replacesUselessTransactions ? nil : .denied(.transaction(reason))
+            return question.replacesUselessTransactions ? nil : .denied(.transaction(reason))
         }
     }
 
@@ -103,6 +103,12 @@ struct AccessQuestion {
     let transactionID: String?
     /// What tells requests apart that look alike.
     var idempotencyKey: String?
+    /// Whether who asks wants to hear what became of a transaction that was used before, and reports what becomes of
+    /// one that is taken now.
+    var reportsOutcome = false
+
+    /// What an id is answered with that does not help: a new transaction, or what is wrong with it.
+    var replacesUselessTransactions: Bool { maker.replacesUselessTransactions && !reportsOutcome }
 
     /// What a transaction for it is bound to; `nil` without a session, and where the question lacks what is bound.
     func binding(of pending: PolicyAssessment.Pending) -> TransactionBinding? {

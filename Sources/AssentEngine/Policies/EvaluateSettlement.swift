@@ -51,14 +51,17 @@ extension AccessSettlement {
                 answers.append(PolicyDecision(resource: text, reasons: ["the resource has no canonical form"]))
                 continue
             }
-            let question = AccessQuestion(
+            var question = AccessQuestion(
                 matched: decisions.match(set, resource: resource, action: nil), maker: .caller(caller.user.id),
                 facts: facts,
                 presented: presented, content: RequestContent(environment: request.environment),
                 transactionID: transactionID)
+            question.reportsOutcome = request.reportsOutcome && Self.isEnforcementPoint(caller)
             do {
                 let settled = try await settle(question)
-                if case .granted(.some) = settled.decision {
+                if case .granted(.some(let taken)) = settled.decision {
+                    // From here on it is not known what becomes of the request, until the enforcement point says it.
+                    if question.reportsOutcome { try await noteForwarding(of: taken) }
                     transactionID = nil
                     hasTaken = true
                 }
@@ -87,7 +90,8 @@ extension SettledAccess {
                 ttl: record == nil ? ttl : 0, reasons: reasons)
         case .denied(.notPermitted):
             PolicyDecision(resource: resource, actions: assessment.actions, ttl: ttl, reasons: reasons)
-        case .denied, .alreadyTaken: PolicyDecision(resource: resource, ttl: ttl, reasons: reasons)
+        case .alreadyTaken(let record): PolicyDecision(resource: resource, used: record, reasons: reasons)
+        case .denied: PolicyDecision(resource: resource, ttl: ttl, reasons: reasons)
         }
     }
 

@@ -87,8 +87,12 @@ package struct EvaluateRequest: Sendable {
     /// Whose access.
     package var subject: DecisionSubject
 
-    /// `environment`: `TxId`, `IP`, and what ``RequestContent`` reads.
+    /// `environment`: `TxId`, `IP`, `report`, and what ``RequestContent`` reads.
     package var environment: [String: [String]]
+
+    /// Whether an enforcement point says that it reports outcomes (``AccessSettlement/report(_:of:caller:realm:)``) and
+    /// wants to hear them: `"report": ["outcome"]`, which AM does not know.
+    package var reportsOutcome: Bool { environment["report"] == ["outcome"] }
 
     /// The most resources in one request.
     package static let maximumResources = 100
@@ -123,6 +127,9 @@ package struct PolicyDecision: Sendable, Hashable {
     /// Until when the decision may be kept: milliseconds since 1970, ``noLimit``, or 0 where a transaction decided.
     package let ttl: Int64
 
+    /// The transaction that was used for this very access before; only for who reports outcomes.
+    package let used: TransactionRecord?
+
     /// Why, for the log and for an administrator who asks; never sent otherwise.
     package let reasons: [String]
 
@@ -139,6 +146,18 @@ package struct PolicyDecision: Sendable, Hashable {
         self.attributes = attributes
         self.advices = advices
         self.ttl = ttl
+        self.reasons = reasons
+        used = nil
+    }
+
+    /// Nothing is granted, since the transaction was used before.
+    package init(resource: String, used: TransactionRecord, reasons: [String]) {
+        self.resource = resource
+        actions = [:]
+        attributes = [:]
+        advices = [:]
+        ttl = 0
+        self.used = used
         self.reasons = reasons
     }
 }

@@ -51,17 +51,3 @@ extension HTTPField.Name {
     static let expires = HTTPField.Name("Expires")!
     static let retryAfter = HTTPField.Name("Retry-After")!
 }
-
-extension HTTPResponse.Status {
-    /// The reason phrase of a status code that this server answers with (RFC 9110 §15); empty for others.
-    static func phrase(_ code: Int) -> String {
-        answered.first { $0.code == code }?.reasonPhrase ?? ""
-    }
-
-    private static let answered: [HTTPResponse.Status] = [
-        .ok, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict,
-        .gone, .contentTooLarge,
-        .uriTooLong, .unsupportedMediaType, .tooManyRequests, .internalServerError, .notImplemented, .badGateway,
-        .serviceUnavailable, .gatewayTimeout, .upgradeRequired,
-    ]
-}

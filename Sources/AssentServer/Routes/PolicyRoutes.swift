@@ -19,6 +19,7 @@ struct PolicyRoutes: Sendable {
         let caller = try call.session
         let action = try call.action() ?? ""
         guard action != "create" else { throw AMError(405, "Use evaluate as _action. " + PolicyObjectRoutes.place) }
+        if action == "report" { return try await report(call, caller: caller) }
         guard action == "evaluate" else { throw AMError.unknownAction(action) }
         let body = try await call.jsonObject()
         guard let resources = body["resources"]?.strings else { throw EngineError(.invalidResources) }
@@ -30,6 +31,19 @@ struct PolicyRoutes: Sendable {
                 resources: resources, subject: subject, environment: try environment(body["environment"])),
             caller: caller)
         return .json(200, .array(answers.map { $0.json(explained: explain) }))
+    }
+
+    /// What became of a request whose transaction the caller took: ours, AM has no such action.
+    private func report(_ call: RouteCall<OAuthProvider>, caller: LiveSession) async throws -> Response {
+        let body = try await call.jsonObject()
+        guard let id = body["transaction"]?.string else { throw RequestError(400, "Invalid value transaction") }
+        guard let outcome = UpstreamOutcome(report: body["outcome"]) else {
+            throw RequestError(400, "Invalid value outcome")
+        }
+        guard try await access.report(outcome, of: id, caller: caller, realm: call.realm) else {
+            throw RequestError(404, "The caller has taken no such transaction.")
+        }
+        return .json(200, [:])
     }
 
     private func subject(

@@ -9,6 +9,9 @@ extension PolicyDecision {
             "resource": .string(resource), "actions": .object(JSONObject(actions)),
             "attributes": Self.json(attributes), "advices": Self.json(advices), "ttl": .integer(ttl),
         ]
+        if let used {
+            object["transaction"] = ["id": .string(used.id), "outcome": used.outcome?.json ?? .null]
+        }
         if explained { object["reasons"] = .array(reasons.map { .string($0) }) }
         return .object(object)
     }
@@ -30,6 +33,18 @@ extension UpstreamOutcome {
         case .notForwarded: ["state": "notForwarded"]
         case .answered(let status): ["state": "answered", "status": .integer(status)]
         case .unknown: ["state": "unknown"]
+        }
+    }
+
+    /// What an enforcement point says became of a request, in the same form; `nil` for what is no end of one.
+    init?(report: JSONValue?) {
+        switch report?["state"]?.string {
+        case "answered":
+            guard let status = report?["status"]?.integer, (100...599).contains(status) else { return nil }
+            self = .answered(status: Int(status))
+        case "notForwarded": self = .notForwarded
+        case "unknown": self = .unknown
+        default: return nil
         }
     }
 }

@@ -1,3 +1,4 @@
+import AssentCore
 import AssentEngine
 import Testing
 

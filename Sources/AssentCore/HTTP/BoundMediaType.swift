@@ -1,5 +1,3 @@
-import AssentCore
-
 /// The `Content-Type` of a request whose body is bound: one that every program reads in the same way.
 package struct BoundMediaType: Sendable, Hashable {
     /// Type and subtype in lower case, for example `application/json`.
@@ -33,19 +31,6 @@ package struct BoundMediaType: Sendable, Hashable {
             guard !hasCharset, pair[0] == "charset", pair[1] == "utf-8" || pair[1] == "\"utf-8\"" else { return nil }
             hasCharset = true
         }
-    }
-
-    /// The media type of a field's value, which must be `essence`.
-    ///
-    /// - Throws: ``EngineError`` `unsupportedMediaType`.
-    package static func required(_ essence: String, _ text: String) throws(EngineError) -> BoundMediaType {
-        guard let type = BoundMediaType(text), type.essence == essence else { throw refusal(of: essence) }
-        return type
-    }
-
-    /// What is said to any other than `essence`.
-    package static func refusal(of essence: String) -> EngineError {
-        EngineError(.unsupportedMediaType, "A body that is to be approved must be sent as \(essence), in UTF-8.")
     }
 
     private static func isTypeAndSubtype(_ text: Substring) -> Bool {

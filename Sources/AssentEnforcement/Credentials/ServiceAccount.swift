@@ -1,0 +1,120 @@
+public import AssentCore
+import Foundation
+
+/// A user of the service's own, who signs in by a journey that asks for name and password, and again when the session
+/// has ended.
+///
+/// Many requests that need a session at the same time share one sign-in. After one that failed there is a pause, so
+/// that a wrong password is not tried for each request.
+public actor ServiceAccount: EnforcementCredentials {
+    private let server: PolicyServer
+    private let journey: String
+    private let username: String
+    private let password: Secret
+    private let transport: any HTTPTransport
+    private let clock: any WallClock
+
+    private var current: Secret?
+    private var pending: Task<Result<Secret, EnforcementError>, Never>?
+    private var failure: (error: EnforcementError, until: Date)?
+
+    /// How long a sign-in that failed is not repeated.
+    private static let pause: TimeInterval = 5
+
+    /// The most steps of a sign-in.
+    private static let stepLimit = 4
+
+    private static let limits = HTTPLimits(
+        connect: .seconds(5), read: .seconds(10), total: .seconds(15), replyBytes: 256 << 10)
+
+    /// A user.
+    ///
+    /// - Parameters:
+    ///   - server: where the user signs in.
+    ///   - journey: the journey, which asks for nothing but name and password.
+    ///   - username: the user's name.
+    ///   - password: the user's password.
+    ///   - transport: carries the sign-in; it verifies the server.
+    ///   - clock: measures the pause after a sign-in that failed.
+    public init(
+        _ server: PolicyServer, journey: String, username: String, password: Secret, transport: any HTTPTransport,
+        clock: any WallClock = SystemClock()
+    ) {
+        self.server = server
+        self.journey = journey
+        self.username = username
+        self.password = password
+        self.transport = transport
+        self.clock = clock
+    }
+
+    /// The present session, after a sign-in where there is none or it is the refused one.
+    public func session(replacing refused: Secret?) async throws(EnforcementError) -> Secret {
+        if let current, refused == nil || refused != current { return current }
+        current = nil
+        if let pending { return try await pending.value.get() }
+        if let failure, failure.until > clock.now { throw failure.error }
+        let task = Task { await self.signedIn() }
+        pending = task
+        let result = await task.value
+        pending = nil
+        switch result {
+        case .success(let token): (current, failure) = (token, nil)
+        case .failure(let error): failure = (error, clock.now.addingTimeInterval(Self.pause))
+        }
+        return try result.get()
+    }
+
+    private func signedIn() async -> Result<Secret, EnforcementError> {
+        do throws(EnforcementError) {
+            return .success(try await signIn())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func signIn() async throws(EnforcementError) -> Secret {
+        let query = FormEncoding.encode(["authIndexType": "service", "authIndexValue": journey])
+        var url = server.json("authenticate?\(query)")
+        var content = JSONObject()
+        for _ in 0..<Self.stepLimit {
+            let reply = try await PolicyPost(url: url, version: "resource=2.1, protocol=1.0", content: content).send(
+                server, session: nil, limits: Self.limits, over: transport)
+            guard reply.status == 200, let step = reply.json?.object else {
+                let code: EnforcementError.Code = reply.status == 401 ? .notSignedIn : .unavailable
+                throw EnforcementError(code, "The service's own sign-in was answered with status \(reply.status).")
+            }
+            if let token = step["tokenId"]?.string, !token.isEmpty { return Secret(token) }
+            content = try filled(step)
+            url = server.json("authenticate")
+        }
+        throw EnforcementError(.notSignedIn, "The service's own journey has more steps than one for services.")
+    }
+
+    /// The step with its callbacks answered.
+    private func filled(_ step: JSONObject) throws(EnforcementError) -> JSONObject {
+        var step = step
+        var callbacks: [JSONValue] = []
+        for callback in step["callbacks"]?.array ?? [] {
+            let answer: String
+            switch callback["type"]?.string {
+            case "NameCallback": answer = username
+            case "PasswordCallback": answer = password.reveal()
+            default:
+                throw EnforcementError(
+                    .notSignedIn, "The service's own journey asks for more than name and password.")
+            }
+            guard var object = callback.object, var input = object["input"]?.array?.first?.object else {
+                throw EnforcementError(.malformedReply, "A step of the service's own journey cannot be answered.")
+            }
+            input["value"] = .string(answer)
+            object["input"] = [.object(input)]
+            callbacks.append(.object(object))
+        }
+        guard !callbacks.isEmpty else {
+            throw EnforcementError(.malformedReply, "A step of the service's own journey asks for nothing.")
+        }
+        step["callbacks"] = .array(callbacks)
+        return step
+    }
+}

@@ -1,0 +1,49 @@
+import AssentCore
+import HTTPTypes
+import Hummingbird
+
+/// What a request says, read so that nobody can read it in two ways.
+struct ReceivedRequest {
+    /// The URL that is decided on: the service's own origin, and the target without what names a transaction.
+    let resource: CanonicalResource
+
+    /// The transaction that it names.
+    let transactionID: String?
+
+    /// The session that it carries; `nil` when there is none.
+    let session: Secret?
+
+    /// The longest session token that is asked about.
+    private static let tokenLimit = 4096
+
+    /// Reads a request.
+    ///
+    /// - Throws: ``Refusal`` with status 400, 403 or 414.
+    init(_ request: Request, origin: Origin, sessionField: HTTPField.Name) throws(Refusal) {
+        guard let path = request.head.path, path.utf8.first == UInt8(ascii: "/") else {
+            throw Refusal(400, "The request target must be a path.")
+        }
+        let whole: CanonicalResource
+        do {
+            whole = try CanonicalResource("\(origin)\(path)")
+        } catch {
+            throw Refusal(error == .tooLong ? 414 : 400, "The URL \(error).")
+        }
+        // The vendor's SDKs repeat a request with the ID token: it is not what was approved.
+        let (bare, _) = whole.removingParameter(WireName.idTokenParameter)
+        let (resource, inQuery) = bare.removingParameter(WireName.transactionParameter)
+        let named = inQuery + request.headers[values: .transactionID]
+        guard Set(named).count <= 1, inQuery.count <= 1 else {
+            throw Refusal(400, "The request names more than one transaction.")
+        }
+        self.resource = resource
+        transactionID = named.first.flatMap { $0.isEmpty ? nil : $0 }
+        if let transactionID, transactionID.utf8.count > 256 {
+            throw Refusal(400, "The request names a transaction that there cannot be.")
+        }
+        // A browser sends no such field for another site's page, unless a preflight has allowed it.
+        let tokens = request.headers[values: sessionField]
+        guard tokens.count <= 1 else { throw Refusal(400, "The request has more than one session.") }
+        session = tokens.first.flatMap { (1...Self.tokenLimit).contains($0.utf8.count) ? Secret($0) : nil }
+    }
+}

@@ -1,0 +1,70 @@
+import AssentCore
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// A request that is not carried out, and why, as the gateway says it (RFC 9457).
+struct Refusal: Error {
+    let status: Int
+    let detail: String
+    var members = JSONObject()
+    var fields = HTTPFields()
+
+    init(_ status: Int, _ detail: String, members: JSONObject = JSONObject(), fields: HTTPFields = [:]) {
+        self.status = status
+        self.detail = detail
+        self.members = members
+        self.fields = fields
+    }
+
+    /// Nobody is named, or nobody who is signed in.
+    static func signInFirst(_ server: String, realm: String) -> Refusal {
+        Refusal(
+            401, "Sign in first.", fields: [.wwwAuthenticate: #"SSOADVICE realm="\#(realm)",am_uri="\#(server)""#])
+    }
+
+    /// The policies could not be asked.
+    static let undecided = Refusal(
+        503, "The service cannot decide now. Nothing was carried out.", members: ["forwarded": "no"])
+
+    /// The policies were asked and did not answer; a transaction may be used up.
+    static let outcomeUnknown = Refusal(
+        503, "It is not known whether the transaction was used. Nothing was carried out.",
+        members: ["code": "outcomeUnknown", "forwarded": "no"])
+
+    /// The policies do not allow it.
+    static let denied = Refusal(403, "Access is denied.")
+
+    /// The transaction was used before.
+    static func used(_ id: String, outcome: JSONValue) -> Refusal {
+        Refusal(
+            409, "This transaction was used before. Nothing was carried out now.",
+            members: ["transaction": .string(id), "outcome": outcome])
+    }
+
+    /// The handler has failed without an answer, and may have had an effect.
+    static func unanswered(_ id: String) -> Refusal {
+        Refusal(
+            504, "The service gave no answer. The outcome is unknown: ask again before you repeat it.",
+            members: ["forwarded": "unknown", "transaction": .string(id)])
+    }
+
+    /// The answer to the client.
+    var response: Response {
+        let status = HTTPResponse.Status(code: status)
+        var body: JSONObject = [
+            "type": "about:blank", "title": .string(HTTPResponse.Status.phrase(status.code)),
+            "status": .integer(Int64(status.code)), "detail": .string(detail),
+        ]
+        for member in members.members { body[member.name] = member.value }
+        var fields = fields
+        fields[.contentType] = "application/problem+json"
+        fields[.cacheControl] = "no-cache, no-store, must-revalidate"
+        fields[.pragma] = "no-cache"
+        fields[.expires] = "0"
+        if status.code == 503 { fields[.retryAfter] = "1" }
+        return Response(
+            status: status, headers: fields,
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: JSONValue.object(body).serializedBytes())))
+    }
+}

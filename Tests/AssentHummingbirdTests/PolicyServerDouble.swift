@@ -1,0 +1,100 @@
+import AssentCore
+import AssentEnforcement
+import AssentHummingbird
+import AssentTesting
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import NIOCore
+
+/// A policy server that knows one session, and a service behind the middleware that counts what its handler does.
+final class PolicyServerDouble: Sendable {
+    typealias Answer = @Sendable (InMemoryTransport.Exchange) throws -> HTTPReply
+
+    /// What it answers about the policies.
+    let decision: Locked<Answer>
+
+    /// What the handler does with a request.
+    let handler: Locked<@Sendable (EnforcedAccess, String) throws -> Response>
+
+    /// What the handler was called with.
+    let calls = Locked<[(access: EnforcedAccess, body: String)]>([])
+
+    /// The questions about policies, and the reports, as they came.
+    let questions = Locked<[String]>([])
+    let reports = Locked<[String]>([])
+    let reportStatus = Locked(200)
+
+    static let session = "user-session"
+
+    init(_ members: JSONObject = [:]) {
+        decision = Locked({ _ in Self.decision(members) })
+        handler = Locked({ _, _ in Response(status: .created) })
+    }
+
+    static func decision(_ members: JSONObject) -> HTTPReply {
+        var decision: JSONObject = [
+            "resource": "https://pay.example:443/payments", "actions": [:], "attributes": [:], "advices": [:],
+            "ttl": 9_223_372_036_854_775_807,
+        ]
+        for member in members.members { decision[member.name] = member.value }
+        return .json(200, [.object(decision)])
+    }
+
+    private func answer(_ exchange: InMemoryTransport.Exchange) throws -> HTTPReply {
+        let path = exchange.request.path ?? ""
+        if path.contains("sessions?_action=validate") {
+            guard exchange.text.contains(#""\#(Self.session)""#) else { return .json(200, ["valid": false]) }
+            return .json(200, ["valid": true, "uid": "ana", "realm": "/alpha"])
+        }
+        if path.contains("_action=report") {
+            reports.withLock { $0.append(exchange.text) }
+            return .json(reportStatus.withLock { $0 }, [:])
+        }
+        questions.withLock { $0.append(exchange.text) }
+        return try decision.withLock { $0 }(exchange)
+    }
+
+    private func application(binding: BoundContent?) throws -> some ApplicationProtocol {
+        let policies = PolicyClient(
+            try PolicyServer("https://am.example/am", realm: "alpha"), policySet: "payments",
+            credentials: GivenSession(Secret("pep-session")),
+            transport: InMemoryTransport { try self.answer($0) })
+        let router = Router(context: BasicEnforcedContext.self)
+        let middleware = try PolicyMiddleware<BasicEnforcedContext>(
+            policies, origin: "https://pay.example", binding: binding)
+        router.group("payments").add(middleware: middleware).post { request, context in
+            let access = try context.allowed()
+            let body = try await request.body.collect(upTo: 1 << 16)
+            let text = String(decoding: body.readableBytesView, as: UTF8.self)
+            self.calls.withLock { $0.append((access, text)) }
+            return try self.handler.withLock { $0 }(access, text)
+        }
+        router.post("open") { _, context in
+            _ = try context.allowed()
+            return Response(status: .ok)
+        }
+        return Application(router: router)
+    }
+
+    /// Posts to the service.
+    func post(
+        _ target: String = "/payments", _ fields: [(String, String)] = PolicyServerDouble.json,
+        body: String = #"{"to":"Bob"}"#, binding: BoundContent? = .json
+    ) async throws -> TestResponse {
+        var headers = HTTPFields()
+        for (name, value) in fields {
+            if let name = HTTPField.Name(name) { headers.append(HTTPField(name: name, value: value)) }
+        }
+        let (target, all) = (target, headers)
+        return try await application(binding: binding).test(.router) { client in
+            try await client.execute(uri: target, method: .post, headers: all, body: ByteBuffer(string: body))
+        }
+    }
+
+    static let json = [("iPlanetDirectoryPro", session), ("Content-Type", "application/json")]
+}
+
+extension TestResponse {
+    var text: String { String(decoding: body.readableBytesView, as: UTF8.self) }
+}
