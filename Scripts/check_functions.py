@@ -15,7 +15,7 @@ import sys
 LINES, PARAMETERS, MEMBERS = 60, 7, 60
 
 # Types above the limit, with what they had when the limit came: they may not grow. A row goes when its type is below.
-LARGER = {"OAuthProvider": 77, "FileVault": 71}
+LARGER = {"FileVault": 71}
 # Functions above the limit of parameters, in the same way.
 WIDER = {"SigningDevice.init": 9}
 

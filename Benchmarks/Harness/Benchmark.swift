@@ -48,8 +48,8 @@ enum Benchmarks {
             Entry(TokenReadBenchmark.self), Entry(TokenRefreshBenchmark.self), Entry(TokenEndpointBenchmark.self),
             Entry(GuessingBenchmark.self), Entry(VaultBenchmark.self), Entry(DecideBenchmark.self),
             Entry(FetchToDecideBenchmark.self), Entry(BoundCallBenchmark.self), Entry(ProofBenchmark.self),
-            Entry(KeyedTokenBenchmark.self), Entry(MultipartBenchmark.self), Entry(ResourceCallBenchmark.self),
-            Entry(TransferBenchmark.self), Entry(SealedFrameBenchmark.self),
+            Entry(KeyedTokenBenchmark.self), Entry(PINLoginBenchmark.self), Entry(MultipartBenchmark.self),
+            Entry(ResourceCallBenchmark.self), Entry(TransferBenchmark.self), Entry(SealedFrameBenchmark.self),
         ]
         #if PostgreSQL && os(Linux)
         all.insert(contentsOf: [Entry(PostgreSQLTakeBenchmark.self), Entry(NodesBenchmark.self)], at: 2)

@@ -130,7 +130,7 @@ struct ServeGateway: AsyncParsableCommand {
                 realm: realm, issuer: endpoints.server + "/oauth2/realms/root/realms/alpha", clients: clients))
         let verifier = SystemRandom().token()
         let challenge = Base64URL.encode(Array(SHA256.hash(data: Array(verifier.utf8))))
-        let outcome = try await grants.authorize(
+        let outcome = try await AuthorizationEndpoint(grants).answer(
             OAuthParameters(
                 FormItems([
                     "client_id": client, "redirect_uri": redirectURI, "response_type": "code", "scope": "accounts",

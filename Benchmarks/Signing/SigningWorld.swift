@@ -71,7 +71,8 @@ final class SigningWorld: TestIssuer {
         caller = SigningCaller(session)
     }
 
-    private static func policy() throws -> ProtectionPolicy {
+    /// A PIN whose guesses the server counts.
+    static func policy() throws -> ProtectionPolicy {
         guard let cost = PasswordCost("$scrypt$ln=14,r=8,p=1") else {
             throw BenchFailure("no such cost")
         }

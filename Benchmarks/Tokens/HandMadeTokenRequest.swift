@@ -21,7 +21,7 @@ struct KeyedTokenByHand: Sendable {
     }
 
     /// One request.
-    struct Request: Sendable {
+    struct Request: HandMadeRequest {
         fileprivate let byHand: KeyedTokenByHand
 
         /// What it writes.
@@ -61,10 +61,4 @@ struct KeyedTokenByHand: Sendable {
                 ])
         }
     }
-}
-
-/// Requests by hand on one database, with the server's durability.
-protocol HandMadeRows: Sendable {
-    /// Serves requests, `parallel` at a time as far as the database can.
-    func run(_ requests: [KeyedTokenByHand.Request], parallel: Int) async throws
 }

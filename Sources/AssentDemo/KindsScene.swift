@@ -58,18 +58,10 @@ struct KindsScene: Sendable {
         let account = try await assent.deviceClient.sendRequest(.get("accounts"))
         story.check("the installation's token at the account: 403 token_kind", account.refusesKind)
 
-        guard let own = try await assent.tokens.device.token(rejecting: nil) else {
-            return story.check("there is a token of the installation to steal", false)
-        }
-        story.remember("access token", own.value.signature)
-        try await Thief.run(against: story) { thief in
-            let bound: HTTPFields = [.authorization: "DPoP \(own.value.reveal())"]
-            story.refused(
-                "a copy of the installation's token at the app's data, with a proof by the thief's key",
-                try await thief.prove(
-                    HTTPRequest(.get, url: story.gateway + "/app-info", headerFields: bound), token: own.value),
-                "401 invalid_token")
-        }
+        let stolen = StolenToken(
+            token: try await assent.tokens.device.token(rejecting: nil), name: "the installation's token",
+            missing: "there is a token of the installation to steal")
+        try await stolen.present(at: ["at the app's data": "/app-info"], of: story)
     }
 
     private func callForUser(_ operating: Assent) async throws {

@@ -1,7 +1,5 @@
 import Assent
 import AssentSigningProtocol
-import Foundation
-import HTTPTypes
 
 /// An installation that remembers its user: by a PIN, and without one for what is not secret.
 struct RememberedScene: Sendable {
@@ -49,19 +47,10 @@ struct RememberedScene: Sendable {
         let account = try await assent.userClient.sendImplicitRequest(.get("accounts"))
         story.check("the same token at her account: 403 token_kind", account.refusesKind)
 
-        guard let own = try await assent.tokens.implicit.token(rejecting: nil) else {
-            return story.check("there is a token of a remembered user to steal", false)
-        }
-        story.remember("access token", own.value.signature)
-        try await Thief.run(against: story) { thief in
-            let bound: HTTPFields = [.authorization: "DPoP \(own.value.reveal())"]
-            for (place, path) in [("at her account", "/accounts"), ("at the greeting", "/greeting")] {
-                story.refused(
-                    "a copy of her implicit token \(place), with a proof by the thief's key",
-                    try await thief.prove(
-                        HTTPRequest(.get, url: story.gateway + path, headerFields: bound), token: own.value),
-                    "401 invalid_token")
-            }
-        }
+        let stolen = StolenToken(
+            token: try await assent.tokens.implicit.token(rejecting: nil), name: "her implicit token",
+            missing: "there is a token of a remembered user to steal")
+        try await stolen.present(
+            at: ["at her account": "/accounts", "at the greeting": "/greeting"], of: story)
     }
 }

@@ -8,21 +8,6 @@ import Testing
 
 @Suite("assent login --stateless: what is refused before anything is sent")
 struct StatelessRequestTests {
-    private static func profile(
-        _ home: VaultCommandTests.Home, _ registration: ClientFile.Registration?
-    ) -> ClientProfile {
-        var file = ClientFile(
-            server: "https://a.example/am", realm: "/alpha", cookieName: "session", clientID: "app",
-            redirectURI: "http://127.0.0.1/callback", scopes: ["accounts"], journey: "Login", resources: [],
-            authority: nil, pins: [])
-        file.registration = registration
-        let places = Places(environment: [
-            "HOME": home.directory.path, "XDG_CONFIG_HOME": home.directory.appending(path: "c").path,
-            "XDG_STATE_HOME": home.directory.appending(path: "s").path,
-        ])
-        return ClientProfile(file: file, places: places, name: "default")
-    }
-
     @Test("What stands behind --then is read as behind 'assent request', with options of its own")
     func then() throws {
         let login = try #require(
@@ -48,10 +33,10 @@ struct StatelessRequestTests {
         for (arguments, registration, words) in cases {
             let answers = TerminalAnswers(console: Console(silent: true))
             let error = await #expect(throws: CommandFailure.self) {
-                try await StatelessRequest(arguments).run(Self.profile(home, registration), answers)
+                try await StatelessRequest(arguments).run(ClientProfile.ofInstallation(in: home, registration), answers)
             }
             #expect(error?.description.contains(words) == true, "\(error as Any)")
-            #expect(!FileManager.default.fileExists(atPath: home.directory.appending(path: "s").path))
+            #expect(!FileManager.default.fileExists(atPath: home.state.path))
         }
     }
 

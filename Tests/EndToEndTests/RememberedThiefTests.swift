@@ -22,8 +22,8 @@ struct RememberedThiefTests {
         private func path(_ suffix: String) -> String { "\(story.world.directory)/\(name)\(suffix)" }
 
         /// With what the files are the thief's own.
-        init(_ story: Story, of vault: String) throws {
-            (self.story, name) = (story, vault + "-copy")
+        init(_ story: Story, of vault: String, as suffix: String = "copy") throws {
+            (self.story, name) = (story, vault + "-" + suffix)
             let manager = FileManager.default
             for suffix in ["", ".key", ".device"]
             where manager.fileExists(atPath: "\(story.world.directory)/\(vault)\(suffix)") {
@@ -47,17 +47,28 @@ struct RememberedThiefTests {
 
         /// What is in the vault, which the copied key opens.
         func inVault(_ search: SecretSearch) async throws -> Set<String> {
+            try await values().reduce(into: []) { $0.formUnion(search.found(in: $1.revealBytes())) }
+        }
+
+        /// The sealed keys behind PINs in the vault.
+        func sealedKeys() async throws -> [Secret] {
+            try await values().flatMap { value in
+                let slots = (try? JSONValue.parse(value.revealBytes()))?["slots"]?.array ?? []
+                let keys = slots.flatMap { $0["current"]?["keys"]?.array ?? [] }
+                let blobs = keys.compactMap { key in key["blob"]?.string.flatMap { Base64URL.decode($0) } }
+                return blobs.filter { !$0.isEmpty }.map { Secret(bytes: $0) }
+            }
+        }
+
+        private func values() async throws -> [Secret] {
             let keys = SoftwareKeyProvider(unprotectedFile: URL(fileURLWithPath: path(".key")), clock: story.clock)
             let vault = try await FileVault.open(
                 URL(fileURLWithPath: path("")), keys: .software(keys), createIfMissing: false, clock: story.clock)
             let names = try await vault.names()
             #expect(!names.isEmpty)
-            var found: Set<String> = []
-            for name in names {
-                let value = try #require(try await vault.value(name)).value
-                found.formUnion(search.found(in: value.revealBytes()))
-            }
-            return found
+            var values: [Secret] = []
+            for name in names { values.append(try #require(try await vault.value(name)).value) }
+            return values
         }
 
         /// The app itself, run by the thief.
@@ -116,6 +127,46 @@ struct RememberedThiefTests {
             }
             #expect(refused?.number == 9010)
             await #expect(throws: (any Error).self) { try await thief.device.enrol { _ in Self.pin } }
+            await thief.shutdown()
+        }
+    }
+
+    @Test("30: The key behind a PIN that was destroyed is gone; in an older copy it is, and the PIN opens it no more")
+    func shredded() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: RememberedUserTests.configured) { story in
+            let app = try await RememberedUserTests.installation(story, "robbed")
+            try await story.signIn(app, forcing: false)
+            let container = try await app.device.enrol { _ in Self.pin }
+            await app.shutdown()
+
+            // The control: what is looked for is found where it is.
+            let before = try Copy(story, of: "robbed", as: "before")
+            let keys = try await before.sealedKeys()
+            try #require(!keys.isEmpty)
+            let search = SecretSearch(keys.map { ("key behind the PIN", $0) })
+            #expect(try before.inFiles(search) == [])
+            #expect(try await before.inVault(search) == ["key behind the PIN"])
+
+            let again = try RememberedUserTests.open(story, "robbed")
+            let wiped = try await again.send(
+                .post(
+                    "\(story.signing(again))/containers/\(container.id)",
+                    json: ["action": "wipe", "slot": "signing"], headers: [.requestedWith: "test"]))
+            #expect(wiped.status == 200)
+            let known = try #require(try await again.device.containers().first)
+            let told = try await known.status()
+            #expect(told.passwords.map(\.state) == [.shredded])
+            await again.shutdown()
+            let after = try Copy(story, of: "robbed", as: "after")
+            #expect(try await after.sealedKeys().isEmpty)
+            #expect(try after.inFiles(search) == [])
+            #expect(try await after.inVault(search) == [])
+
+            let thief = try before.run()
+            let ended = await #expect(throws: ResourceError.self) {
+                try await thief.logIn(container.userName, pin: Self.pin)
+            }
+            #expect(ended?.number == 9003)
             await thief.shutdown()
         }
     }

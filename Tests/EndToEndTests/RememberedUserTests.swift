@@ -37,15 +37,17 @@ struct RememberedUserTests {
         return try open(story, vault, registeringBy: token)
     }
 
-    /// The installation that these files belong to.
+    /// The installation that these files belong to; with scopes of its own, perhaps.
     static func open(
-        _ story: Story, _ vault: String, registeringBy token: Secret? = nil
+        _ story: Story, _ vault: String, registeringBy token: Secret? = nil, deviceScopes: [String] = []
     ) throws -> Assent {
         try story.makeAssent(vault: vault) { configuration, keys in
             configuration.client.id = InstallationScene.app
             configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
+            configuration.registration?.deviceScopes = deviceScopes
             configuration.dpop = .installation
-            configuration.resources = configuration.resources.mapValues { _ in .accessToken(of: [.user, .implicit]) }
+            let kinds: Set<CallKind> = deviceScopes.isEmpty ? [.user, .implicit] : [.user, .implicit, .device]
+            configuration.resources = configuration.resources.mapValues { _ in .accessToken(of: kinds) }
             let server = configuration.server.split(separator: "/").prefix(2).joined(separator: "//")
             configuration.resources[server] = .session
             let place = URL(fileURLWithPath: "\(story.world.directory)/\(vault).device")

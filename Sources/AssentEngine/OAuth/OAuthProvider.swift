@@ -194,9 +194,9 @@ package final class OAuthProvider: Sendable {
         }
         return switch type {
         case .authorizationCode:
-            try await exchange(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
+            try await CodeExchange(self).tokens(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
         case .refreshToken:
-            try await refresh(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
+            try await TokenRefresh(self).tokens(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
         case .clientCredentials:
             try await clientCredentials(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
         case .jwtBearer:

@@ -169,7 +169,8 @@ struct Gateway: RequestHandler {
     ) async throws -> Response? {
         guard let handshake = visit.handshake, let settings = visit.route.tunnels else { return nil }
         return await TunnelOpening(
-            route: visit.route, settings: settings, handshake: handshake, target: visit.route.target(of: visit.resource),
+            route: visit.route, settings: settings, handshake: handshake,
+            target: visit.route.target(of: visit.resource),
             fields: try await forwarding.fields(of: visit.request, boundBody: nil), count: tunnels, logger: logger,
             isGranted: isGranted
         ).run()

@@ -51,7 +51,7 @@ struct ReturnTarget: Hashable {
         guard case .authorization(_, .some) = kind,
             let parameters = try? OAuthParameters(urlEncoded: Array((URLText.query(of: url)?.text ?? "").utf8))
         else { return nil }
-        return try? await grants.cancel(parameters).location
+        return try? await AuthorizationEndpoint(grants).cancel(parameters).location
     }
 
     /// Whether ``cancelled(_:)`` leads somewhere.

@@ -53,10 +53,11 @@ struct OAuthRoutes: Sendable {
     /// `introspect`.
     func introspect(_ call: RouteCall<OAuthProvider>) async throws -> Response {
         let parameters = try await call.form()
+        let authorization = try call.request.authorization
         return .json(
             200,
-            try await call.service.introspect(
-                parameters, authorization: try call.request.authorization, isSealed: callers.isSealed))
+            try await TokenIntrospection(call.service).answer(
+                parameters, authorization: authorization, isSealed: callers.isSealed))
     }
 
     /// `userinfo`.
@@ -103,11 +104,12 @@ struct OAuthRoutes: Sendable {
             guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
                 let session = caller.session,
                 call.trusted.isOwnForm(request.headers)
-                    || parameters["csrf"].map({ provider.isCSRFToken(Secret($0), of: session) }) ?? false
+                    || parameters["csrf"].map({ AuthorizationEndpoint.isCSRFToken(Secret($0), of: session) }) ?? false
             else { throw OAuthError(.badRequest, "The decision does not come from the user's own page.") }
             decision = said
         }
-        switch try await provider.authorize(parameters, session: caller.session, decision: decision) {
+        switch try await AuthorizationEndpoint(provider).answer(parameters, session: caller.session, decision: decision)
+        {
         case .redirect(let redirect) where redirect.isPosted(for: parameters):
             return posted(redirect, frame)
         case .redirect(let redirect):
@@ -136,7 +138,7 @@ struct OAuthRoutes: Sendable {
         case .consent(let demand):
             // An app that presents its session itself has no browser that could show the question.
             guard case .session(_, .cookie) = caller else {
-                let redirect = try await provider.withoutConsent(parameters)
+                let redirect = try await AuthorizationEndpoint(provider).withoutConsent(parameters)
                 return redirect.isPosted(for: parameters) ? posted(redirect, frame) : Self.redirect(redirect.location)
             }
             let page = ConsentPage(
@@ -168,7 +170,7 @@ struct OAuthRoutes: Sendable {
     func endSession(_ call: RouteCall<OAuthProvider>) async throws -> Response {
         let request = call.request
         let provider = call.service
-        let repeatable = OAuthProvider.repeatableHint
+        let repeatable = EndSessionEndpoint.repeatableHint
         let parameters =
             request.method == .post
             ? try await call.form(repeatable: repeatable) : try request.parameters(repeatable: repeatable)
@@ -192,7 +194,7 @@ struct OAuthRoutes: Sendable {
         }
         let frame = design.frame(request.headers, below: basePath, locales: parameters["ui_locales"])
         var response: Response
-        switch try await provider.endSession(parameters, session: session, decision: decision) {
+        switch try await EndSessionEndpoint(provider).answer(parameters, session: session, decision: decision) {
         case .done:
             response =
                 request.isOfPerson

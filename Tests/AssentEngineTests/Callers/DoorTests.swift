@@ -40,7 +40,7 @@ struct DoorTests {
             if kind != .user { #expect(!access.isOffline) }
             let form = try ProviderFixture.parameters(
                 ["token": tokens.accessToken.reveal()], TokenlessFixture.credentials("back end"))
-            let told = try await world.fixture.grants.introspect(form)
+            let told = try await TokenIntrospection(world.fixture.grants).answer(form)
             #expect(told["assent_kind"]?.string == kind.rawValue)
         }
     }

@@ -38,7 +38,8 @@ struct AuthenticationContextTests {
         _ fixture: ProviderFixture, _ values: String, _ more: [String: String?] = [:], session: LiveSession?
     ) async throws -> LoginDemand? {
         let changes = more.merging(["acr_values": values]) { $1 }
-        let outcome = try await fixture.grants.authorize(try ProviderFixture.authorization(changes), session: session)
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
+            try ProviderFixture.authorization(changes), session: session)
         guard case .login(let demand) = outcome else { return nil }
         return demand
     }
@@ -63,7 +64,7 @@ struct AuthenticationContextTests {
         let demand = try #require(try await Self.demand(fixture, "urn:strong urn:two", session: weak))
         #expect(demand.requirement == .journey("Strong") && !demand.replacesSession)
         // Who comes back without it, since they could not or would not, gets what they have.
-        let back = try await fixture.grants.authorize(demand.continuation, session: weak)
+        let back = try await AuthorizationEndpoint(fixture.grants).answer(demand.continuation, session: weak)
         guard case .redirect(let redirect) = back else { throw UnexpectedOutcome() }
         #expect(redirect["code"] != nil)
         for enough in ["urn:one", "urn:strong urn:one", "Login", "urn:unknown", "urn:unknown Login"] {
@@ -86,7 +87,7 @@ struct AuthenticationContextTests {
     func claim(level: Int, passed: String, wanted: String?, acr: String?) async throws {
         let fixture = try await Self.fixture()
         let session = try await Self.session(fixture, level: level, passed: passed)
-        let outcome = try await fixture.grants.authorize(
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization(["acr_values": wanted]), session: session)
         guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
         let first = try await fixture.exchange(try #require(redirect["code"]))
@@ -96,7 +97,7 @@ struct AuthenticationContextTests {
                 #expect(try jwtClaims(token).object["acr"]?.string == acr)
             }
         }
-        let told = try await fixture.grants.introspect(
+        let told = try await TokenIntrospection(fixture.grants).answer(
             try ProviderFixture.parameters([
                 "client_id": "back end", "client_secret": ProviderFixture.secret, "token": second.accessToken.reveal(),
             ]))
@@ -111,10 +112,11 @@ struct AuthenticationContextTests {
         let fixture = try await ProviderFixture(
             clients: [ProviderFixture.bank, reader], contexts: Self.contexts)
         let session = try await Self.session(fixture, level: 2, passed: "Strong")
-        let outcome = try await fixture.grants.authorize(try ProviderFixture.authorization(), session: session)
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
+            try ProviderFixture.authorization(), session: session)
         guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
         let tokens = try await fixture.exchange(try #require(redirect["code"]))
-        let told = try await fixture.grants.introspect(
+        let told = try await TokenIntrospection(fixture.grants).answer(
             try ProviderFixture.parameters([
                 "client_id": "back end", "client_secret": ProviderFixture.secret, "token": tokens.accessToken.reveal(),
             ]))

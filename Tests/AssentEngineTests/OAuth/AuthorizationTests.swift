@@ -23,7 +23,7 @@ struct AuthorizationTests {
     @Test("A redirect URI keeps its own query")
     func keepsQuery() async throws {
         let fixture = try await ProviderFixture()
-        let outcome = try await fixture.grants.authorize(
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization([
                 "client_id": "back end", "redirect_uri": "https://backend.example/cb?tenant=1",
             ]), session: fixture.session, decision: .allow)
@@ -96,13 +96,13 @@ struct AuthorizationTests {
     @Test("Without a session the user signs in, or with prompt=none the client is told, with AM's text")
     func noSession() async throws {
         let fixture = try await ProviderFixture()
-        let outcome = try await fixture.grants.authorize(
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization(), session: nil)
         guard case .login(let demand) = outcome else { throw UnexpectedOutcome() }
         #expect(!demand.replacesSession)
         #expect(demand.requirement == nil)
         #expect(demand.query.contains("redirect_uri=https%3A%2F%2Fbank.example%2Fcb"))
-        let silent = try await fixture.grants.authorize(
+        let silent = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization(["prompt": "none"]), session: nil)
         guard case .redirect(let redirect) = silent else { throw UnexpectedOutcome() }
         #expect(redirect["error"] == "login_required")
@@ -118,7 +118,8 @@ struct AuthorizationTests {
             userID: user.id, realm: "/beta", limits: SessionLimits()
         ).token
         let foreign = try await Sessions(fixture.context).live(token: token)
-        let outcome = try await fixture.grants.authorize(try ProviderFixture.authorization(), session: foreign)
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
+            try ProviderFixture.authorization(), session: foreign)
         guard case .login = outcome else { throw UnexpectedOutcome() }
     }
 
@@ -129,7 +130,7 @@ struct AuthorizationTests {
         ])
     func promptLogin(changes: [String: String]) async throws {
         let fixture = try await ProviderFixture()
-        let outcome = try await fixture.grants.authorize(
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization(changes.mapValues { $0 }), session: fixture.session)
         guard case .login(let demand) = outcome else { throw UnexpectedOutcome() }
         #expect(demand.replacesSession)
@@ -146,7 +147,7 @@ struct AuthorizationTests {
     func maxAge(maxAge: Int, age: Int, isEnough: Bool) async throws {
         let fixture = try await ProviderFixture()
         fixture.clock.advance(by: Double(age))
-        let outcome = try await fixture.grants.authorize(
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization(["max_age": "\(maxAge)"]), session: fixture.session)
         switch outcome {
         case .redirect(let redirect): #expect(isEnough && redirect["code"] != nil)
@@ -169,10 +170,11 @@ struct AuthorizationTests {
         #expect(alive["state"] == "xyz=&1")
         #expect(try await fixture.count("grants") == 0)
         #expect(try await fixture.count("oauth_codes") == 0)
-        let gone = try await fixture.grants.authorize(try ProviderFixture.authorization(changes), session: nil)
+        let gone = try await AuthorizationEndpoint(fixture.grants).answer(
+            try ProviderFixture.authorization(changes), session: nil)
         guard case .redirect(let redirect) = gone else { throw UnexpectedOutcome() }
         #expect(redirect["error"] == "login_required" && redirect["state"] == "xyz=&1")
-        let asked = try await fixture.grants.authorize(
+        let asked = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization(["response_type": "none"]), session: nil)
         guard case .login(let demand) = asked else { throw UnexpectedOutcome() }
         #expect(demand.continuation["response_type"] == "none")
@@ -195,7 +197,7 @@ struct AuthorizationTests {
         func authorize(_ more: [String: String?], _ decision: AuthorizationDecision?) async throws
             -> AuthorizationOutcome
         {
-            try await fixture.grants.authorize(
+            try await AuthorizationEndpoint(fixture.grants).answer(
                 try ProviderFixture.authorization(changes.merging(more) { $1 }), session: fixture.session,
                 decision: decision)
         }
@@ -222,7 +224,7 @@ struct AuthorizationTests {
         let token = try await Sessions(fixture.context).begin(
             userID: bob.id, realm: "/alpha", limits: SessionLimits()
         ).token
-        let outcome = try await fixture.grants.authorize(
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization(["prompt": "none", "id_token_hint": own]),
             session: try await Sessions(fixture.context).live(token: token))
         guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
@@ -238,9 +240,9 @@ struct AuthorizationTests {
     @Test("The csrf value of AM's clients is the session's own token and nothing else")
     func csrf() async throws {
         let fixture = try await ProviderFixture()
-        #expect(fixture.grants.isCSRFToken(fixture.sessionToken, of: fixture.session))
-        #expect(!fixture.grants.isCSRFToken(Secret("x"), of: fixture.session))
-        #expect(!fixture.grants.isCSRFToken(Secret(fixture.session.id), of: fixture.session))
+        #expect(AuthorizationEndpoint.isCSRFToken(fixture.sessionToken, of: fixture.session))
+        #expect(!AuthorizationEndpoint.isCSRFToken(Secret("x"), of: fixture.session))
+        #expect(!AuthorizationEndpoint.isCSRFToken(Secret(fixture.session.id), of: fixture.session))
     }
 
     @Test("Descriptions of requests and answers show no code, token or verifier")

@@ -35,7 +35,7 @@ struct ClientCredentialsTests {
         let fixture = try await ProviderFixture()
         let reply = try await tokens(fixture)
         func introspect() async throws -> JSONValue {
-            try await fixture.grants.introspect(
+            try await TokenIntrospection(fixture.grants).answer(
                 try ProviderFixture.parameters([
                     "client_id": "back end", "client_secret": ProviderFixture.secret,
                     "token": reply.accessToken.reveal(),

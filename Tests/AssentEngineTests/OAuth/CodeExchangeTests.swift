@@ -98,7 +98,7 @@ struct CodeExchangeTests {
     @Test("A verifier for a code that was asked for without a challenge is refused: the challenge was taken out")
     func downgrade() async throws {
         let fixture = try await ProviderFixture()
-        let outcome = try await fixture.grants.authorize(
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization([
                 "client_id": "back end", "redirect_uri": "https://backend.example/cb?tenant=1",
                 "code_challenge": nil, "code_challenge_method": nil,

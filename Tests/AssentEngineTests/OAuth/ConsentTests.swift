@@ -15,7 +15,7 @@ struct ConsentTests {
         _ fixture: ProviderFixture, _ more: [String: String?] = [:], _ decision: AuthorizationDecision? = nil,
         session: LiveSession? = nil, on node: OAuthProvider? = nil
     ) async throws -> AuthorizationOutcome {
-        try await (node ?? fixture.grants).authorize(
+        try await AuthorizationEndpoint(node ?? fixture.grants).answer(
             try ProviderFixture.authorization(Self.client.merging(more) { $1 }), session: session ?? fixture.session,
             decision: decision)
     }

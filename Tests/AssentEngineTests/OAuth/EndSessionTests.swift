@@ -8,7 +8,7 @@ import Testing
 @Suite("The end session endpoint")
 struct EndSessionTests {
     private static func parameters(_ text: String) throws -> OAuthParameters {
-        try OAuthParameters(urlEncoded: Array(text.utf8), repeatable: OAuthProvider.repeatableHint)
+        try OAuthParameters(urlEncoded: Array(text.utf8), repeatable: EndSessionEndpoint.repeatableHint)
     }
 
     @Test("Without an ID token the user of the browser is asked, and nothing ends before they have said so")
@@ -16,18 +16,21 @@ struct EndSessionTests {
         let fixture = try await ProviderFixture()
         let asked = try Self.parameters(
             "client_id=bank-app&post_logout_redirect_uri=https%3A%2F%2Fbank.example%2Fbye&state=s")
-        guard case .question(let question) = try await fixture.grants.endSession(asked, session: fixture.session) else {
+        guard
+            case .question(let question) = try await EndSessionEndpoint(fixture.grants).answer(
+                asked, session: fixture.session)
+        else {
             throw UnexpectedOutcome()
         }
         #expect(question.user.username == "ana" && question.client?.id == "bank-app")
         #expect(question.target == "https://bank.example/bye")
         guard
-            case .kept = try await fixture.grants.endSession(
+            case .kept = try await EndSessionEndpoint(fixture.grants).answer(
                 question.parameters, session: fixture.session, decision: .deny)
         else { throw UnexpectedOutcome() }
         #expect(try await fixture.count("sessions") == 1)
         guard
-            case .redirect("https://bank.example/bye?state=s") = try await fixture.grants.endSession(
+            case .redirect("https://bank.example/bye?state=s") = try await EndSessionEndpoint(fixture.grants).answer(
                 question.parameters, session: fixture.session, decision: .allow)
         else { throw UnexpectedOutcome() }
         #expect(try await fixture.count("sessions") == 0)
@@ -44,7 +47,7 @@ struct EndSessionTests {
         let fixture = try await ProviderFixture()
         for decision in [nil, AuthorizationDecision.allow] {
             await #expect(throws: OAuthError.expected(code)) {
-                try await fixture.grants.endSession(
+                try await EndSessionEndpoint(fixture.grants).answer(
                     try Self.parameters(query), session: fixture.session, decision: decision)
             }
         }
@@ -52,7 +55,8 @@ struct EndSessionTests {
         // Nobody knows whose page it is.
         let nameless = try Self.parameters("post_logout_redirect_uri=https%3A%2F%2Fevil.example%2F")
         guard
-            case .done = try await fixture.grants.endSession(nameless, session: fixture.session, decision: .allow)
+            case .done = try await EndSessionEndpoint(fixture.grants).answer(
+                nameless, session: fixture.session, decision: .allow)
         else { throw UnexpectedOutcome() }
     }
 
@@ -64,10 +68,10 @@ struct EndSessionTests {
         let hint = try #require(await fixture.tokens().idToken).reveal()
         let target = "post_logout_redirect_uri=http%3A%2F%2F127.0.0.1%3A4711%2F"
         await #expect(throws: OAuthError.expected("redirect_uri_mismatch")) {
-            try await fixture.grants.endSession(try Self.parameters("id_token_hint=\(hint)&\(target)"))
+            try await EndSessionEndpoint(fixture.grants).answer(try Self.parameters("id_token_hint=\(hint)&\(target)"))
         }
         guard
-            case .redirect("http://127.0.0.1:4711/bye") = try await fixture.grants.endSession(
+            case .redirect("http://127.0.0.1:4711/bye") = try await EndSessionEndpoint(fixture.grants).answer(
                 try Self.parameters("id_token_hint=\(hint)&\(target)bye"))
         else { throw UnexpectedOutcome() }
     }
@@ -80,7 +84,9 @@ struct EndSessionTests {
             let fixture = try await ProviderFixture()
             let hint = try #require(await fixture.tokens().idToken).reveal()
             let request = try Self.parameters("id_token_hint=\(other ?? hint)&id_token_hint=\(hint)")
-            guard case .done = try await fixture.grants.endSession(request) else { throw UnexpectedOutcome() }
+            guard case .done = try await EndSessionEndpoint(fixture.grants).answer(request) else {
+                throw UnexpectedOutcome()
+            }
             #expect(try await fixture.count("sessions") == 0)
         }
     }
@@ -94,13 +100,14 @@ struct EndSessionTests {
         ).token
         let session = try #require(await Sessions(fixture.context).live(token: token))
         guard
-            case .redirect(let redirect) = try await fixture.grants.authorize(
+            case .redirect(let redirect) = try await AuthorizationEndpoint(fixture.grants).answer(
                 try ProviderFixture.authorization(), session: session)
         else { throw UnexpectedOutcome() }
         let code = try #require(redirect["code"])
         let other = try #require(await fixture.exchange(code).idToken).reveal()
         await #expect(throws: OAuthError.expected("invalid_request")) {
-            try await fixture.grants.endSession(try Self.parameters("id_token_hint=\(one)&id_token_hint=\(other)"))
+            try await EndSessionEndpoint(fixture.grants).answer(
+                try Self.parameters("id_token_hint=\(one)&id_token_hint=\(other)"))
         }
         #expect(try await fixture.count("sessions") == 2)
     }
@@ -114,7 +121,10 @@ struct EndSessionTests {
         ).token
         let session = try #require(await Sessions(fixture.context).live(token: other))
         _ = try await fixture.database.run([SQLStatement("UPDATE grants SET session_id = \(session.id)")])
-        guard case .done = try await fixture.grants.endSession(try Self.parameters("id_token_hint=\(hint)")) else {
+        guard
+            case .done = try await EndSessionEndpoint(fixture.grants).answer(
+                try Self.parameters("id_token_hint=\(hint)"))
+        else {
             throw UnexpectedOutcome()
         }
         #expect(try await fixture.count("sessions") == 0)

@@ -8,7 +8,7 @@ import Testing
 @Suite("What grants leave behind, and what they do not")
 struct GrantTraceTests {
     private func introspect(_ token: Secret?, _ fixture: ProviderFixture) async throws -> JSONValue {
-        try await fixture.grants.introspect(
+        try await TokenIntrospection(fixture.grants).answer(
             try ProviderFixture.parameters([
                 "client_id": "back end", "client_secret": ProviderFixture.secret, "token": token?.reveal() ?? "",
             ]))
@@ -86,7 +86,7 @@ struct GrantTraceTests {
             "client_id": "back end", "redirect_uri": "https://backend.example/cb?tenant=1",
         ]
         let credentials: [String: String?] = ["client_id": "back end", "client_secret": ProviderFixture.secret]
-        let agreed = try await fixture.grants.authorize(
+        let agreed = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization(changes), session: fixture.session, decision: .allow)
         guard case .redirect(let redirect) = agreed, let code = redirect["code"] else { throw UnexpectedOutcome() }
         let first = try await fixture.exchange(code, changes.merging(credentials) { $1 })
@@ -121,7 +121,7 @@ struct GrantTraceTests {
     func ownEnd() async throws {
         let fixture = try await ProviderFixture()
         for _ in 0..<2 {
-            _ = try await fixture.grants.endSession(
+            _ = try await EndSessionEndpoint(fixture.grants).answer(
                 try ProviderFixture.parameters(["client_id": "bank-app"]), session: fixture.session, decision: .allow)
         }
         let records = try await fixture.audit(.sessionEnd)

@@ -25,7 +25,7 @@ struct GrantWithoutRedirectTests {
         #expect(access.owner?.amr == ["pop", "pin"] && access.acr == "urn:bank:device" && !access.isOffline)
         let form = try ProviderFixture.parameters(
             ["token": reply.accessToken.reveal()], TokenlessFixture.credentials("back end"))
-        let told = try await fixture.grants.introspect(form)
+        let told = try await TokenIntrospection(fixture.grants).answer(form)
         #expect(told["amr"] == ["pop", "pin"] && told["auth_level"] == 3 && told["acr"] == "urn:bank:device")
         let next = try await fixture.refresh(reply.refreshToken, TokenlessFixture.credentials("back end"))
         #expect(try jwtClaims(next.idToken)["amr"] == ["pop", "pin"])
@@ -76,7 +76,7 @@ struct GrantWithoutRedirectTests {
             switch self {
             case .idTokenHint:
                 let hint = try #require(tokens.idToken).reveal()
-                _ = try await grants.endSession(try ProviderFixture.parameters(["id_token_hint": hint]))
+                _ = try await EndSessionEndpoint(grants).answer(try ProviderFixture.parameters(["id_token_hint": hint]))
             case .administrator:
                 let users = try await UserSessionsTests.World(fixture)
                 let listed = try await users.administration.sessions(of: "ana", by: users.admin)

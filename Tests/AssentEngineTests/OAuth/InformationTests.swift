@@ -11,7 +11,7 @@ struct InformationTests {
     private func introspect(
         _ token: Secret?, _ fixture: ProviderFixture, _ changes: [String: String?] = [:], authorization: String? = nil
     ) async throws -> JSONValue {
-        try await fixture.grants.introspect(
+        try await TokenIntrospection(fixture.grants).answer(
             try ProviderFixture.parameters(
                 [
                     "client_id": "back end", "client_secret": ProviderFixture.secret, "token": token?.reveal() ?? "",
@@ -60,7 +60,7 @@ struct InformationTests {
             let parameters = try ProviderFixture.parameters([
                 "client_id": "back end", "client_secret": ProviderFixture.secret, "token": token?.reveal() ?? "",
             ])
-            #expect(try await node.introspect(parameters) == ["active": false])
+            #expect(try await TokenIntrospection(node).answer(parameters) == ["active": false])
         }
     }
 
@@ -139,11 +139,11 @@ struct InformationTests {
         try await fixture.grants.keys.rotate(.idToken)
         fixture.clock.advance(by: Double(fixture.grants.keys.retention + 100))
         #expect(try await fixture.count("sessions") == 1)
-        let done = try await fixture.grants.endSession(
+        let done = try await EndSessionEndpoint(fixture.grants).answer(
             try ProviderFixture.parameters(["id_token_hint": hint, "client_id": "bank-app"]))
         guard case .done = done else { throw UnexpectedOutcome() }
         #expect(try await fixture.count("sessions") == 0)
-        let again = try await fixture.grants.endSession(
+        let again = try await EndSessionEndpoint(fixture.grants).answer(
             try ProviderFixture.parameters([
                 "id_token_hint": hint, "post_logout_redirect_uri": "https://bank.example/bye", "state": "a b",
             ]))
@@ -166,7 +166,7 @@ struct InformationTests {
         ]
         for (form, code) in wrong {
             await #expect(throws: OAuthError.expected(code)) {
-                try await fixture.grants.endSession(try ProviderFixture.parameters(form))
+                try await EndSessionEndpoint(fixture.grants).answer(try ProviderFixture.parameters(form))
             }
         }
         #expect(try await Sessions(fixture.context).live(id: fixture.session.id) != nil)

@@ -44,12 +44,16 @@ struct OtherRealmTests {
         await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(first.refreshToken, on: beta) }
         let second = try await fixture.refresh(first.refreshToken)
         await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(first.refreshToken, on: beta) }
-        #expect(try await beta.introspect(try form(second.refreshToken, client: "back end")) == ["active": false])
+        #expect(
+            try await TokenIntrospection(beta).answer(try form(second.refreshToken, client: "back end")) == [
+                "active": false
+            ])
         try await beta.revoke(try form(second.refreshToken))
         #expect(try await beta.revokeAll(userID: fixture.user.id, because: "test") == 0)
         #expect(try await fixture.isLive(second))
         #expect(
-            try await fixture.grants.introspect(try form(second.refreshToken, client: "back end"))["active"] == true)
+            try await TokenIntrospection(fixture.grants).answer(try form(second.refreshToken, client: "back end"))[
+                "active"] == true)
         _ = try await fixture.refresh(second.refreshToken)
         #expect(try await fixture.audit(.oauthRefresh).allSatisfy { $0.outcome == .success })
         #expect(try await fixture.audit(.oauthRevoke).isEmpty)
@@ -60,7 +64,7 @@ struct OtherRealmTests {
         let changes: [String: String?] = [
             "client_id": "back end", "redirect_uri": "https://backend.example/cb?tenant=1",
         ]
-        let agreed = try await fixture.grants.authorize(
+        let agreed = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization(changes), session: fixture.session, decision: .allow)
         guard case .redirect(let redirect) = agreed, redirect["code"] != nil else { throw UnexpectedOutcome() }
         let client = try #require(beta.configuration.client("back end"))

@@ -134,7 +134,7 @@ final class ProviderFixture: Sendable {
     }
 
     func redirect(_ changes: [String: String?] = [:]) async throws -> AuthorizationRedirect {
-        let outcome = try await grants.authorize(try Self.authorization(changes), session: session)
+        let outcome = try await AuthorizationEndpoint(grants).answer(try Self.authorization(changes), session: session)
         guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
         return redirect
     }

@@ -29,21 +29,24 @@ struct SessionCheckTests {
     func withoutRedirect() async throws {
         let fixture = try await ProviderFixture()
         let parameters = try ProviderFixture.authorization(Self.none)
-        guard case .sessionLives = try await fixture.grants.authorize(parameters, session: fixture.session) else {
+        guard
+            case .sessionLives = try await AuthorizationEndpoint(fixture.grants).answer(
+                parameters, session: fixture.session)
+        else {
             throw UnexpectedOutcome()
         }
         let gone = await #expect(throws: OAuthError.expected("login_required")) {
-            try await fixture.grants.authorize(parameters, session: nil)
+            try await AuthorizationEndpoint(fixture.grants).answer(parameters, session: nil)
         }
         #expect(gone?.state == "xyz=&1")
         let asking = try ProviderFixture.authorization(
             Self.none.merging(["client_id": "back end", "prompt": "login"]) { $1 })
         await #expect(throws: OAuthError.expected("consent_required")) {
-            try await fixture.grants.authorize(asking, session: fixture.session)
+            try await AuthorizationEndpoint(fixture.grants).answer(asking, session: fixture.session)
         }
         let unknown = try ProviderFixture.authorization(Self.none.merging(["client_id": "nobody"]) { $1 })
         await #expect(throws: OAuthError.expected("invalid_client")) {
-            try await fixture.grants.authorize(unknown, session: fixture.session)
+            try await AuthorizationEndpoint(fixture.grants).answer(unknown, session: fixture.session)
         }
         #expect(try await fixture.count("grants") == 0)
     }
@@ -64,7 +67,8 @@ struct SessionCheckTests {
     @Test("Without a session the error is behind # too")
     func gone() async throws {
         let fixture = try await ProviderFixture(clients: [Self.checking])
-        let outcome = try await fixture.grants.authorize(try ProviderFixture.authorization(Self.idToken), session: nil)
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
+            try ProviderFixture.authorization(Self.idToken), session: nil)
         guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
         #expect(redirect.location.hasPrefix("https://bank.example/cb#error=login_required&"))
     }

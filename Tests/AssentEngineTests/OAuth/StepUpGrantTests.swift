@@ -21,7 +21,7 @@ struct StepUpGrantTests {
     private func tokens(_ session: Secret) async throws -> IssuedTokens {
         let live = try await fixture.sessions.live(token: session)
         guard
-            case .redirect(let redirect) = try await provider.authorize(
+            case .redirect(let redirect) = try await AuthorizationEndpoint(provider).answer(
                 try ProviderFixture.authorization(), session: live)
         else { throw UnexpectedOutcome() }
         return try await provider.tokens(
@@ -67,7 +67,8 @@ struct StepUpGrantTests {
         let (tokens, session) = try await steppedUp()
         let idToken = try #require(tokens.idToken)
         #expect(try jwtClaims(idToken)["sid"]?.string != session.auditID)
-        _ = try await provider.endSession(try ProviderFixture.parameters(["id_token_hint": idToken.reveal()]))
+        _ = try await EndSessionEndpoint(provider).answer(
+            try ProviderFixture.parameters(["id_token_hint": idToken.reveal()]))
         #expect(try await fixture.sessions.live(id: session.id) == nil)
     }
 

@@ -81,7 +81,7 @@ struct FenceBoundTests {
         let consent = try ProviderFixture.authorization([
             "client_id": "back end", "redirect_uri": "https://backend.example/cb?tenant=1",
         ])
-        _ = try await grants.authorize(consent, session: fixture.session, decision: .allow)
+        _ = try await AuthorizationEndpoint(grants).answer(consent, session: fixture.session, decision: .allow)
         let code = try await fixture.code()
         let (live, ended) = (try await fixture.tokens(), try await fixture.tokens())
         try await grants.revoke(

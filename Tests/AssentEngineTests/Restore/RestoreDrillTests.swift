@@ -82,7 +82,7 @@ struct RestoreDrillTests {
             "client_id": "back end", "redirect_uri": "https://backend.example/cb?tenant=1", "response_type": "code",
             "code_challenge": ProviderFixture.challenge, "code_challenge_method": "S256",
         ])
-        _ = try await grants.authorize(consent, session: fixture.session, decision: .allow)
+        _ = try await AuthorizationEndpoint(grants).answer(consent, session: fixture.session, decision: .allow)
         let signed = try await ServerKeys(context).sign(["sub": "ana"], type: "JWT", for: .idToken)
         let administration = Administration(context)
         let token = try #require(try await administration.bootstrapToken())

@@ -102,7 +102,7 @@ struct SenderBindingTests {
             func introspected() async throws -> JSONValue? {
                 let form = try ProviderFixture.parameters(
                     ["token": refreshToken.reveal()], Self.credentials(Self.office))
-                return try await fixture.grants.introspect(form)["active"]
+                return try await TokenIntrospection(fixture.grants).answer(form)["active"]
             }
             try await Self.write(text, to: "grants", of: fixture)
             for key in [nil, Self.key] {

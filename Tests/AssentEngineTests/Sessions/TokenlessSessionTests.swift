@@ -44,7 +44,7 @@ struct TokenlessSessionTests {
             let caller = try await callers.caller(withSession: credentials, realm: "/alpha")
             return [
                 try await world.sessions.live(token: token) != nil, try await callers.hasLiveSession(credentials),
-                caller.presented != nil, caller.user != nil, fixture.grants.isCSRFToken(token, of: live),
+                caller.presented != nil, caller.user != nil, AuthorizationEndpoint.isCSRFToken(token, of: live),
             ]
         }
         for text in parts + parts.map({ TokenHash.of(Secret($0)) }) {
@@ -52,7 +52,7 @@ struct TokenlessSessionTests {
         }
         let own = try await isFound(fixture.sessionToken)
         #expect(own == [true, true, true, true, false], "the control")
-        #expect(fixture.grants.isCSRFToken(fixture.sessionToken, of: fixture.session))
+        #expect(AuthorizationEndpoint.isCSRFToken(fixture.sessionToken, of: fixture.session))
     }
 
     @Test("No token's hash can stand where a session without a token has its id")

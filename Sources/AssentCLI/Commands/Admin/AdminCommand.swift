@@ -223,9 +223,7 @@ struct AdminCall {
     func audit(transaction: String?, limit: Int, filter: String) async throws {
         var path = "audit?limit=\(limit)\(filter)"
         if let transaction { path = URLText.appending("transaction", transaction, to: path) }
-        let reply = try await send { .get(path) }
-        for record in reply["result"]?.array ?? [] { console.emit(record) }
-        try console.finish()
+        try emit(try await send { .get(path) }["result"])
     }
 
     /// Prints the newest records, and then each one soon after it was written.
@@ -241,10 +239,10 @@ struct AdminCall {
 
     /// What the user has agreed to, one consent a line.
     func consents() async throws {
-        let reply = try await send { .get("consents") }
-        for consent in reply["result"]?.array ?? [] { console.emit(consent) }
-        try console.finish()
+        try emit(try await send { .get("consents") }["result"])
     }
+
+    private func emit(_ list: JSONValue?) throws { try SessionCalls(client, console: console).emit(list) }
 
     func withdrawConsent(to client: String) async throws {
         _ = try await send { .post("consents?_action=withdraw", json: ["clientId": .string(client)]) }

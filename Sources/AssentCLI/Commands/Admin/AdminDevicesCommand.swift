@@ -23,8 +23,7 @@ extension AdminCommand {
                 let calls = SessionCalls(client)
                 let query = PercentEncoding.encode(user)
                 let answer = try await calls.send { .get("\($0("signing"))/containers?user=\(query)") }
-                for container in answer["containers"]?.array ?? [] { calls.console.emit(container) }
-                try calls.console.finish()
+                try calls.emit(answer["containers"])
             }
         }
 

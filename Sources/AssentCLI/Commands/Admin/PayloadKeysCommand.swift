@@ -19,10 +19,8 @@ struct PayloadKeysCommand: AsyncParsableCommand {
         @OptionGroup var client: ClientOptions
 
         func run() async throws {
-            let console = Console()
-            let answer = try await SessionCalls(client, console: console).administer("listPayloadKeys") { [:] }
-            for key in answer["result"]?.array ?? [] { console.emit(key) }
-            try console.finish()
+            let calls = SessionCalls(client)
+            try calls.emit(try await calls.administer("listPayloadKeys") { [:] }["result"])
         }
     }
 

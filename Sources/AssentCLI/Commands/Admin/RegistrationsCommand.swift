@@ -56,24 +56,10 @@ struct RegistrationsCommand: AsyncParsableCommand {
         var app: String?
 
         func run() async throws {
-            let console = Console()
-            let app = app
-            try await SessionCalls(client, console: console).run { send in
-                var last = ""
-                while true {
-                    var body: JSONObject = ["after": .string(last), "limit": 500]
-                    body["app"] = app.map(JSONValue.string)
-                    let page = JSONValue.object(body)
-                    let listed =
-                        try await send(200) {
-                            .post("\($0("json"))/administration?_action=listRegistrations", json: page)
-                        }["result"]?.array ?? []
-                    for instance in listed { console.emit(instance) }
-                    guard listed.count == 500, let id = listed.last?["clientId"]?.string, id != last else { return }
-                    last = id
-                }
-            }
-            try console.finish()
+            let calls = SessionCalls(client)
+            var members = JSONObject()
+            members["app"] = app.map(JSONValue.string)
+            try await calls.list("listRegistrations", by: "clientId", members, show: calls.console.emit)
         }
     }
 

@@ -214,19 +214,7 @@ struct UserCalls {
 
     /// Lists all users.
     func list() async throws {
-        try await SessionCalls(client, console: console).run { send in
-            var last = ""
-            while true {
-                let body: JSONValue = ["after": .string(last), "limit": 500]
-                let users =
-                    try await send(200) {
-                        .post("\($0("json"))/administration?_action=listUsers", json: body)
-                    }["result"]?.array ?? []
-                for user in users { show(user) }
-                guard users.count == 500, let name = users.last?["username"]?.string, name != last else { return }
-                last = name
-            }
-        }
+        try await SessionCalls(client, console: console).list("listUsers", by: "username", show: show)
     }
 
     private func show(_ user: JSONValue) {

@@ -85,6 +85,47 @@ struct SessionCalls {
         return answer
     }
 
+    /// Asks the server's administration for a list, one page after the other, and shows each element.
+    ///
+    /// - Parameters:
+    ///   - action: the action's name.
+    ///   - name: the member of an element after which the next page begins.
+    ///   - members: what else is sent with each question.
+    ///   - show: shows an element.
+    /// - Throws: `ExitCode`, after the reason was written.
+    func list(
+        _ action: String, by name: String, _ members: JSONObject = JSONObject(), show: (JSONValue) -> Void
+    ) async throws {
+        try await run { send in
+            var last = ""
+            while true {
+                var body = members
+                body["after"] = .string(last)
+                body["limit"] = .integer(Self.page)
+                let asked = JSONValue.object(body)
+                let listed =
+                    try await send(200) {
+                        .post("\($0("json"))/administration?_action=\(action)", json: asked)
+                    }["result"]?.array ?? []
+                for element in listed { show(element) }
+                guard listed.count == Self.page, let next = listed.last?[name]?.string, next != last else { return }
+                last = next
+            }
+        }
+        try console.finish()
+    }
+
+    /// How many elements a page has.
+    private static let page = 500
+
+    /// Prints what a reply lists as JSON, one element a line.
+    ///
+    /// - Throws: `ExitCode`, after the reason was written.
+    func emit(_ list: JSONValue?) throws {
+        for element in list?.array ?? [] { console.emit(element) }
+        try console.finish()
+    }
+
     private func answer(_ reply: HTTPReply, expecting status: Int) async throws -> JSONValue {
         let answer = try JSONValue.parse(
             try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))

@@ -1,7 +1,13 @@
 package import AssentCore
 import AssentStore
 
-extension OAuthProvider {
+/// Lets clients act for users who have signed in, and says to browsers what comes first where they have not.
+package struct AuthorizationEndpoint: Sendable {
+    private let provider: OAuthProvider
+
+    /// The authorization endpoint of a provider.
+    package init(_ provider: OAuthProvider) { self.provider = provider }
+
     /// The authorization endpoint (RFC 6749 §4.1.1, RFC 7636, RFC 9207, OpenID Connect Core §3.1.2).
     ///
     /// - Parameters:
@@ -12,7 +18,7 @@ extension OAuthProvider {
     /// - Returns: what to do; errors that the client may know are in the redirect.
     /// - Throws: ``OAuthError`` that is shown to the user and goes to no client: the client is unknown, or the redirect
     ///   URI is not the client's. ``StoreError`` when the database cannot serve.
-    package func authorize(
+    package func answer(
         _ parameters: OAuthParameters, session: LiveSession?, decision: AuthorizationDecision? = nil
     ) async throws -> AuthorizationOutcome {
         let target: (client: OAuthClient, uri: String)
@@ -27,7 +33,7 @@ extension OAuthProvider {
         }
         do {
             let request = try AuthorizationRequest(parameters, client: target.client, redirectURI: target.uri)
-            return try await answer(
+            return try await decide(
                 request, session: try await usable(session, for: request),
                 hasSession: session?.realm == configuration.realm, decision: decision)
         } catch let error as OAuthError {
@@ -43,12 +49,12 @@ extension OAuthProvider {
     private func checkSession(
         _ parameters: OAuthParameters, session: LiveSession?
     ) async throws -> AuthorizationOutcome {
-        guard let client = try await clients.find(try parameters.required("client_id")) else {
+        guard let client = try await provider.clients.find(try parameters.required("client_id")) else {
             throw OAuthError.invalidClient
         }
         let request = try AuthorizationRequest(parameters, client: client, redirectURI: "", isSilent: true)
         // Nobody is asked, so everything but the client's answer is an error.
-        _ = try await answer(
+        _ = try await decide(
             request, session: try await usable(session, for: request),
             hasSession: session?.realm == configuration.realm, decision: nil)
         return .sessionLives
@@ -79,12 +85,12 @@ extension OAuthProvider {
     }
 
     /// Whether `token` is what AM's clients send as `csrf` beside `decision`: the token of the session itself.
-    package func isCSRFToken(_ token: Secret, of session: LiveSession) -> Bool {
+    package static func isCSRFToken(_ token: Secret, of session: LiveSession) -> Bool {
         ConstantTime.equal(TokenHash.of(token), session.id)
     }
 
     private func redirectTarget(of parameters: OAuthParameters) async throws -> (OAuthClient, String) {
-        guard let client = try await clients.find(try parameters.required("client_id")) else {
+        guard let client = try await provider.clients.find(try parameters.required("client_id")) else {
             throw OAuthError.invalidClient
         }
         let uri = try parameters.required("redirect_uri")
@@ -100,14 +106,14 @@ extension OAuthProvider {
             return nil
         }
         guard let hint = request.idTokenHint else { return session }
-        let claims = try await claims(ofIDToken: Secret(hint), mayHaveExpired: true)
+        let claims = try await provider.claims(ofIDToken: Secret(hint), mayHaveExpired: true)
         guard let claims, claims["aud"]?.string == request.client.id else {
             throw OAuthError.invalidRequest("The id_token_hint is not an ID token of this client.")
         }
         return claims["sub"]?.string == session.user.id ? session : nil
     }
 
-    private func answer(
+    private func decide(
         _ request: AuthorizationRequest, session: LiveSession?, hasSession: Bool, decision: AuthorizationDecision?
     ) async throws -> AuthorizationOutcome {
         let isRecent = session.map { now - $0.createdAt <= request.maxAge ?? .max } ?? false
@@ -125,21 +131,21 @@ extension OAuthProvider {
         }
         let remembered =
             request.client.consentImplied
-            ? nil : try await consent(of: session.user.id, to: request.client)
+            ? nil : try await provider.consent(of: session.user.id, to: request.client)
         let isRemembered = remembered?.covers(request.scopes) == true && !request.prompts.contains(.consent)
         if decision == .deny {
             _ = try await context.database.run(
-                audit.statement(record(.oauthAuthorize, .refused, reason: "denied", request, session)))
+                provider.audit.statement(record(.oauthAuthorize, .refused, reason: "denied", request, session)))
             throw OAuthError(.accessDenied, "Resource Owner did not authorize the request")
         }
         var agreement: [SQLStatement] = []
         if !request.client.consentImplied {
             if decision == .allow {
-                agreement = remembering(
+                agreement = provider.remembering(
                     request.scopes, to: request.client, earlier: remembered, of: session.user.id,
                     sessionAuditID: session.auditID)
             } else if isRemembered, let remembered {
-                agreement = [using(remembered, of: session.user.id)]
+                agreement = [provider.using(remembered, of: session.user.id)]
             } else {
                 return try consentDemand(request, session)
             }
@@ -170,7 +176,7 @@ extension OAuthProvider {
     private func sessionToken(
         _ request: AuthorizationRequest, session: LiveSession
     ) async throws -> AuthorizationRedirect {
-        let token = try await mintIDToken(
+        let token = try await provider.mintIDToken(
             ResourceOwner(of: session), acr: configuration.contexts.reached(by: session, wanted: request.acrValues),
             client: request.client, scopes: ["openid"], nonce: request.nonce, accessToken: nil)
         return redirect(
@@ -227,7 +233,7 @@ extension OAuthProvider {
                         VALUES (\(TokenHash.of(code)), \(grant.id), \(request.client.id), \(request.redirectURI),
                             \(request.codeChallenge ?? ""), \(request.nonce), \(request.sender?.stored), \(expiresAt))
                         """, expecting: .exactly(1)),
-                    audit.statement(
+                    provider.audit.statement(
                         record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grant.id)),
                 ].map(GuardedStatement.also))
         return if case .done = outcome { code } else { nil }
@@ -256,4 +262,8 @@ extension OAuthProvider {
             event, outcome, reason: reason, realm: configuration.realm, userID: session.user.id,
             sessionAuditID: session.auditID, detail: detail)
     }
+
+    private var context: EngineContext { provider.context }
+    private var configuration: OAuthProviderConfiguration { provider.configuration }
+    private var now: Int64 { provider.now }
 }

@@ -1,7 +1,13 @@
 package import AssentCore
 import AssentStore
 
-extension OAuthProvider {
+/// Says what tokens are (RFC 7662), to those who may know.
+package struct TokenIntrospection: Sendable {
+    private let provider: OAuthProvider
+
+    /// The introspection endpoint of a provider.
+    package init(_ provider: OAuthProvider) { self.provider = provider }
+
     /// The introspection endpoint (RFC 7662): what a token is, told to the client it was issued to, to a resource
     /// server that it is meant for, and to a client that may introspect all. To anybody else, and for whatever does not
     /// count, the answer is `{"active": false}`.
@@ -13,10 +19,10 @@ extension OAuthProvider {
     /// - Returns: what the token is.
     /// - Throws: ``OAuthError`` `invalid_client` also for a public client: a token must not be tried out by just
     ///   anybody.
-    package func introspect(
+    package func answer(
         _ parameters: OAuthParameters, authorization: String? = nil, isSealed: Bool = false
     ) async throws -> JSONValue {
-        let caller = try await clients.client(
+        let caller = try await provider.clients.client(
             of: parameters, authorization: authorization, at: .introspection, isSealed: isSealed)
         let client = caller.client
         guard client.kind != .public else { throw caller.failure }
@@ -24,18 +30,18 @@ extension OAuthProvider {
             let token = Secret(try parameters.required("token"))
             let answer =
                 if token.reveal().contains(".") {
-                    try await introspectAccess(token, for: client)
+                    try await access(token, for: client)
                 } else {
-                    try await introspectRefresh(token, for: client)
+                    try await refresh(token, for: client)
                 }
             return answer.map(JSONValue.object) ?? ["active": false]
         }
     }
 
-    private func introspectAccess(_ token: Secret, for client: OAuthClient) async throws -> JSONObject? {
+    private func access(_ token: Secret, for client: OAuthClient) async throws -> JSONObject? {
         // A token that is bound to a key is introspected by a resource server, which checks the key itself.
-        guard let claims = try await accessClaims(token),
-            let access = try await access(token: token, keyThumbprint: claims.sender?.keyThumbprint),
+        guard let claims = try await provider.accessClaims(token),
+            let access = try await provider.access(token: token, keyThumbprint: claims.sender?.keyThumbprint),
             client.introspectsAll || access.clientID == client.id || access.audience.contains(client.id)
         else { return nil }
         var object = describe(access.owner, clientID: access.clientID, scopes: access.scopes)
@@ -54,7 +60,7 @@ extension OAuthProvider {
         return object
     }
 
-    private func introspectRefresh(_ token: Secret, for client: OAuthClient) async throws -> JSONObject? {
+    private func refresh(_ token: Secret, for client: OAuthClient) async throws -> JSONObject? {
         let row = try await context.database.run(
             .read(
                 """
@@ -92,6 +98,10 @@ extension OAuthProvider {
         object["iss"] = .string(configuration.issuer)
         return object
     }
+
+    private var context: EngineContext { provider.context }
+    private var configuration: OAuthProviderConfiguration { provider.configuration }
+    private var now: Int64 { provider.now }
 }
 
 extension JSONObject {

@@ -28,7 +28,13 @@ package struct EndSessionQuestion: Sendable {
     package let parameters: OAuthParameters
 }
 
-extension OAuthProvider {
+/// Ends sessions as the pages and programs of clients ask (OpenID Connect RP-Initiated Logout 1.0).
+package struct EndSessionEndpoint: Sendable {
+    private let provider: OAuthProvider
+
+    /// The end session endpoint of a provider.
+    package init(_ provider: OAuthProvider) { self.provider = provider }
+
     /// The parameter of the end session endpoint that may be there more than once: the vendor's token vault adds its
     /// own to the one of the page.
     package static let repeatableHint: Set<String> = ["id_token_hint"]
@@ -44,14 +50,14 @@ extension OAuthProvider {
     /// - Returns: what to do.
     /// - Throws: ``OAuthError`` for an `id_token_hint` that is not valid, for none from a caller that has no session,
     ///   and for a `post_logout_redirect_uri` that is not the client's; the session is then as it was.
-    package func endSession(
+    package func answer(
         _ parameters: OAuthParameters, session: LiveSession? = nil, decision: AuthorizationDecision? = nil
     ) async throws -> EndSessionOutcome {
         let hints = parameters.all("id_token_hint")
         guard !hints.isEmpty else {
-            return try await endOwnSession(parameters, session: session, decision: decision)
+            return try await endOwn(parameters, session: session, decision: decision)
         }
-        guard let hint = try await endSessionHint(hints), let client = configuration.definition(of: hint.clientID),
+        guard let hint = try await hint(in: hints), let client = configuration.definition(of: hint.clientID),
             parameters["client_id"] == nil || parameters["client_id"] == hint.clientID
         else { throw OAuthError.invalidRequest("The id_token_hint is not an ID token of this server for this client.") }
         let target = try logoutTarget(parameters, client: client)
@@ -67,34 +73,34 @@ extension OAuthProvider {
             .sessionEnd, .success, reason: "end_session", realm: configuration.realm, userID: hint.userID,
             sessionAuditID: hint.sessionAuditID, detail: ["client": .string(client.id)])
         do {
-            _ = try await context.database.run([ending, audit.statement(record)])
+            _ = try await context.database.run([ending, provider.audit.statement(record)])
         } catch let error as StoreError where error.code == .unexpectedCount {
             // It has ended already.
         }
         return Self.afterLogout(target, parameters)
     }
 
-    private struct EndSessionHint: Hashable {
+    private struct Hint: Hashable {
         let clientID: String
         let userID: String
         let sessionAuditID: String
     }
 
     /// What the ID tokens among the hints name; `nil` when none is ours, or they name different sessions.
-    private func endSessionHint(_ hints: [String]) async throws -> EndSessionHint? {
-        var found: Set<EndSessionHint> = []
+    private func hint(in hints: [String]) async throws -> Hint? {
+        var found: Set<Hint> = []
         for hint in hints.prefix(2) {
-            guard let claims = try await claims(ofIDToken: Secret(hint), mayHaveExpired: true),
+            guard let claims = try await provider.claims(ofIDToken: Secret(hint), mayHaveExpired: true),
                 let clientID = claims["aud"]?.string,
                 let userID = claims["sub"]?.string, let auditID = claims["sid"]?.string
             else { continue }
-            found.insert(EndSessionHint(clientID: clientID, userID: userID, sessionAuditID: auditID))
+            found.insert(Hint(clientID: clientID, userID: userID, sessionAuditID: auditID))
         }
         return found.count == 1 ? found.first : nil
     }
 
     /// Asks the user of the browser's session whether they want to sign out, and does it when they have said so.
-    private func endOwnSession(
+    private func endOwn(
         _ parameters: OAuthParameters, session: LiveSession?, decision: AuthorizationDecision?
     ) async throws -> EndSessionOutcome {
         var client: OAuthClient?
@@ -116,7 +122,7 @@ extension OAuthProvider {
         case .allow:
             var detail = JSONObject()
             detail["client"] = client.map { .string($0.id) }
-            _ = try await sessions.end(
+            _ = try await provider.sessions.end(
                 id: session.id,
                 recording: AuditRecord(
                     .sessionEnd, .success, reason: "end_session", realm: configuration.realm, userID: session.user.id,
@@ -140,4 +146,7 @@ extension OAuthProvider {
         if let state = parameters["state"] { answer.append("state", state) }
         return .redirect(location: RedirectURI.adding(answer, to: target))
     }
+
+    private var context: EngineContext { provider.context }
+    private var configuration: OAuthProviderConfiguration { provider.configuration }
 }

@@ -2,12 +2,17 @@ import AssentCore
 import AssentStore
 import Crypto
 
-extension OAuthProvider {
-    /// Changes a code for tokens (RFC 6749 §4.1.3, RFC 7636 §4.6).
+/// Changes codes for tokens (RFC 6749 §4.1.3, RFC 7636 §4.6).
+struct CodeExchange: Sendable {
+    private let provider: OAuthProvider
+
+    init(_ provider: OAuthProvider) { self.provider = provider }
+
+    /// Gives tokens for a code.
     ///
     /// The code is spent by one statement that names everything it is bound to. A code that comes a second time ends
     /// its grant.
-    func exchange(
+    func tokens(
         _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
         _ claimProof: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
@@ -29,7 +34,7 @@ extension OAuthProvider {
             guard !grant.isRevoked else { throw OAuthError.invalidGrant }
             // A request that is sent a second time, with its proof, ends nothing.
             try await claimProof()
-            try await revoke(grant, because: "code_reuse", event: .oauthCode, by: caller)
+            try await provider.revoke(grant, because: "code_reuse", event: .oauthCode, by: caller)
             throw OAuthError.invalidGrant
         }
         let challenge = try row.text("code_challenge")
@@ -37,7 +42,7 @@ extension OAuthProvider {
             Self.verifies(parameters["code_verifier"], challenge: challenge),
             SenderBinding.allows(keyThumbprint, where: try row.sender("code_sender"))
         else {
-            try await caller.run([audit.statement(record(.oauthCode, .refused, reason: "binding", grant))])
+            try await caller.run([audit.statement(provider.record(.oauthCode, .refused, reason: "binding", grant))])
             throw OAuthError.invalidGrant
         }
 
@@ -49,7 +54,7 @@ extension OAuthProvider {
             client.grantTypes.contains(.refreshToken) && Door.renewal.admits(grant.kind(isOfInstance: false))
         let refreshToken = isRefreshed ? Secret(context.random.token()) : nil
         let scopes = grant.scopes.filter(client.scopes.contains)
-        let reply = try await mint(
+        let reply = try await provider.mint(
             grant, client: client, scopes: scopes, nonce: try row.optionalText("nonce"),
             keyThumbprint: keyThumbprint, refreshToken: refreshToken)
         do {
@@ -57,8 +62,8 @@ extension OAuthProvider {
                 spending(
                     codeID, redirectURI: redirectURI, challenge: challenge, client: client,
                     sender: SenderBinding(keyThumbprint: keyThumbprint))
-                    + issuing(refreshToken, grant: grant, client: client, keyThumbprint: keyThumbprint)
-                    + [audit.statement(record(.oauthCode, .success, grant))])
+                    + provider.issuing(refreshToken, grant: grant, client: client, keyThumbprint: keyThumbprint)
+                    + [audit.statement(provider.record(.oauthCode, .success, grant))])
         } catch let error as StoreError where error.code == .unexpectedCount {
             try await endIfSpent(codeID, grant: grant, by: caller)
             throw OAuthError.invalidGrant
@@ -84,43 +89,11 @@ extension OAuthProvider {
         ]
     }
 
-    /// The statements that put a new refresh token in the store and keep the grant for as long as anything of it
-    /// counts. The grant of a public client takes the first key that comes, and no other afterwards; that of a
-    /// confidential client belongs to the client, which authenticates (RFC 9449 §5).
-    func issuing(
-        _ refreshToken: Secret?, grant: GrantRecord, client: OAuthClient, keyThumbprint: String?
-    ) -> [SQLStatement] {
-        let refreshLifetime = refreshToken == nil ? 0 : client.refreshTokenLifetime
-        let expiresAt = now + max(client.accessTokenLifetime, refreshLifetime)
-        let isPublic = client.kind == .public
-        let sender = isPublic ? SenderBinding(keyThumbprint: keyThumbprint)?.stored : nil
-        let isRightSender: SQL =
-            isPublic ? "(sender IS NULL OR sender = \(sender))" : SenderBinding.isProvable("sender")
-        var statements = [
-            SQLStatement(
-                """
-                UPDATE grants SET sender = \(sender),
-                    expires_at = CASE WHEN expires_at > \(expiresAt) THEN expires_at ELSE \(expiresAt) END
-                WHERE id = \(grant.id) AND revoked_at IS NULL AND \(isRightSender)
-                """, expecting: .exactly(1))
-        ]
-        if let refreshToken {
-            statements.append(
-                SQLStatement(
-                    """
-                    INSERT INTO refresh_tokens (id, grant_id, client_id, issued_at, expires_at)
-                    VALUES (\(TokenHash.of(refreshToken)), \(grant.id), \(client.id), \(now),
-                        \(now + refreshLifetime))
-                    """, expecting: .exactly(1)))
-        }
-        return statements
-    }
-
     private func endIfSpent(_ codeID: String, grant: GrantRecord, by caller: AuthenticatedClient) async throws {
         let rows = try await context.database.run(
             .read("SELECT used_at FROM oauth_codes WHERE id = \(codeID) AND used_at IS NOT NULL"))
         guard !rows.isEmpty else { return }
-        try await revoke(grant, because: "code_reuse", event: .oauthCode, by: caller)
+        try await provider.revoke(grant, because: "code_reuse", event: .oauthCode, by: caller)
     }
 
     /// Whether a verifier belongs to a challenge, in constant time. An empty challenge goes with no verifier: who sends
@@ -132,4 +105,9 @@ extension OAuthProvider {
         }
         return ConstantTime.equal(Base64URL.encode(Array(SHA256.hash(data: Array(verifier.utf8)))), challenge)
     }
+
+    private var context: EngineContext { provider.context }
+    private var configuration: OAuthProviderConfiguration { provider.configuration }
+    private var now: Int64 { provider.now }
+    private var audit: AuditLog { provider.audit }
 }

@@ -23,12 +23,18 @@ private struct RefreshRecord {
     }
 }
 
-extension OAuthProvider {
+/// Changes refresh tokens for new tokens (RFC 6749 §6, RFC 9700 §4.14.2).
+package struct TokenRefresh: Sendable {
+    private let provider: OAuthProvider
+
+    /// The refreshes of a provider.
+    package init(_ provider: OAuthProvider) { self.provider = provider }
+
     /// How many characters an `attempt_id` has. It is the client's proof that it is the one that asked before, so a
     /// short one that could be guessed is refused.
     package static let attemptIDLength = 16...128
 
-    /// Changes a refresh token for new tokens (RFC 6749 §6, RFC 9700 §4.14.2).
+    /// Gives new tokens for a refresh token.
     ///
     /// Each use makes a successor. When the reply was lost, the same client with the same key and the same `attempt_id`
     /// gets the same successor once more, for a short while and as long as it is unused. Any other second use means
@@ -36,7 +42,7 @@ extension OAuthProvider {
     ///
     /// The token of a public client belongs to the grant's key; without one, the first proof that comes gives it one. A
     /// confidential client authenticates, and its new access token belongs to whatever key it proves (RFC 9449 §5).
-    func refresh(
+    func tokens(
         _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
         _ claimProof: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
@@ -56,14 +62,14 @@ extension OAuthProvider {
             client.kind != .public || SenderBinding.allows(keyThumbprint, where: known.grant.sender)
         else {
             try await caller.run(
-                [audit.statement(record(.oauthRefresh, .refused, reason: "binding", known.grant))])
+                [audit.statement(provider.record(.oauthRefresh, .refused, reason: "binding", known.grant))])
             throw OAuthError.invalidGrant
         }
         if let refusal = known.grant.refusal {
             // What ended the grant has its own record.
             guard refusal != .grantEnded else { throw OAuthError.invalidGrant }
             try await caller.run(
-                [audit.statement(record(.oauthRefresh, .refused, reason: refusal.rawValue, known.grant))])
+                [audit.statement(provider.record(.oauthRefresh, .refused, reason: refusal.rawValue, known.grant))])
             throw OAuthError.invalidGrant
         }
         guard known.expiresAt > now, known.grant.owner?.session.map(Door.renewal.admits) ?? true else {
@@ -74,15 +80,15 @@ extension OAuthProvider {
 
         // Signed before the token is spent: if signing fails, the token is still whole.
         let successor = Secret(context.random.token())
-        let reply = try await mint(
+        let reply = try await provider.mint(
             known.grant, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint,
             refreshToken: successor)
         do {
             try await caller.run(
                 try rotating(tokenID, to: successor, attemptHash: attemptHash, client: client)
-                    + issuing(successor, grant: known.grant, client: client, keyThumbprint: keyThumbprint)
-                    + [audit.statement(record(.oauthRefresh, .success, known.grant))]
-                    + [use(of: known.grant.owner, isOffline: known.grant.isOffline)].compactMap(\.self))
+                    + provider.issuing(successor, grant: known.grant, client: client, keyThumbprint: keyThumbprint)
+                    + [audit.statement(provider.record(.oauthRefresh, .success, known.grant))]
+                    + [provider.use(of: known.grant.owner, isOffline: known.grant.isOffline)].compactMap(\.self))
             return reply
         } catch let error as StoreError where error.code == .unexpectedCount {
             guard let spent = try await refreshRecord(tokenID), spent.usedAt != nil else {
@@ -134,13 +140,13 @@ extension OAuthProvider {
             let attemptHash, let first = spent.attemptHash, ConstantTime.equal(attemptHash, first),
             (-configuration.refreshGrace..<configuration.refreshGrace).contains(now - usedAt)
         else {
-            try await revoke(spent.grant, because: "refresh_reuse", event: .oauthRefresh, by: caller)
+            try await provider.revoke(spent.grant, because: "refresh_reuse", event: .oauthRefresh, by: caller)
             throw OAuthError.invalidGrant
         }
         guard spent.grant.refusal == nil else { throw OAuthError.invalidGrant }
         let scopes = try narrowed(parameters, grant: spent.grant, client: client)
         let successor = try context.masterKey.open(sealed, for: .refreshSuccessor, context: tokenID)
-        return try await mint(
+        return try await provider.mint(
             spent.grant, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint,
             refreshToken: successor)
     }
@@ -174,4 +180,9 @@ extension OAuthProvider {
         else { throw .invalidRequest("An attempt_id has 16 to 128 letters, digits and - . _ ~.") }
         return TokenHash.of(Secret(attemptID))
     }
+
+    private var context: EngineContext { provider.context }
+    private var configuration: OAuthProviderConfiguration { provider.configuration }
+    private var now: Int64 { provider.now }
+    private var audit: AuditLog { provider.audit }
 }

@@ -1,5 +1,6 @@
 package import AssentCore
 import AssentJOSE
+import AssentStore
 import Crypto
 
 extension OAuthProvider {
@@ -71,6 +72,38 @@ extension OAuthProvider {
         }
         claims["sid"] = .string(owner.sessionAuditID)
         return try await keys.sign(claims, type: Self.idTokenType, for: .idToken, with: client.idTokenAlgorithm)
+    }
+
+    /// The statements that put a new refresh token in the store and keep the grant for as long as anything of it
+    /// counts. The grant of a public client takes the first key that comes, and no other afterwards; that of a
+    /// confidential client belongs to the client, which authenticates (RFC 9449 §5).
+    func issuing(
+        _ refreshToken: Secret?, grant: GrantRecord, client: OAuthClient, keyThumbprint: String?
+    ) -> [SQLStatement] {
+        let refreshLifetime = refreshToken == nil ? 0 : client.refreshTokenLifetime
+        let expiresAt = now + max(client.accessTokenLifetime, refreshLifetime)
+        let isPublic = client.kind == .public
+        let sender = isPublic ? SenderBinding(keyThumbprint: keyThumbprint)?.stored : nil
+        let isRightSender: SQL =
+            isPublic ? "(sender IS NULL OR sender = \(sender))" : SenderBinding.isProvable("sender")
+        var statements = [
+            SQLStatement(
+                """
+                UPDATE grants SET sender = \(sender),
+                    expires_at = CASE WHEN expires_at > \(expiresAt) THEN expires_at ELSE \(expiresAt) END
+                WHERE id = \(grant.id) AND revoked_at IS NULL AND \(isRightSender)
+                """, expecting: .exactly(1))
+        ]
+        if let refreshToken {
+            statements.append(
+                SQLStatement(
+                    """
+                    INSERT INTO refresh_tokens (id, grant_id, client_id, issued_at, expires_at)
+                    VALUES (\(TokenHash.of(refreshToken)), \(grant.id), \(client.id), \(now),
+                        \(now + refreshLifetime))
+                    """, expecting: .exactly(1)))
+        }
+        return statements
     }
 
     /// The claims of an ID token of ours; `nil` for anything else. A hint may have expired (OpenID Connect Core

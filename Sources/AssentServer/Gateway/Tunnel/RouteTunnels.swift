@@ -18,7 +18,8 @@ package struct RouteTunnels: Sendable, Hashable {
     ///
     /// - Throws: what is wrong, with its place.
     static func read(
-        _ route: SettingsReader<Void>, upstream: UpstreamSettings, access: GatewayRoute.Access, realms: [RealmConfiguration]
+        _ route: SettingsReader<Void>, upstream: UpstreamSettings, access: GatewayRoute.Access,
+        realms: [RealmConfiguration]
     ) throws -> RouteTunnels? {
         guard route.bool("websocket", default: false) else {
             if let key = further.first(where: { route.has($0) }) {

@@ -52,7 +52,7 @@ struct SpentAssertionTests {
     }
 
     private func introspect(_ token: Secret?, _ assertion: String) async throws -> JSONValue {
-        try await fixture.grants.introspect(
+        try await TokenIntrospection(fixture.grants).answer(
             try ProviderFixture.parameters(
                 ["token": try #require(token).reveal()], AssertionKey.form(assertion)))
     }

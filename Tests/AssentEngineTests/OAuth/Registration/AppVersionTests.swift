@@ -167,7 +167,7 @@ struct AppVersionTests {
         let own = try await fixture.ownToken(of: registered.id, key)
         let tokens = try await fixture.userTokens(of: registered.id, key)
         func introspected(_ token: Secret?, on node: OAuthProvider) async throws -> JSONValue {
-            try await node.introspect(
+            try await TokenIntrospection(node).answer(
                 try ProviderFixture.parameters(
                     [:],
                     AssertionKey.form(

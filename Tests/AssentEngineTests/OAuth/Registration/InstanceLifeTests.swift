@@ -17,7 +17,7 @@ struct InstanceLifeTests {
         let (gone, key) = try await fixture.instance()
         let (kept, keptKey) = try await fixture.instance()
         func agree(_ id: String) async throws -> String {
-            let outcome = try await fixture.grants.authorize(
+            let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
                 try ProviderFixture.authorization([
                     "client_id": id, "redirect_uri": "https://pay.example/cb",
                     "scope": "openid accounts offline_access",
@@ -198,7 +198,7 @@ struct InstanceLifeTests {
         let refused = try await fixture.refusalCode { _ = try await fixture.ownToken(of: registered.id, key, on: node) }
         #expect(refused == "unauthorized_client")
         let code = try await fixture.refusalCode {
-            _ = try await node.authorize(
+            _ = try await AuthorizationEndpoint(node).answer(
                 try ProviderFixture.authorization([
                     "client_id": registered.id, "redirect_uri": "https://pay.example/cb",
                 ]), session: fixture.session)

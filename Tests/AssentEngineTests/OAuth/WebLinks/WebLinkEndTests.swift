@@ -62,7 +62,7 @@ struct WebLinkEndTests {
         let token = try #require(try await fixture.use(fixture.webLink()))
         let browser = try #require(try await fixture.live(token))
         let (registered, key) = try await fixture.instance()
-        let outcome = try await fixture.grants.authorize(
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
             try ProviderFixture.authorization([
                 "client_id": registered.id, "redirect_uri": "https://pay.example/cb",
             ]), session: browser)

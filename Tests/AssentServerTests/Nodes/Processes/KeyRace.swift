@@ -34,23 +34,16 @@ actor KeyRace {
         let fields: [(String, String)]
     }
 
-    private static let issuer = "https://localhost:8443/am/oauth2/realms/root/realms/alpha"
-
-    private let world: NodeProcesses
-    private let database: any SQLDatabase
+    private let nodes: RacedNodes
     private let key: ProofKey
-    private var nodes: [ServeProcess]
     private var nonce: String?
-    private var kills = 0
 
     /// What both clients were given so far.
     private(set) var accepted: [Credential: Int] = [.assertion: 0, .proof: 0]
 
     init(_ world: NodeProcesses, _ key: ProofKey) async throws {
-        self.world = world
         self.key = key
-        nodes = [try await world.start(), try await world.start()]
-        database = try await world.openDatabase()
+        nodes = try await RacedNodes(world)
     }
 
     /// The file of the nodes with both clients.
@@ -74,7 +67,7 @@ actor KeyRace {
                 """, maxReplacements: 1)
     }
 
-    func close() async throws { try await database.close() }
+    func close() async throws { try await nodes.close() }
 
     // MARK: - Races
 
@@ -85,25 +78,11 @@ actor KeyRace {
         let before = killing == nil ? nil : try await counts()
         if let before { #expect(before == accepted, "what was given, and what the audit log has") }
         var outcome = Outcome()
-        let victim = nodes[kills % 2]
-        await withTaskGroup(of: (Credential, Answer?).self) { group in
-            for index in 0..<8 {
-                let (node, each) = (nodes[index % 2], presented[index / 2 % 2])
-                group.addTask { (each.credential, try? await Self.send(each, to: node)) }
-            }
-            if killing == 0 { victim.process.signal(SIGKILL) }
-            var answered = 0
-            for await (credential, answer) in group {
-                note(answer, credential, isKilled: killing != nil, &outcome)
-                answered += 1
-                if answered == killing { victim.process.signal(SIGKILL) }
-            }
+        let answers = try await nodes.race(8, killing: killing) { index, node in
+            let each = presented[index / 2 % 2]
+            return (each.credential, try? await Self.send(each, to: node))
         }
-        if killing != nil {
-            #expect(await victim.process.exit() == -SIGKILL)
-            nodes[kills % 2] = try await world.start()
-            kills += 1
-        }
+        for (credential, answer) in answers { note(answer, credential, isKilled: killing != nil, &outcome) }
         try await settle(presented, &outcome, isKilled: killing != nil)
         if let before { try await compare(outcome, from: before) }
         for (credential, count) in outcome.accepted { accepted[credential, default: 0] += count }
@@ -119,7 +98,7 @@ actor KeyRace {
     private func settle(_ presented: [Presented], _ outcome: inout Outcome, isKilled: Bool) async throws {
         for round in 0..<2 {
             for each in presented {
-                for node in nodes {
+                for node in nodes.all {
                     let answer = try await Self.send(each, to: node)
                     let isFirst = round == 0 && outcome.accepted[each.credential] == nil
                     if answer.status != 200 || !isFirst || !isKilled {
@@ -162,7 +141,7 @@ actor KeyRace {
         var counts: [Credential: Int] = [:]
         for credential in Credential.allCases {
             let client = "%\"client\":\"\(credential.rawValue)\"%"
-            let row = try await database.run(
+            let row = try await nodes.database.run(
                 .read(
                     """
                     SELECT count(*) AS n FROM audit
@@ -177,19 +156,17 @@ actor KeyRace {
     // MARK: - Requests
 
     private static func send(_ presented: Presented, to node: ServeProcess) async throws -> Answer {
-        try await node.send(
-            "POST", node.server + "/oauth2/realms/root/realms/alpha/access_token",
-            [("Content-Type", "application/x-www-form-urlencoded")] + presented.fields,
-            text: ServerFixture.query([("grant_type", "client_credentials")] + presented.form))
+        try await RacedNodes.sendToken(
+            [("grant_type", "client_credentials")] + presented.form, presented.fields, to: node)
     }
 
-    private var now: Int64 { Int64(SystemClock().now.timeIntervalSince1970) }
+    private var now: Int64 { SystemClock().epochSeconds }
 
     private func assertion() async throws -> Presented {
         var claims = JWTClaims()
         claims.iss = Credential.assertion.rawValue
         claims.sub = claims.iss
-        claims.aud = [Self.issuer]
+        claims.aud = [RacedNodes.issuer]
         claims.jti = SystemRandom().token()
         claims["iat"] = .integer(now)
         claims["exp"] = .integer(now + 3000)
@@ -203,7 +180,7 @@ actor KeyRace {
     /// A proof with a nonce that is new: for minutes after the database's first start proofs need one.
     private func proof() async throws -> Presented {
         nonce = nil
-        let asked = try await Self.send(try await proof(issuedAt: now - 3600), to: nodes[0])
+        let asked = try await Self.send(try await proof(issuedAt: now - 3600), to: nodes.first)
         #expect(asked.status == 400 && asked.error == "use_dpop_nonce", "\(asked.text)")
         let told = try #require(asked["DPoP-Nonce"])
         nonce = told
@@ -212,7 +189,7 @@ actor KeyRace {
 
     private func proof(issuedAt: Int64) async throws -> Presented {
         let subject = ProofKey.Subject(
-            method: "POST", url: Self.issuer + "/access_token", token: "", nonce: nonce, issuedAt: issuedAt)
+            method: "POST", url: RacedNodes.issuer + "/access_token", token: "", nonce: nonce, issuedAt: issuedAt)
         let proof = try await key.proof(subject, claims: { $0["ath"] = nil })
         let basic = Data("shop:\(FixtureConfiguration.clientSecret)".utf8).base64EncodedString()
         return Presented(credential: .proof, form: [], fields: [("Authorization", "Basic \(basic)"), ("DPoP", proof)])

@@ -12,21 +12,20 @@ struct KeyRaceProcessTests {
         let key = try ProofKey()
         try await NodeProcesses.run(editing: { KeyRace.file($0, key) }) { world in
             let race = try await KeyRace(world, key)
-            let (rounds, kills) = Soak.isOn ? (10_000, 100) : (100, 5)
-            for round in 1...rounds {
-                let kill = round.isMultiple(of: rounds / kills) ? round / (rounds / kills) : nil
-                // From before the first answer to after the fourth.
-                let outcome = try await race.run(killing: kill.map { $0 % 5 })
+            let plan = RacePlan(100, kills: 5)
+            for round in 1...plan.rounds {
+                let killing = plan.killing(round)
+                let outcome = try await race.run(killing: killing)
                 for credential in KeyRace.Credential.allCases {
                     let count = outcome.accepted[credential, default: 0]
                     // A process that is killed may have spent a proof, and told nobody.
-                    let isLost = kill != nil && outcome.lost[credential] != nil
+                    let isLost = killing != nil && outcome.lost[credential] != nil
                     #expect(count == 1 || (isLost && count == 0), "round \(round): \(credential) \(count) times")
                 }
             }
             let told = await race.accepted
-            #expect(told[.assertion] == rounds)
-            #expect((rounds - kills...rounds).contains(told[.proof, default: 0]))
+            #expect(told[.assertion] == plan.rounds)
+            #expect((plan.rounds - plan.kills...plan.rounds).contains(told[.proof, default: 0]))
             try await race.close()
         }
     }

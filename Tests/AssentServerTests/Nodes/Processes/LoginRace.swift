@@ -13,14 +13,6 @@ import Testing
 /// Races logins of one evaluation, and guesses, at two processes, by a container of Ana's whose key for logins has the
 /// PIN 2580.
 actor LoginRace {
-    /// What became of a race's requests.
-    struct Outcome {
-        /// The ids of the logins that were answered with tokens.
-        var told: [SigningID] = []
-        /// How many requests had no answer, or one that says that the outcome is not known.
-        var lost = 0
-    }
-
     /// What became of a race of guesses.
     struct Guesses {
         /// The numbers of the evaluations that were sent.
@@ -40,31 +32,24 @@ actor LoginRace {
     /// How many guesses the server evaluates.
     static let most: Int64 = 5
 
-    private static let issuer = "https://localhost:8443/am/oauth2/realms/root/realms/alpha"
-
-    private let world: NodeProcesses
-    private let database: any SQLDatabase
+    private let nodes: RacedNodes
     private let key: ProofKey
     private let door: NodesDoor
     private let instance: String
     private let device: TestDevice
     private let container: TestDevice.Enrolled
     private let pin: TestPIN
-    private var nodes: [ServeProcess]
-    private var kills = 0
 
     /// How many evaluations were raced.
     private var races: Int64 = 0
 
     init(_ world: NodeProcesses) async throws {
-        self.world = world
         key = try ProofKey()
-        nodes = [try await world.start(), try await world.start()]
+        nodes = try await RacedNodes(world)
         door = NodesDoor(nodes)
-        database = try await world.openDatabase()
-        instance = try await Self.register(key, nodes[0], database)
+        instance = try await Self.register(key, at: nodes)
         device = try TestDevice(door, modes: [.device, .assisted])
-        let session = try await nodes[0].signIn("ana", password: try #require(nodes[0].password))
+        let session = try await nodes.first.signIn("ana", password: try #require(nodes.first.password))
         let invite = try await door.ask("invites", [:], session: session)
         let pid = try #require(invite.json["pid"]?.string, "\(invite.text)")
         let code = try #require(invite.json["code"]?.string.flatMap { InviteCode(typed: $0) })
@@ -73,7 +58,7 @@ actor LoginRace {
             "invites/\(pid)/digits", ["digits": .string(container.digits)], session: session)
         try #require(digits.json == ["state": "ACTIVE"], "\(digits.text)")
         // As if the session that has made the invite belonged to the installation's key.
-        _ = try await database.run(
+        _ = try await nodes.database.run(
             SQLStatement(
                 "UPDATE signing_containers SET instance_id = \(instance) WHERE did = \(container.did.text)",
                 expecting: .exactly(1)))
@@ -118,25 +103,10 @@ actor LoginRace {
                 """, maxReplacements: 1)
     }
 
-    private static func register(
-        _ key: ProofKey, _ node: ServeProcess, _ database: any SQLDatabase
-    ) async throws -> String {
-        let (token, now) = (Secret(SystemRandom().token()), Int64(SystemClock().now.timeIntervalSince1970))
-        _ = try await database.run(
-            SQLStatement(
-                """
-                INSERT INTO registration_tokens (hash, realm, app, uses_left, created_at, expires_at)
-                VALUES (\(TokenHash.of(token)), '/alpha', 'pay', 1, \(now), \(now + 3600))
-                """, expecting: .exactly(1)))
+    private static func register(_ key: ProofKey, at nodes: RacedNodes) async throws -> String {
+        let token = try await nodes.initialToken()
         func send(nonce: String?) async throws -> Answer {
-            let subject = ProofKey.Subject(
-                method: "POST", url: issuer + "/register", token: "", nonce: nonce, issuedAt: now)
-            return try await node.send(
-                "POST", node.server + "/oauth2/realms/root/realms/alpha/register",
-                [
-                    ("Content-Type", "application/json"), ("Authorization", "Bearer \(token.reveal())"),
-                    ("DPoP", try await key.proof(subject, claims: { $0["ath"] = nil })),
-                ], text: JSONValue.object(RegistrationDoor.request(key)).serialized())
+            try await RacedNodes.Registration(key, token, nonce: nonce).send(to: nodes.first)
         }
         var answer = try await send(nonce: nil)
         if answer.error == "use_dpop_nonce" {
@@ -146,63 +116,43 @@ actor LoginRace {
         return try #require(answer.json["client_id"]?.string, "\(answer.text)")
     }
 
-    func close() async throws { try await database.close() }
+    func close() async throws { try await nodes.close() }
 
     // MARK: - Logins
 
     /// Races two logins of a new evaluation, each at both nodes. With `killing` one node, by turns, is killed when so
     /// many requests were answered, and another process takes its place.
-    func run(killing: Int?) async throws -> Outcome {
+    func run(killing: Int?) async throws -> RaceOutcome<SigningID> {
         let opened = try #require(try await pin.open("2580"))
         let nonce = try await nonce()
         var requests: [Presented] = []
         for jti in [SigningID(random: SystemRandom()), SigningID(random: SystemRandom())] {
-            for _ in nodes { requests.append(try await login(opened, jti, nonce: nonce)) }
+            for _ in 0..<2 { requests.append(try await login(opened, jti, nonce: nonce)) }
         }
-        var outcome = Outcome()
-        let victim = nodes[kills % 2]
-        await withTaskGroup(of: (SigningID, Answer?).self) { [nodes, requests] group in
-            for (index, each) in requests.enumerated() {
-                group.addTask { (each.jti, try? await Self.send(each, to: nodes[index % 2])) }
-            }
-            if killing == 0 { victim.process.signal(SIGKILL) }
-            var answered = 0
-            for await (jti, answer) in group {
-                note(answer, of: jti, isKilled: killing != nil, &outcome)
-                answered += 1
-                if answered == killing { victim.process.signal(SIGKILL) }
-            }
+        var outcome = RaceOutcome<SigningID>()
+        let answers = try await nodes.race(requests.count, killing: killing) { [requests] index, node in
+            (requests[index].jti, try? await Self.send(requests[index], to: node))
         }
-        if killing != nil { try await replace(victim) }
+        for (jti, answer) in answers { note(answer, of: jti, isKilled: killing != nil, &outcome) }
         try await settle(opened, &outcome, isKilled: killing != nil)
         races += 1
         return outcome
     }
 
-    private func replace(_ victim: ServeProcess) async throws {
-        victim.process.signal(SIGKILL)
-        #expect(await victim.process.exit() == -SIGKILL)
-        nodes[kills % 2] = try await world.start()
-        door.nodes.withLock { [nodes] in $0 = nodes }
-        kills += 1
-    }
-
-    private func note(_ answer: Answer?, of jti: SigningID, isKilled: Bool, _ outcome: inout Outcome) {
+    private func note(_ answer: Answer?, of jti: SigningID, isKilled: Bool, _ outcome: inout RaceOutcome<SigningID>) {
         switch answer?.status {
         case 200: outcome.told.append(jti)
         case 400: #expect(answer?.error == "invalid_grant", "\(answer?.text ?? "")")
-        // The killed node's connection to the database may have been the other one's to wait for.
-        case nil, 503:
-            #expect(isKilled, "\(answer?.text ?? "no answer")")
-            outcome.lost += 1
+        case nil, 503: outcome.lose(answer, isKilled: isKilled)
         default: Issue.record("\(answer?.text ?? "")")
         }
     }
 
     /// Tries the evaluation once more at each node. It may only be good where a node was killed, and nobody has had it.
-    private func settle(_ opened: TestPIN.Opened, _ outcome: inout Outcome, isKilled: Bool) async throws {
+    private func settle(_ opened: TestPIN.Opened, _ outcome: inout RaceOutcome<SigningID>, isKilled: Bool) async throws
+    {
         let nonce = try await nonce()
-        for node in nodes {
+        for node in nodes.all {
             let jti = SigningID(random: SystemRandom())
             var answer = try await Self.send(try await login(opened, jti, nonce: nonce), to: node)
             for _ in 0..<20 where answer.status == 503 && isKilled {
@@ -220,10 +170,7 @@ actor LoginRace {
     /// Holds the logins against the audit log: one for each evaluation, whether or not it was told.
     func compare() async throws {
         let event = AuditEvent.signingLogin.rawValue
-        let row = try await database.run(
-            .read("SELECT count(*) AS n FROM audit WHERE event = \(event) AND outcome = 'success'")
-        ).first
-        #expect(try row?.integer("n") == races)
+        #expect(try await nodes.count("audit", "event = \(event) AND outcome = 'success'") == races)
     }
 
     // MARK: - Guesses
@@ -237,7 +184,7 @@ actor LoginRace {
             kept.next = kept.next ?? next
             return kept
         }
-        let victim = nodes[kills % 2]
+        let victim = nodes.victim
         var guesses = Guesses()
         await withTaskGroup(of: Int64?.self) { [pin] group in
             for index in 0..<Int(2 * Self.most) {
@@ -255,7 +202,7 @@ actor LoginRace {
                 if answered == killing { victim.process.signal(SIGKILL) }
             }
         }
-        if killing != nil { try await replace(victim) }
+        if killing != nil { try await nodes.replaceVictim() }
         guesses.counted = try await counted() - before
         for _ in 0..<max(0, Self.most - guesses.counted) {
             let opened = try await pin.unlock("0000")
@@ -292,14 +239,14 @@ actor LoginRace {
     }
 
     private func counted() async throws -> Int64 {
-        let rows = try await database.run(
+        let rows = try await nodes.database.run(
             .read("SELECT n FROM signing_slots WHERE did = \(container.did.text)"))
         return try #require(rows.first).integer("n")
     }
 
     /// As the user's fresh authentication does, and more: these guesses are not held against the user for good.
     private func forgive() async throws -> Int64 {
-        _ = try await database.run(
+        _ = try await nodes.database.run(
             SQLStatement(
                 "UPDATE signing_slots SET floor = n, unconfirmed = 0 WHERE did = \(container.did.text)",
                 expecting: .exactly(1)))
@@ -308,19 +255,16 @@ actor LoginRace {
 
     // MARK: - Requests
 
-    private var now: Int64 { Int64(SystemClock().now.timeIntervalSince1970) }
+    private var now: Int64 { SystemClock().epochSeconds }
 
     private static func send(_ presented: Presented, to node: ServeProcess) async throws -> Answer {
-        try await node.send(
-            "POST", node.server + "/oauth2/realms/root/realms/alpha/access_token",
-            [("Content-Type", "application/x-www-form-urlencoded"), ("DPoP", presented.proof)],
-            text: ServerFixture.query(presented.form))
+        try await RacedNodes.sendToken(presented.form, [("DPoP", presented.proof)], to: node)
     }
 
     /// A nonce, which a login must name.
     private func nonce() async throws -> String {
         let bare = try await login(nil, SigningID(random: SystemRandom()), nonce: nil)
-        let asked = try await Self.send(bare, to: nodes[0])
+        let asked = try await Self.send(bare, to: nodes.first)
         #expect(asked.status == 400 && asked.error == "use_dpop_nonce", "\(asked.text)")
         return try #require(asked["DPoP-Nonce"])
     }
@@ -329,18 +273,18 @@ actor LoginRace {
     private func login(_ opened: TestPIN.Opened?, _ jti: SigningID, nonce: String?) async throws -> Presented {
         let assertion = try await SignedMessage.sign(
             LoginAssertion(
-                did: container.did, sub: container.sub, audience: Self.issuer,
+                did: container.did, sub: container.sub, audience: RacedNodes.issuer,
                 jkt: try #require(KeyThumbprint(text: key.thumbprint)), nonce: nonce ?? "nonce",
                 unl: try opened?.unl, jti: jti, issuedAt: Int(now)), with: opened?.key ?? device.deviceKey
         ).compact
         var claims = JWTClaims()
         (claims.iss, claims.sub) = (instance, instance)
-        claims.aud = [Self.issuer]
+        claims.aud = [RacedNodes.issuer]
         claims.jti = SystemRandom().token()
         claims["iat"] = .integer(now)
         claims["exp"] = .integer(now + 60)
         let subject = ProofKey.Subject(
-            method: "POST", url: Self.issuer + "/access_token", token: "", nonce: nonce, issuedAt: now)
+            method: "POST", url: RacedNodes.issuer + "/access_token", token: "", nonce: nonce, issuedAt: now)
         return Presented(
             jti: jti,
             form: [

@@ -11,15 +11,12 @@ struct LoginRaceProcessTests {
     func logins() async throws {
         try await NodeProcesses.run(editing: { LoginRace.file($0) }) { world in
             let race = try await LoginRace(world)
-            let (rounds, kills) = Soak.isOn ? (10_000, 100) : (40, 4)
-            for round in 1...rounds {
-                let kill = round.isMultiple(of: rounds / kills) ? round / (rounds / kills) : nil
-                // From before the first answer to after the fourth.
-                let outcome = try await race.run(killing: kill.map { $0 % 5 })
-                // A process that is killed may have made one, and told nobody.
-                let isLost = kill != nil && outcome.lost > 0 && outcome.told.isEmpty
-                #expect(outcome.told.count == 1 || isLost, "round \(round): \(outcome.told)")
-                if kill != nil { try await race.compare() }
+            let plan = RacePlan(40, kills: 4)
+            for round in 1...plan.rounds {
+                let killing = plan.killing(round)
+                let outcome = try await race.run(killing: killing)
+                #expect(outcome.isOne(killed: killing != nil), "round \(round): \(outcome.told)")
+                if killing != nil { try await race.compare() }
             }
             try await race.compare()
             try await race.close()
@@ -30,10 +27,9 @@ struct LoginRaceProcessTests {
     func guesses() async throws {
         try await NodeProcesses.run(editing: { LoginRace.file($0) }) { world in
             let race = try await LoginRace(world)
-            let (rounds, kills) = Soak.isOn ? (1000, 100) : (8, 2)
-            for round in 1...rounds {
-                let kill = round.isMultiple(of: rounds / kills) ? round / (rounds / kills) : nil
-                let guesses = try await race.guess(killing: kill.map { $0 % 10 })
+            let plan = RacePlan(8, kills: 2, soaking: 1000)
+            for round in 1...plan.rounds {
+                let guesses = try await race.guess(killing: plan.killing(round, below: 10))
                 let numbers = Set(guesses.evaluated)
                 #expect(numbers.count == guesses.evaluated.count, "round \(round): \(guesses)")
                 #expect(numbers.allSatisfy { (1...LoginRace.most).contains($0) }, "round \(round): \(guesses)")

@@ -6,15 +6,15 @@ import Testing
 
 @testable import AssentServer
 
-/// The issuer of transaction signing of ``NodeProcesses``, for the devices that call it.
+/// The issuer of transaction signing of ``RacedNodes``, for the devices that call it.
 final class NodesDoor: TestIssuer {
     /// Which node the calls of a task go to.
     @TaskLocal static var index = 0
 
     let name = "https://localhost:8443/am/signing/realms/root/realms/alpha"
-    let nodes: Locked<[ServeProcess]>
+    private let nodes: RacedNodes
 
-    init(_ nodes: [ServeProcess]) { self.nodes = Locked(nodes) }
+    init(_ nodes: RacedNodes) { self.nodes = nodes }
 
     func configuration() async throws -> (bytes: [UInt8], nonce: String) {
         let reply = try await send("GET", "configuration")
@@ -38,7 +38,7 @@ final class NodesDoor: TestIssuer {
     private func send(
         _ method: String, _ path: String, _ fields: [(String, String)] = [], text: String? = nil
     ) async throws -> Answer {
-        let node = nodes.withLock { $0[Self.index % $0.count] }
+        let node = nodes.all[Self.index % 2]
         return try await node.send(
             method, node.server + "/signing/realms/root/realms/alpha/" + path, fields, text: text)
     }

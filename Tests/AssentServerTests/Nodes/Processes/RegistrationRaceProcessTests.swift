@@ -11,19 +11,16 @@ struct RegistrationRaceProcessTests {
     func race() async throws {
         try await NodeProcesses.run(editing: { RegistrationRace.file($0) }) { world in
             let race = try await RegistrationRace(world)
-            let (rounds, kills) = Soak.isOn ? (10_000, 100) : (50, 5)
-            for round in 1...rounds {
-                let kill = round.isMultiple(of: rounds / kills) ? round / (rounds / kills) : nil
-                // From before the first answer to after the fourth.
-                let outcome = try await race.run(killing: kill.map { $0 % 5 })
-                // A process that is killed may have registered one, and told nobody.
-                let isLost = kill != nil && outcome.lost > 0 && outcome.told.isEmpty
-                #expect(outcome.told.count == 1 || isLost, "round \(round): \(outcome.told)")
-                if kill != nil { try await race.compare() }
+            let plan = RacePlan(50, kills: 5)
+            for round in 1...plan.rounds {
+                let killing = plan.killing(round)
+                let outcome = try await race.run(killing: killing)
+                #expect(outcome.isOne(killed: killing != nil), "round \(round): \(outcome.told)")
+                if killing != nil { try await race.compare() }
             }
             try await race.compare()
             let told = await race.told
-            #expect((rounds - kills...rounds).contains(told.count))
+            #expect((plan.rounds - plan.kills...plan.rounds).contains(told.count))
             try await race.close()
         }
     }

@@ -22,14 +22,26 @@ final class HandMadePostgreSQLRows: HandMadeRows {
 
         deinit { PQfinish(connection) }
 
-        func serve(_ request: KeyedTokenByHand.Request) throws {
+        func serve(_ request: any HandMadeRequest) throws {
+            for row in request.reads {
+                guard try run(row, PGRES_TUPLES_OK, { PQntuples($0) == 1 }) else {
+                    throw BenchFailure("a row was not found by hand")
+                }
+            }
             try request.calculate()
             try check(PQexec(connection, "BEGIN"))
-            for row in request.rows { try write(row) }
+            for row in request.rows {
+                guard try run(row, PGRES_COMMAND_OK, { String(cString: PQcmdTuples($0)) == "1" }) else {
+                    throw BenchFailure("a row was not written by hand")
+                }
+            }
             try check(PQexec(connection, "COMMIT"))
         }
 
-        private func write(_ row: SQL) throws {
+        /// Runs a statement, which must end so, and says whether its result is right.
+        private func run(
+            _ row: SQL, _ status: ExecStatusType, _ isRight: (OpaquePointer) -> Bool
+        ) throws -> Bool {
             let text = row.text(parameter: "$")
             let name = prepared[text] ?? "row\(prepared.count)"
             if prepared[text] == nil {
@@ -42,9 +54,9 @@ final class HandMadePostgreSQLRows: HandMadeRows {
             guard let result = PQexecPrepared(connection, name, Int32(values.count), values, nil, nil, 0) else {
                 throw BenchFailure("PostgreSQL gave no answer")
             }
-            let isWritten = String(cString: PQcmdTuples(result)) == "1"
-            try check(result)
-            guard isWritten else { throw BenchFailure("a row was not written by hand") }
+            let isRight = isRight(result)
+            try check(result, status)
+            return isRight
         }
 
         private static func text(_ value: SQLValue) -> String {
@@ -55,9 +67,9 @@ final class HandMadePostgreSQLRows: HandMadeRows {
             }
         }
 
-        private func check(_ result: OpaquePointer?) throws {
+        private func check(_ result: OpaquePointer?, _ status: ExecStatusType = PGRES_COMMAND_OK) throws {
             defer { PQclear(result) }
-            guard PQresultStatus(result) == PGRES_COMMAND_OK else {
+            guard PQresultStatus(result) == status else {
                 throw BenchFailure("PostgreSQL: \(result.map { String(cString: PQresultErrorMessage($0)) } ?? "")")
             }
         }
@@ -71,7 +83,7 @@ final class HandMadePostgreSQLRows: HandMadeRows {
         lanes = try (0..<parallel).map { _ in Locked(try Lane(configuration)) }
     }
 
-    func run(_ requests: [KeyedTokenByHand.Request], parallel: Int) async throws {
+    func run(_ requests: [any HandMadeRequest], parallel: Int) async throws {
         try await Lanes.run(requests.count, on: lanes, parallel: parallel) { try $0.serve(requests[$1]) }
     }
 }
