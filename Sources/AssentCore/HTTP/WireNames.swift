@@ -51,6 +51,9 @@ extension HTTPField.Name {
     /// `DPoP-Nonce`: the nonce for the next proofs (RFC 9449 §8).
     package static let dpopNonce = constant("DPoP-Nonce")
 
+    /// `Pragma`: `no-cache` for caches of HTTP/1.0 (RFC 9111 §5.4).
+    package static let pragma = constant("Pragma")
+
     /// A name that is written here and therefore known to be a token.
     private static func constant(_ name: String) -> HTTPField.Name { HTTPField.Name(name)! }
 }

@@ -43,7 +43,8 @@ struct PolicyPost {
         var call: HTTPCall
         do throws(WireError) {
             call = try HTTPCall(
-                .post, url: url, headerFields: fields, body: HTTPBody(content.serializedBytes()), limits: limits)
+                .post, url: url, headerFields: fields, body: HTTPBody(JSONValue.object(content).serializedBytes()),
+                limits: limits)
         } catch {
             throw EnforcementError(.invalidConfiguration, "The server's URL cannot be used: \(error.detail).")
         }

@@ -45,9 +45,3 @@ extension Response {
         return response
     }
 }
-
-extension HTTPField.Name {
-    static let pragma = HTTPField.Name("Pragma")!
-    static let expires = HTTPField.Name("Expires")!
-    static let retryAfter = HTTPField.Name("Retry-After")!
-}
