@@ -28,8 +28,8 @@ final class PolicyServerDouble: Sendable {
     static let session = "user-session"
 
     init(_ members: JSONObject = [:]) {
-        decision = Locked({ _ in Self.decision(members) })
-        handler = Locked({ _, _ in Response(status: .created) })
+        decision = Locked({ @Sendable _ in Self.decision(members) })
+        handler = Locked({ @Sendable _, _ in Response(status: .created) })
     }
 
     static func decision(_ members: JSONObject) -> HTTPReply {

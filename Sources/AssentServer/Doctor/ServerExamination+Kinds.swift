@@ -109,7 +109,7 @@ extension ServerExamination {
         case .and(let conditions): conditions.contains(where: needsSession)
         case .or(let conditions): !conditions.isEmpty && conditions.allSatisfy(needsSession)
         case .not(let condition): needsSession(condition)
-        case .authLevel, .authenticateToService, .sessionProperty, .sessionAge, .transaction: true
+        case .authLevel, .authenticateToService, .sessionProperty, .sessionAge, .usualNetwork, .transaction: true
         case .address, .time, .scopes: false
         }
     }

@@ -1,4 +1,5 @@
-import AssentCore
+package import AssentCore
+package import AssentTransportNIO
 
 /// What a route's file says of the services behind it.
 package struct UpstreamSettings: Sendable, Hashable {
