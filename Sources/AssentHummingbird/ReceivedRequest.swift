@@ -29,6 +29,10 @@ struct ReceivedRequest {
         } catch {
             throw Refusal(error == .tooLong ? 414 : 400, "The URL \(error).")
         }
+        // The router hands it to the handler of the path without the slash, and policies may say less of it.
+        guard whole.path == "/" || whole.path.utf8.last != UInt8(ascii: "/") else {
+            throw Refusal(400, "The path must not end with a slash.")
+        }
         // The vendor's SDKs repeat a request with the ID token: it is not what was approved.
         let (bare, _) = whole.removingParameter(WireName.idTokenParameter)
         let (resource, inQuery) = bare.removingParameter(WireName.transactionParameter)

@@ -182,6 +182,34 @@ struct PolicyClientTests {
         #expect(sent.text == #"{"tokenId":"user"}"#)
     }
 
+    @Test("A session of another realm has no user here, whatever its user is called there")
+    func otherRealm() async throws {
+        for realm in ["/beta", "/", "/alpha/sub", "alpha", "/Alpha"] {
+            let desk = try PolicyDesk { _ in .json(200, ["valid": true, "uid": "ana", "realm": .string(realm)]) }
+            #expect(try await desk.client.user(of: Secret("user")) == nil, "\(realm)")
+        }
+    }
+
+    @Test("An empty credential is nobody's: the server is not asked, which would answer about the service itself")
+    func nobody() async throws {
+        let desk = try PolicyDesk { exchange in
+            let decision: JSONObject = [
+                "resource": "https://pay.example:443/payments", "actions": ["POST": true], "ttl": 1,
+            ]
+            let isDecision = exchange.request.path == PolicyDesk.evaluate
+            return .json(
+                200,
+                isDecision
+                    ? .array([.object(decision)]) : ["valid": true, "uid": "payments", "realm": "/alpha"])
+        }
+        #expect(try await desk.client.user(of: Secret("")) == nil)
+        for subject in [EnforcedRequest.Subject.session(Secret("")), .idToken(Secret(""))] {
+            let request = EnforcedRequest("POST", "https://pay.example:443/payments", subject: subject)
+            #expect(try await desk.client.decide(request) == .denied)
+        }
+        #expect(desk.transport.exchanges.isEmpty)
+    }
+
     @Test("An outcome is reported in our form")
     func report() async throws {
         let desk = try PolicyDesk { _ in .json(200, [:]) }

@@ -172,6 +172,26 @@ struct PolicyMiddlewareTests {
         #expect(double.questions.withLock { $0.isEmpty } && double.calls.withLock { $0.isEmpty })
     }
 
+    @Test(
+        "A path that the router takes for another one is refused before a policy is asked",
+        arguments: ["/payments/", "/payments//", "/payments/?_txid=t-1"])
+    func slash(_ target: String) async throws {
+        // All of it is allowed, as by a policy about everything but the payments themselves.
+        let double = PolicyServerDouble()
+        double.decision.withLock {
+            $0 = { exchange in
+                let path = exchange.text.contains("/payments/") ? "/payments/" : "/payments"
+                return PolicyServerDouble.decision([
+                    "resource": .string("https://pay.example:443" + path), "actions": ["POST": true],
+                ])
+            }
+        }
+        #expect(try await double.post(target).status == .badRequest)
+        #expect(double.questions.withLock { $0.isEmpty } && double.calls.withLock { $0.isEmpty })
+        #expect(try await double.post("/payments").status == .created)
+        #expect(double.calls.withLock { $0.count } == 1)
+    }
+
     private struct Failure: Error {}
 
     @Test("What becomes of an approved request is reported as it was: refused by its handler, or unknown")

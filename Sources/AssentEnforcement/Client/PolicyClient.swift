@@ -68,6 +68,8 @@ public struct PolicyClient: Sendable {
     ///
     /// - Throws: ``EnforcementError``. Nothing is allowed then.
     public func decide(_ request: EnforcedRequest) async throws(EnforcementError) -> EnforcementDecision {
+        // Servers take a question that names nobody for one about its sender, the service.
+        guard !request.subject.isEmpty else { return .denied }
         var post = PolicyPost(
             url: server.json("policies?_action=evaluate"), version: Self.policyVersion,
             content: EvaluateWire.question(request, policySet: policySet, reportsOutcomes: reportsOutcomes))
@@ -82,10 +84,13 @@ public struct PolicyClient: Sendable {
         }
     }
 
-    /// The user of a session; `nil` when it is not alive, or belongs to a key: only its own app can prove that.
+    /// The user of a session; `nil` when it is not alive, is of another realm than the server's here, or belongs to a
+    /// key: only its own app can prove that.
     ///
     /// - Throws: ``EnforcementError``.
     public func user(of session: Secret) async throws(EnforcementError) -> EnforcedUser? {
+        // For an empty one the server would answer about the service's own.
+        guard !session.reveal().isEmpty else { return nil }
         let post = PolicyPost(
             url: server.json("sessions?_action=validate&refresh=false"), version: "resource=4.0, protocol=1.0",
             content: ["tokenId": .string(session.reveal())])
@@ -99,6 +104,8 @@ public struct PolicyClient: Sendable {
         guard let name = reply.json?["uid"]?.string, !name.isEmpty, let realm = reply.json?["realm"]?.string else {
             throw EnforcementError(.malformedReply, "The server does not say whose session it is.")
         }
+        // AM tells of sessions of all realms, and its AuthenticatedUsers are of any. A name is unique in one.
+        guard realm.utf8.elementsEqual(server.realm.utf8) else { return nil }
         return EnforcedUser(name: name, realm: realm)
     }
 

@@ -40,3 +40,12 @@ public struct EnforcedRequest: Sendable {
         self.transactionID = transactionID
     }
 }
+
+extension EnforcedRequest.Subject {
+    /// Whether it names nobody.
+    var isEmpty: Bool {
+        switch self {
+        case .session(let token), .idToken(let token): token.reveal().isEmpty
+        }
+    }
+}

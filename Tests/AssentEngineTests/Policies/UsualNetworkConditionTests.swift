@@ -100,7 +100,7 @@ struct UsualNetworkConditionTests {
         return try PolicySet(json, journeys: []).policies.first?.condition
     }
 
-    @Test("It is read with its days and its level, which is 0 where none is given, and written as it was")
+    @Test("It is read with its days and its level, which is 1 where none is given, and written as it was")
     func reading() throws {
         for (days, level) in [(1, 0), (90, 1000), (30, 2)] as [(Int64, Int)] {
             let text = #"{"type":"UsualNetwork","days":\#(days),"level":\#(level)}"#
@@ -108,7 +108,7 @@ struct UsualNetworkConditionTests {
             #expect(condition == .usualNetwork(days: days, level: level))
             #expect(try condition.json == JSONValue.parse(text))
         }
-        #expect(try Self.read(#"{"type":"UsualNetwork","days":7}"#) == .usualNetwork(days: 7, level: 0))
+        #expect(try Self.read(#"{"type":"UsualNetwork","days":7}"#) == .usualNetwork(days: 7, level: 1))
     }
 
     @Test(

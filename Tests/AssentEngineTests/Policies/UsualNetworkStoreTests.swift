@@ -40,7 +40,10 @@ struct UsualNetworkStoreTests {
             try hash("192.0.2.7", user("1", "/beta"), key), try hash("192.0.2.7", user("1"), other),
             // The same first bytes in the other family.
             try hash("c000:0200:0000::", user("1"), key), try hash("c000:0201::", user("1"), key),
+            // IPv4 behind a translator, which has one /48 for all of it.
+            try hash("64:ff9b::192.0.2.7", user("1"), key), try hash("64:ff9b::192.0.3.7", user("1"), key),
         ]
+        #expect(try hash("64:ff9b::192.0.2.9", user("1"), key) == hash("64:ff9b::192.0.2.7", user("1"), key))
         #expect(Set(others + [first]).count == others.count + 1)
         #expect(Base64URL.decode(first)?.count == 32)
     }

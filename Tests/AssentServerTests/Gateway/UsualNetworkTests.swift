@@ -18,7 +18,7 @@ struct UsualNetworkTests {
                     condition:
                       type: OR
                       conditions:
-                        - {type: UsualNetwork, days: 30}
+                        - {type: UsualNetwork, days: 30, level: 0}
                         - {type: Transaction, strategySpecifier: Nod, ttl: 180}
                     bind: [method, query, body]
 

@@ -109,8 +109,9 @@ extension PolicyCondition {
         if !isGood { settings.refuse("days", "must be a number of days from 1 to \(longest)") }
         let isLevel = level.map { (0...1000).contains($0.integer ?? -1) } ?? true
         if !isLevel { settings.refuse("level", "must be a level from 0 to 1000") }
+        // Approvals that prove nothing meet level 0, also in a session that was taken away: who wants that says so.
         return .usualNetwork(
-            days: isGood ? days ?? 0 : 0, level: isLevel ? Int(clamping: level?.integer ?? 0) : .max)
+            days: isGood ? days ?? 0 : 0, level: isLevel ? Int(clamping: level?.integer ?? 1) : .max)
     }
 
     private static func sessionAge(_ settings: SettingsReader<Void>) -> PolicyCondition {

@@ -15,7 +15,7 @@ struct NetworkHash: Sendable, Hashable {
     ///   - user: whose it is.
     ///   - key: the master key; the hash has a key of its own purpose.
     init(of address: IPAddress, user: User, key: MasterKey) {
-        // A realm and an id have no U+0000, and the rest has a fixed length for each family.
+        // A realm and an id have no U+0000. The rest has 3, 6 or 15 bytes, and stands at the end.
         let frame = Array(user.realm.utf8) + [0] + Array(user.id.utf8) + [0] + address.siteBytes
         let code = HMAC<SHA256>.authenticationCode(
             for: frame, using: key.derivedSecret(for: .usualNetwork).symmetricKey)
@@ -25,6 +25,11 @@ struct NetworkHash: Sendable, Hashable {
 
 extension IPAddress {
     /// What the addresses of one site usually have in common: 24 bits of IPv4, 48 bits of IPv6 (RFC 6177 §2). A
-    /// provider may give a subscriber another address of it at any time.
-    var siteBytes: [UInt8] { Array(bytes.prefix(family == .ipv4 ? 3 : 6)) }
+    /// provider may give a subscriber another address of it at any time. Behind a translator of IPv4 (RFC 6052 §2.1,
+    /// RFC 7755) all of IPv4 is in one /96, so that its 24 bits follow.
+    var siteBytes: [UInt8] {
+        let translated: [UInt8] = [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0]
+        if bytes.starts(with: translated) { return Array(bytes.prefix(15)) }
+        return Array(bytes.prefix(family == .ipv4 ? 3 : 6))
+    }
 }
