@@ -1,5 +1,4 @@
 package import AssentCore
-package import AssentTransportNIO
 
 /// What a route's file says of the services behind it.
 package struct UpstreamSettings: Sendable, Hashable {
