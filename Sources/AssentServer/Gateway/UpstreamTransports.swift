@@ -49,14 +49,21 @@ struct UpstreamTransports: Sendable {
             configuration.keepsConnections = false
             single = try NIOTransport(configuration: configuration, trust: trust, eventLoopGroup: group, logger: logger)
             self.kept = kept
-        } catch let error where error.code == .invalidTrustRoots {
-            guard case .pemFile(let path) = tls.authorities else { throw error }
-            throw ConfigurationError(file: path, line: nil, "holds no certificates of authorities in PEM")
-        } catch let error where error.code == .invalidClientIdentity {
-            guard let certificate = tls.certificate else { throw error }
-            throw ConfigurationError(
+        } catch {
+            throw Self.naming(error, tls)
+        }
+    }
+
+    /// The error with the file that it is about.
+    private static func naming(_ error: any Error, _ tls: UpstreamSettings.TLS) -> any Error {
+        switch ((error as? NIOTransportError)?.code, tls.authorities, tls.certificate) {
+        case (.invalidTrustRoots?, .pemFile(let path), _):
+            ConfigurationError(file: path, line: nil, "holds no certificates of authorities in PEM")
+        case (.invalidClientIdentity?, _, let certificate?):
+            ConfigurationError(
                 file: certificate.privateKey, line: nil,
                 "must be the key, in PEM, of the first certificate in \(certificate.chain)")
+        default: error
         }
     }
 
