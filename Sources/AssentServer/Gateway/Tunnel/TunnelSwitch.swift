@@ -2,6 +2,8 @@ import NIOCore
 
 /// What a responder asks of the connection of its request, when it is to become a tunnel.
 enum TunnelCommand: Sendable {
+    /// HTTP reads nothing more of what the client sends: it is thrown away, unless a tunnel is opened.
+    case dropInput
     /// From now on the client must not send anything until the tunnel is open. Fails when it has already.
     case expectSilence
     /// There will be no tunnel: the connection goes on as before.
@@ -38,6 +40,7 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
     private var state = State.http
     /// The last bytes that have come: a request without a body ends with a blank line.
     private var latest: [UInt8] = []
+    private var dropsInput = false
     private var context: ChannelHandlerContext?
     /// What the client was sent last in the tunnel.
     private var sent: EventLoopFuture<Void>?
@@ -47,6 +50,8 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch state {
+        // What is behind the request is not the end of it.
+        case .http where dropsInput: latest = []
         case .http:
             remember(unwrapInboundIn(data))
             context.fireChannelRead(data)
@@ -101,6 +106,9 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
             return context.triggerUserOutboundEvent(event, promise: promise)
         }
         switch (command, state) {
+        case (.dropInput, _):
+            dropsInput = true
+            promise?.succeed()
         case (.expectSilence, .http):
             guard latest == Self.headEnd else {
                 promise?.fail(TunnelFault.earlyBytes)

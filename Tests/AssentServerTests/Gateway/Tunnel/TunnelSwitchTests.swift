@@ -1,0 +1,67 @@
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import Testing
+
+@testable import AssentServer
+
+@Suite("The bytes of a connection that may become a tunnel")
+struct TunnelSwitchTests {
+    private static let handshake =
+        "GET /live HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+    private let channel = EmbeddedChannel()
+    private let passed = PassedBytes()
+
+    init() throws {
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(TunnelSwitch())
+        try pipeline.addHandler(HTTPResponseEncoder())
+        try pipeline.addHandler(passed)
+        try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder()))
+        try pipeline.addHandler(RequestWatch(BodyLimits()))
+        try channel.connect(to: SocketAddress(unixDomainSocketPath: "/anywhere")).wait()
+    }
+
+    private func receive(_ text: String) throws { try channel.writeInbound(ByteBuffer(string: text)) }
+
+    private func ask(_ command: TunnelCommand) throws { try channel.triggerUserOutboundEvent(command).wait() }
+
+    @Test(
+        "HTTP stops reading behind CONNECT and an Upgrade, so what follows is kept nowhere",
+        arguments: ["CONNECT localhost:443 HTTP/1.1\r\nHost: localhost\r\n\r\n", nil])
+    func flood(_ other: String?) throws {
+        let request = other ?? Self.handshake
+        try receive(request)
+        #expect(passed.count == request.utf8.count)
+        for _ in 0..<10 { try channel.writeInbound(ByteBuffer(repeating: 0x61, count: 65_536)) }
+        #expect(passed.count == request.utf8.count)
+        #expect(channel.isActive)
+    }
+
+    @Test("Behind any other request the next one is read")
+    func next() throws {
+        let request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for _ in 0..<3 { try receive(request) }
+        #expect(passed.count == 3 * request.utf8.count)
+    }
+
+    @Test("A second request behind the handshake is too early, though it ends as the handshake does")
+    func pipelined() throws {
+        try receive(Self.handshake)
+        try receive("POST /pay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        #expect(throws: TunnelFault.self) { try ask(.expectSilence) }
+    }
+}
+
+/// Counts the bytes that HTTP gets to read.
+private final class PassedBytes: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private(set) var count = 0
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        count += unwrapInboundIn(data).readableBytes
+        context.fireChannelRead(data)
+    }
+}
