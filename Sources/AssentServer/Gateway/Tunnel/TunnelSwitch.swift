@@ -181,6 +181,8 @@ final class TunnelPeer: ChannelInboundHandler, ChannelOutboundHandler {
 
     private var state: State
     private var bytes = ByteBuffer()
+    /// Whether the connection has ended before the client's end was there.
+    private var hasEnded = false
     private var context: ChannelHandlerContext?
 
     init(_ head: EventLoopPromise<ServiceHead>) { state = .head(head) }
@@ -241,6 +243,7 @@ final class TunnelPeer: ChannelInboundHandler, ChannelOutboundHandler {
         state = .tunnel(client, tunnel)
         if bytes.readableBytes > 0 { client.send(bytes) }
         bytes = ByteBuffer()
+        if hasEnded { return close() }
         context?.read()
     }
 
@@ -254,7 +257,11 @@ final class TunnelPeer: ChannelInboundHandler, ChannelOutboundHandler {
         switch state {
         case .head(let promise): promise.fail(TunnelFault.closed)
         case .tunnel(let client, _): client.end()
-        case .held, .over: break
+        case .held:
+            // What it has sent until now is still for the client.
+            hasEnded = true
+            return
+        case .over: break
         }
         state = .over
     }

@@ -52,6 +52,26 @@ struct TunnelSwitchTests {
         try receive("POST /pay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
         #expect(throws: TunnelFault.self) { try ask(.expectSilence) }
     }
+
+    @Test("What a service has sent reaches the client, also when it has ended before the tunnel was open")
+    func endedEarly() throws {
+        try receive(Self.handshake)
+        try ask(.expectSilence)
+        let service = EmbeddedChannel()
+        let head = service.eventLoop.makePromise(of: ServiceHead.self)
+        let peer = TunnelPeer(head)
+        try service.pipeline.syncOperations.addHandler(peer)
+        try service.connect(to: SocketAddress(unixDomainSocketPath: "/anywhere")).wait()
+        try service.writeInbound(ByteBuffer(string: "HTTP/1.1 101 Switching Protocols\r\n\r\nbye"))
+        try service.close().wait()
+        service.embeddedEventLoop.run()
+        #expect(try head.futureResult.wait().status == 101)
+        try ask(.open(ByteBuffer(string: "head "), Tunnel(), NIOLoopBound(peer, eventLoop: channel.eventLoop)))
+        var sent = ""
+        while let part = try channel.readOutbound(as: ByteBuffer.self) { sent += String(buffer: part) }
+        #expect(sent == "head bye")
+        #expect(!channel.isActive)
+    }
 }
 
 /// Counts the bytes that HTTP gets to read.
