@@ -41,6 +41,8 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
     /// The last bytes that have come: a request without a body ends with a blank line.
     private var latest: [UInt8] = []
     private var dropsInput = false
+    /// Whether the server stops: no tunnel is opened any more.
+    private var isStopping = false
     private var context: ChannelHandlerContext?
     /// What the client was sent last in the tunnel.
     private var sent: EventLoopFuture<Void>?
@@ -87,6 +89,7 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ChannelShouldQuiesceEvent { isStopping = true }
         guard case .tunnel = state else { return context.fireUserInboundEventTriggered(event) }
         // A client that sends no more has no use for the rest, and a server that stops does not wait for tunnels.
         if event is ChannelShouldQuiesceEvent || event as? ChannelEvent == .inputClosed { end(context) }
@@ -119,7 +122,7 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
         case (.giveUp, .silent):
             state = .http
             promise?.succeed()
-        case (.open(let head, let tunnel, let bound), .silent):
+        case (.open(let head, let tunnel, let bound), .silent) where !isStopping:
             let peer = bound.value
             state = .tunnel(tunnel, peer)
             context.writeAndFlush(wrapOutboundOut(head), promise: promise)

@@ -53,6 +53,18 @@ struct TunnelSwitchTests {
         #expect(throws: TunnelFault.self) { try ask(.expectSilence) }
     }
 
+    @Test("A server that stops while the service thinks opens no tunnel, which would outlast the stop")
+    func stopping() throws {
+        try receive(Self.handshake)
+        try ask(.expectSilence)
+        channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+        let head = channel.eventLoop.makePromise(of: ServiceHead.self)
+        head.fail(TunnelFault.closed)
+        let peer = NIOLoopBound(TunnelPeer(head), eventLoop: channel.eventLoop)
+        #expect(throws: TunnelFault.self) { try ask(.open(ByteBuffer(string: "head"), Tunnel(), peer)) }
+        #expect(try channel.readOutbound(as: ByteBuffer.self) == nil)
+    }
+
     @Test("What a service has sent reaches the client, also when it has ended before the tunnel was open")
     func endedEarly() throws {
         try receive(Self.handshake)
