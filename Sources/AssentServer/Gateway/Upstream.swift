@@ -90,8 +90,8 @@ struct Upstream: Sendable {
     }
 
     /// Sends a request to one of the services and returns the reply once its header is there. Another one is tried only
-    /// where no connection to the first was made, so that none of the request's bytes has left. A request that only reads
-    /// goes on also where a kept connection had ended and there is no other.
+    /// where no connection to the first was made, so that none of the request's bytes has left. A request that only
+    /// reads goes on also where a kept connection had ended and there is no other.
     ///
     /// - Parameters:
     ///   - request: method, target and fields; scheme and authority become those of the service.
