@@ -44,8 +44,11 @@ struct TunnelOpening: Sendable {
             return .problem(400, "A WebSocket cannot be opened on this connection.")
         }
         guard count.enter(route.name, limit: settings.limit) else {
+            logger.notice(
+                "a WebSocket was refused: there are as many as maxTunnels or the open files (ulimit -n) allow",
+                metadata: ["route": "\(route.name)"])
             return .problem(
-                503, "The route has as many open WebSockets as it may have.", members: ["forwarded": "no"])
+                503, "There are as many open WebSockets as there may be.", members: ["forwarded": "no"])
         }
         defer { count.leave(route.name) }
         do {

@@ -39,6 +39,18 @@ struct TunnelSwitchTests {
         #expect(channel.isActive)
     }
 
+    @Test("All routes together have no more tunnels than leave descriptors to the server itself")
+    func total() {
+        #expect([1024, 65_536, 10].map(TunnelCount.share(of:)) == [128, 8192, 32])
+        let count = TunnelCount(total: 2)
+        #expect(count.enter("a", limit: 9))
+        #expect(count.enter("b", limit: 9))
+        #expect(!count.enter("a", limit: 9))
+        #expect(!count.enter("c", limit: 9))
+        count.leave("b")
+        #expect(count.enter("c", limit: 9))
+    }
+
     @Test("Behind any other request the next one is read")
     func next() throws {
         let request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
