@@ -85,8 +85,14 @@ public final class NIOTransport: HTTPTransport {
         var attempts = 0
         var isRepeated = false
         while true {
-            let lease = try await pool.lease(
-                request.origin, limits: call.limits, deadline: &deadline, control: call.control)
+            let lease: ConnectionPool.Lease
+            do {
+                lease = try await pool.lease(
+                    request.origin, limits: call.limits, deadline: &deadline, control: call.control)
+            } catch let error as HTTPTransportError where isRepeated {
+                // The first sending may have had its effect.
+                throw error.afterSending()
+            }
             do {
                 return try await lease.handle.perform(
                     request, id: lease.exchange, limits: call.limits, deadline: deadline, isReused: lease.isReused,
@@ -94,7 +100,9 @@ public final class NIOTransport: HTTPTransport {
             } catch let failure as ExchangeFailure {
                 attempts += 1
                 if failure.isUnsent, failure.isStale, lease.isReused, attempts <= Self.maximumAttempts { continue }
-                guard failure.isStale, !failure.isUnsent else { throw failure.error }
+                guard failure.isStale, !failure.isUnsent else {
+                    throw isRepeated ? failure.error.afterSending() : failure.error
+                }
                 // The others have been idle as long, also for the layer above, which may send something in its place.
                 pool.discardIdle(request.origin)
                 guard request.mayRepeat, !isRepeated else { throw failure.error.onStaleConnection() }

@@ -148,6 +148,21 @@ struct PoolTests {
         await server.stop()
     }
 
+    @Test("A PUT that cannot be repeated, since nobody listens any more, may have had its effect")
+    func staleWithoutServer() async throws {
+        let server = try await TestServer.plaintext { request, peer in
+            if request.number == 0 { peer.send(Self.ok) }
+        }
+        let transport = try makePlaintextTransport()
+        _ = try await transport.text(.to(server.port, scheme: "http"))
+        async let failure = transport.failure(
+            .to(server.port, scheme: "http", method: .put, body: HTTPBody("x")))
+        await server.waitUntil { $0.requests.count == 2 }
+        await server.stop()
+        #expect(await failure?.mayHaveHadEffect == true)
+        await transport.shutdown()
+    }
+
     @Test("A PUT whose content can be read only once is not sent again")
     func staleStream() async throws {
         let server = try await droppingServer()

@@ -90,7 +90,8 @@ struct Upstream: Sendable {
     }
 
     /// Sends a request to one of the services and returns the reply once its header is there. Another one is tried only
-    /// where no connection to the first was made, so that none of the request's bytes has left.
+    /// where no connection to the first was made, so that none of the request's bytes has left. A request that only
+    /// reads goes on also where a kept connection had ended and there is no other.
     ///
     /// - Parameters:
     ///   - request: method, target and fields; scheme and authority become those of the service.
@@ -104,6 +105,7 @@ struct Upstream: Sendable {
     ) async throws -> HTTPReply {
         guard let service = services[settings] else { throw Failure.notForwarded }
         let order = service.pool.map { pool in pool.withLock { $0.order(at: clock.now) } } ?? [0]
+        var mayBeSent = false
         for index in order {
             do {
                 let reply = try await service.transports.send(call(request, body, service, index, once: once))
@@ -112,18 +114,26 @@ struct Upstream: Sendable {
             } catch let error as HTTPTransportError where error.isWithoutConnection {
                 note(.notReached, of: index, service)
                 log(error, "the protected service was not reached", service, index)
+                // It was sent on a kept connection that had ended, and could not be sent once more.
+                guard error.mayHaveHadEffect else { continue }
+                mayBeSent = true
+                guard Self.safeMethods.contains(request.method) else { throw Failure.unknown }
             } catch let error as HTTPTransportError where !error.mayHaveHadEffect {
                 log(error, "the protected service was not reached", service, index)
                 // Another one may have room. Whatever else was wrong is so for all of them.
-                guard error.code == .tooManyRequests else { throw Failure.notForwarded }
+                guard error.code == .tooManyRequests else { throw Self.failure(mayBeSent) }
             } catch {
                 note(.reached, of: index, service)
                 log(error, "the protected service gave no answer", service, index)
                 throw Failure.unknown
             }
         }
-        throw Failure.notForwarded
+        throw Self.failure(mayBeSent)
     }
+
+    private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
+
+    private static func failure(_ mayBeSent: Bool) -> Failure { mayBeSent ? .unknown : .notForwarded }
 
     private func call(
         _ request: HTTPRequest, _ body: HTTPBody?, _ service: Service, _ index: Int, once: Bool
@@ -192,11 +202,10 @@ extension Upstream {
 
 extension HTTPTransportError {
     /// Whether there was no connection, so that none of the call's bytes can have left: refused, too late, or to a
-    /// server that is not trusted.
+    /// server that is not trusted. What may have had an effect was sent before, on a kept connection that had ended.
     fileprivate var isWithoutConnection: Bool {
-        let codes: [Code] = [
-            .nameNotResolved, .connectFailed, .timedOut, .untrustedServer, .pinMismatch, .tlsFailed,
-        ]
-        return !mayHaveHadEffect && codes.contains(code)
+        let refused: [Code] = [.nameNotResolved, .connectFailed]
+        let codes = refused + [.timedOut, .untrustedServer, .pinMismatch, .tlsFailed]
+        return (mayHaveHadEffect ? refused : codes).contains(code)
     }
 }

@@ -58,6 +58,8 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private let limits: BodyLimits
     private var exchanges = CircularBuffer<Exchange>()
     private var incoming: Incoming?
+    /// Whether HTTP reads nothing behind the request that is being read.
+    private var isLastRead = false
     private var isReplyBegun = false
     private var closesAfterReply = false
     /// Whether nothing that comes can be understood, or is wanted, any more.
@@ -90,6 +92,8 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             incoming = nil
             timer?.cancel()
+            // The parser stops here, and its buffer would keep everything that a client sends behind it.
+            if isLastRead { context.triggerUserOutboundEvent(TunnelCommand.dropInput, promise: nil) }
         }
         context.fireChannelRead(data)
     }
@@ -158,9 +162,10 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         let isHTTP10 = head.version == .http1_0
+        isLastRead = RequestHeadRules.asksToSwitch(head)
         exchanges.append(
             Exchange(
-                isHTTP10: isHTTP10, isLast: isHTTP10 || RequestHeadRules.isLast(head),
+                isHTTP10: isHTTP10, isLast: isHTTP10 || isLastRead || RequestHeadRules.isLast(head),
                 awaitsContinue: !isHTTP10 && RequestHeadRules.awaitsContinue(head)))
         let length = head.headers.first(name: "Content-Length").flatMap { Int($0) }
         incoming = Incoming(began: context.eventLoop.now, length: length)
@@ -249,6 +254,11 @@ enum RequestHeadRules {
 
     /// Whether the client sends no further request.
     static func isLast(_ head: HTTPRequestHead) -> Bool { saysClose(head.headers) }
+
+    /// Whether the client wants to go on with something else than HTTP/1: `CONNECT`, or an `Upgrade`.
+    static func asksToSwitch(_ head: HTTPRequestHead) -> Bool {
+        head.method == .CONNECT || head.headers.contains { isName($0.name, "upgrade") }
+    }
 
     /// Whether the client waits to be asked for the body.
     static func awaitsContinue(_ head: HTTPRequestHead) -> Bool {

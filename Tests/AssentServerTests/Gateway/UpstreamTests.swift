@@ -65,6 +65,33 @@ struct UpstreamTests {
         try await group.shutdownGracefully()
     }
 
+    @Test("A PUT on a kept connection that ends with its service may have reached it, though it cannot be sent again")
+    func lastPut() async throws {
+        let service = try await TestUpstream.start()
+        let settings = UpstreamSettings(["http://127.0.0.1:\(service.port)"])
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let upstream = try Upstream(
+            [settings], group: group, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        await withTaskExecutorPreference(EventLoopExecutor(group.next())) {
+            await #expect(throws: Never.self) {
+                let reply = try await upstream.forward(.toService(.get), body: nil, to: settings, once: false)
+                _ = try await reply.body.collect(upTo: 1 << 20)
+            }
+            service.hold()
+            let stop = Task {
+                await service.waitUntilHeld()
+                await service.stop()
+            }
+            await #expect(throws: Upstream.Failure.unknown) {
+                try await upstream.forward(.toService(.put), body: HTTPBody("{}"), to: settings, once: false)
+            }
+            await stop.value
+        }
+        #expect(service.requests.count == 2)
+        await upstream.shutdown()
+        try await group.shutdownGracefully()
+    }
+
     @Test("A connection that ends without an answer, and one that stays silent, leave it open what has happened")
     func unknown() async throws {
         let service = try await TestUpstream.start()

@@ -169,6 +169,13 @@ struct RequestWatchTests {
         #expect(!channel.isActive)
     }
 
+    @Test("A client that asks for another protocol gets the end of the connection with its answer")
+    func upgrade() throws {
+        try receive(head([("Upgrade", "h2c")]), .end(nil))
+        #expect(try reply(.ok)?.headers["Connection"] == ["close"])
+        #expect(!channel.isActive)
+    }
+
     @Test("A client that waits to be asked for its body is asked when somebody reads, once, and not before")
     func expectation() throws {
         try receive(head([("Content-Length", "10"), ("Expect", "100-Continue")]))

@@ -15,6 +15,8 @@ final class EchoService: Sendable {
         case bytes
         /// It sends this and goes on as before.
         case text(String)
+        /// It sends this and ends the connection behind it.
+        case last(String)
         /// It answers nothing.
         case nothing
         /// It ends the connection.
@@ -107,6 +109,10 @@ final class EchoService: Sendable {
             switch manner {
             case .echo, .bytes: send(Array(Self.accepting(head).utf8), context)
             case .text(let text): send(Array(text.utf8), context)
+            case .last(let text):
+                context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text))).assumeIsolated().whenComplete { _ in
+                    context.close(promise: nil)
+                }
             case .nothing: break
             case .closing: context.close(promise: nil)
             }

@@ -67,14 +67,22 @@ final class Tunnel: Sendable {
     }
 }
 
-/// How many tunnels each route has.
+/// How many tunnels each route has, and all together.
 final class TunnelCount: Sendable {
     private let open = Locked<[String: Int]>([:])
+    private let total: Int
+
+    /// Places for so many tunnels of all routes.
+    init(total: Int = TunnelCount.share(of: ConnectionLimits.processDescriptors)) { self.total = total }
+
+    /// How many tunnels there may be in a process with so many descriptors. Each has a second one, for its service,
+    /// out of the quarter that ``ConnectionLimits`` leaves: half of that is for the database and all other requests.
+    static func share(of descriptors: Int) -> Int { max(64, descriptors / 4) / 2 }
 
     /// Takes a place of a route that may have so many; `false` when there is none left.
     func enter(_ route: String, limit: Int) -> Bool {
         open.withLock { open in
-            guard open[route, default: 0] < limit else { return false }
+            guard open[route, default: 0] < limit, open.values.reduce(0, +) < total else { return false }
             open[route, default: 0] += 1
             return true
         }

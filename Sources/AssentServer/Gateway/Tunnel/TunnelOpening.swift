@@ -12,6 +12,7 @@ struct TunnelOpening: Sendable {
 
     private static let connectTimeout = TimeAmount.seconds(5)
     private static let answerTimeout = TimeAmount.seconds(10)
+    private static let closeTimeout = TimeAmount.seconds(10)
 
     let route: GatewayRoute
     let settings: RouteTunnels
@@ -43,8 +44,11 @@ struct TunnelOpening: Sendable {
             return .problem(400, "A WebSocket cannot be opened on this connection.")
         }
         guard count.enter(route.name, limit: settings.limit) else {
+            logger.notice(
+                "a WebSocket was refused: there are as many as maxTunnels or the open files (ulimit -n) allow",
+                metadata: ["route": "\(route.name)"])
             return .problem(
-                503, "The route has as many open WebSockets as it may have.", members: ["forwarded": "no"])
+                503, "There are as many open WebSockets as there may be.", members: ["forwarded": "no"])
         }
         defer { count.leave(route.name) }
         do {
@@ -78,13 +82,23 @@ struct TunnelOpening: Sendable {
             silence: Int64(settings.silenceSeconds) * 1000,
             recheck: isGranted == nil ? nil : Int64(settings.recheckSeconds) * 1000)
         let ending = await tunnel.watch(limits, on: connection.eventLoop) { await isGranted?() ?? true }
+        end.channel.close(promise: nil)
         if let ending {
             logger.info(
                 "a WebSocket was closed", metadata: ["route": "\(route.name)", "reason": "\(ending.rawValue)"])
+            connection.close(promise: nil)
+        } else {
+            await waitUntilClosed(connection)
         }
-        connection.close(promise: nil)
-        end.channel.close(promise: nil)
         return Response(status: .ok)
+    }
+
+    /// The service has ended the tunnel, and the client's end closes by itself when all that it was sent is written; a
+    /// client that does not take it is not waited for.
+    private func waitUntilClosed(_ connection: any Channel) async {
+        let timer = connection.eventLoop.scheduleTask(in: Self.closeTimeout) { connection.close(promise: nil) }
+        try? await connection.closeFuture.get()
+        timer.cancel()
     }
 
     private func givingUp(_ connection: any Channel, _ response: Response) async -> Response {

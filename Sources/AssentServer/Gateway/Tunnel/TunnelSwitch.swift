@@ -2,6 +2,8 @@ import NIOCore
 
 /// What a responder asks of the connection of its request, when it is to become a tunnel.
 enum TunnelCommand: Sendable {
+    /// HTTP reads nothing more of what the client sends: it is thrown away, unless a tunnel is opened.
+    case dropInput
     /// From now on the client must not send anything until the tunnel is open. Fails when it has already.
     case expectSilence
     /// There will be no tunnel: the connection goes on as before.
@@ -38,6 +40,9 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
     private var state = State.http
     /// The last bytes that have come: a request without a body ends with a blank line.
     private var latest: [UInt8] = []
+    private var dropsInput = false
+    /// Whether the server stops: no tunnel is opened any more.
+    private var isStopping = false
     private var context: ChannelHandlerContext?
     /// What the client was sent last in the tunnel.
     private var sent: EventLoopFuture<Void>?
@@ -47,6 +52,8 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch state {
+        // What is behind the request is not the end of it.
+        case .http where dropsInput: latest = []
         case .http:
             remember(unwrapInboundIn(data))
             context.fireChannelRead(data)
@@ -82,6 +89,7 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ChannelShouldQuiesceEvent { isStopping = true }
         guard case .tunnel = state else { return context.fireUserInboundEventTriggered(event) }
         // A client that sends no more has no use for the rest, and a server that stops does not wait for tunnels.
         if event is ChannelShouldQuiesceEvent || event as? ChannelEvent == .inputClosed { end(context) }
@@ -101,6 +109,9 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
             return context.triggerUserOutboundEvent(event, promise: promise)
         }
         switch (command, state) {
+        case (.dropInput, _):
+            dropsInput = true
+            promise?.succeed()
         case (.expectSilence, .http):
             guard latest == Self.headEnd else {
                 promise?.fail(TunnelFault.earlyBytes)
@@ -111,7 +122,7 @@ final class TunnelSwitch: ChannelDuplexHandler, RemovableChannelHandler {
         case (.giveUp, .silent):
             state = .http
             promise?.succeed()
-        case (.open(let head, let tunnel, let bound), .silent):
+        case (.open(let head, let tunnel, let bound), .silent) where !isStopping:
             let peer = bound.value
             state = .tunnel(tunnel, peer)
             context.writeAndFlush(wrapOutboundOut(head), promise: promise)
@@ -173,6 +184,8 @@ final class TunnelPeer: ChannelInboundHandler, ChannelOutboundHandler {
 
     private var state: State
     private var bytes = ByteBuffer()
+    /// Whether the connection has ended before the client's end was there.
+    private var hasEnded = false
     private var context: ChannelHandlerContext?
 
     init(_ head: EventLoopPromise<ServiceHead>) { state = .head(head) }
@@ -233,6 +246,7 @@ final class TunnelPeer: ChannelInboundHandler, ChannelOutboundHandler {
         state = .tunnel(client, tunnel)
         if bytes.readableBytes > 0 { client.send(bytes) }
         bytes = ByteBuffer()
+        if hasEnded { return close() }
         context?.read()
     }
 
@@ -246,7 +260,11 @@ final class TunnelPeer: ChannelInboundHandler, ChannelOutboundHandler {
         switch state {
         case .head(let promise): promise.fail(TunnelFault.closed)
         case .tunnel(let client, _): client.end()
-        case .held, .over: break
+        case .held:
+            // What it has sent until now is still for the client.
+            hasEnded = true
+            return
+        case .over: break
         }
         state = .over
     }

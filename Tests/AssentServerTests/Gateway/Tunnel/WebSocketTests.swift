@@ -100,6 +100,22 @@ struct WebSocketTests {
         }
     }
 
+    @Test("A megabyte that the service sends last reaches the client whole, though the service is gone before")
+    func last() async throws {
+        try await run { fixture, echo in
+            let rest = String(repeating: "0123456789abcdef", count: 1 << 16)
+            echo.answer(
+                .last(
+                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                        + "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n" + rest))
+            let session = ServerFixture.session(try await fixture.session())
+            let (connection, head) = try await open(fixture, session)
+            #expect(isOpen(head))
+            let text = await connection.untilClosed()
+            #expect(text.utf8.count == rest.utf8.count)
+        }
+    }
+
     @Test("Four megabytes there and back do not stop, though neither end can hold them")
     func large() async throws {
         try await run { fixture, echo in
