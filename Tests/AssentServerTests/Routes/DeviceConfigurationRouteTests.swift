@@ -137,6 +137,10 @@ struct DeviceConfigurationRouteTests {
             (file.path, "/nowhere/key.pem", "/nowhere/key.pem"), ("keyFile: \(file.path), ", "", "keyFile"),
             ("environment: test", "environment: test, more: 1", "unknown key"),
             ("minimumVersion: \"3.0\"", "minimumVersion: newest", "1 to 8 numbers"),
+            (
+                "    deviceConfig: {keyFile: \(file.path), environment: test}\n", "",
+                "minimumVersion belongs to deviceConfig"
+            ),
         ] {
             let found = message { file.file($0).replacing(find, with: replacement) }
             #expect(found?.contains(expected) == true, "\(found ?? "nothing")")
