@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 LIMIT, TOP = 64 << 10, (1 << 53) - 1
-TRUST, CONFIG, TOLERANCE = "assent-trust+jwt", "assent-device-config+jwt", 600
+TRUST, CONFIG, TOLERANCE, LEAD = "assent-trust+jwt", "assent-device-config+jwt", 600, 86_400
 KINDS = ("user", "implicit", "device")
 MEMBERS = {"v", "aud", "version", "iat", "keys", "hosts", "issuer", "identity", "config", "controls", "source"}
 CONFIG_MEMBERS = {
@@ -203,14 +203,14 @@ def told(data):
 
 
 def take(asked):
-    """The document that is in force then, by rules 1 to 4 of "Update"."""
+    """The document that is in force then, by rules 1 to 5 of "Update"."""
     kid, value, signed, signature = parts(asked["document"], CONFIG, told)
     signer = [jwk for jwk in asked["keys"] if thumbprint(jwk) == kid]
     need(signer, "unknown key")
     verify(signer[0], signed, signature)
     need(value["aud"] == asked["aud"] and value["app_version"] == asked["app_version"], "audience")
     need(value["iat"] - TOLERANCE <= asked["now"] < value["exp"] + TOLERANCE, "time")
-    need(value["version"] >= asked["reached"], "version")
+    need(asked["reached"] <= value["version"] <= asked["now"] + LEAD, "version")
     return value
 
 

@@ -117,7 +117,7 @@ package struct Callers: Sendable {
     }
 
     /// Refuses a valid token that has come plainly, of a version that must seal its calls.
-    private func demandSealing(_ grant: AccessGrant, in provider: OAuthProvider) throws(EngineError) {
+    func demandSealing(_ grant: AccessGrant, in provider: OAuthProvider) throws(EngineError) {
         guard isSealed || !provider.configuration.requiresSealing(grant.clientID, version: grant.version) else {
             throw EngineError(.payloadEncryptionRequired)
         }

@@ -40,6 +40,8 @@ extension Callers {
                 let grant = try await provider.access(token: token, keyThumbprint: earlier.sender?.keyThumbprint),
                 requirement.refusal(of: grant, issuer: provider.configuration.issuer) == nil
             else { return nil }
+            // The installation may have been updated to a version whose calls must be sealed.
+            try demandSealing(grant, in: provider)
             return .accessToken(grant, newNonce: nil)
         case .anonymous: return .anonymous
         case .foreignSession, .refusedToken, .refusedKind: return nil

@@ -42,6 +42,7 @@ extension ServerConfiguration {
             try RealmLoader(reader: reader, paths: paths, isDevelopment: isDevelopment).realm(name)
         }
         guard !realms.isEmpty else { throw root.issue("realms", "must name a realm, for example alpha") }
+        if let confusion = DeviceConfigurationLoader.confusion(among: realms) { throw root.issue("realms", confusion) }
         var gateway: GatewayConfiguration?
         if let reader = root.optionalMapping("gateway") {
             gateway = try Self.gateway(reader, paths, realms: realms, serverPort: port)

@@ -26,6 +26,23 @@ struct DeviceConfigurationLoader {
         return DeviceConfigurationSettings(key: key, environment: environment)
     }
 
+    /// Why what one realm tells an app passes for what another one tells it; `nil` when nothing does. A document names
+    /// app, platform and environment, and not the realm.
+    static func confusion(among realms: [RealmConfiguration]) -> String? {
+        var tellers: [String: String] = [:]
+        for realm in realms {
+            guard let settings = realm.deviceConfiguration, let key = try? ProtocolKey(settings.key) else { continue }
+            for app in realm.apps {
+                let told = "\(key.thumbprint.text)/\(app.id)/\(settings.environment)"
+                guard let other = tellers.updateValue(realm.name, forKey: told) else { continue }
+                return "\(other) and \(realm.name) have the app \(app.id) and the same key and environment in "
+                    + "deviceConfig, so that either could tell it what the other one does not allow: give each its own "
+                    + "key, as 'assent config key device' makes it"
+            }
+        }
+        return nil
+    }
+
     /// How many bytes the links of an app may have, so that a signed document is not too long.
     private static let linkLimit = 32 << 10
 

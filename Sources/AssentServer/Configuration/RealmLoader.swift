@@ -45,6 +45,9 @@ struct RealmLoader {
         }
         transactions?.finish()
         let apps = try apps()
+        if !reader.has("deviceConfig"), let app = apps.first(where: { $0.minimumVersion != nil }) {
+            throw reader.issue("apps", "\(app.id): minimumVersion belongs to deviceConfig, which tells it to the app")
+        }
         let realm = RealmConfiguration(
             name: name, journeys: journeys, defaultJourney: defaultJourney, sessionLimits: limits,
             tokensKeepSessions: tokensKeepSessions, requiresNonce: try ClientLoader.requiresNonce(reader),

@@ -6,6 +6,10 @@ package struct DeviceConfiguration: Sendable, Hashable {
     /// How many seconds the clocks of device and server may differ.
     package static let tolerance = 600
 
+    /// How many seconds a version may be ahead of the time that it counts in, since servers' clocks are put right. One
+    /// that is further ahead would outlast the key that has signed it: no later one would ever be taken.
+    package static let lead = 86_400
+
     /// The document as it came.
     let compact: String
 

@@ -91,6 +91,9 @@ package struct DeviceConfigurationUpdate: Sendable {
             guard next.isFresh(at: now) else {
                 throw TrustFileError(.wrongTime, "The device configuration is not of now. Look at the device's clock.")
             }
+            guard next.content.version <= now + DeviceConfiguration.lead else {
+                throw TrustFileError(.wrongVersion, "The version of the device configuration is ahead of the time.")
+            }
             guard isNext(next) else {
                 throw TrustFileError(
                     .wrongVersion, "Version \(reached) of the device configuration was in force, and this is older.")

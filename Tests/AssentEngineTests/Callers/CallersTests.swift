@@ -50,6 +50,31 @@ struct CallersTests {
         #expect(try await describe(fixture.sessionToken) == "anonymous")
     }
 
+    @Test("A connection that was opened plainly is not for a version whose calls must be sealed")
+    func sealedAgain() async throws {
+        let fixture = try await ProviderFixture(apps: [ProviderFixture.pay])
+        let (registered, key) = try await fixture.instance(["software_version": "3.2.0"])
+        let token = try await fixture.ownToken(of: registered.id, key).accessToken
+        let credentials = PresentedCredentials(accessToken: .token(token, .bearer))
+        let requirement = AccessTokenRequirement(scopes: [], audience: [], includesIssuer: true)
+        let opened = Self.callers(fixture)
+        let caller = try await opened.caller(withToken: credentials, realm: "/alpha")
+        #expect(
+            try await opened.again(caller, with: credentials, realm: "/alpha", requirement: requirement) != nil)
+        let app = ProviderFixture.pay {
+            $0.versions = AppVersions(named: ["3.2.0": .enabled], sealing: ["3.2.0": .required])
+        }
+        let node = try await fixture.secondNode(apps: [app])
+        let callers = Callers(
+            sessions: Sessions(fixture.context), providers: ["/alpha": node], proofs: SenderProofs(fixture.context))
+        await #expect(throws: EngineError(.payloadEncryptionRequired)) {
+            _ = try await callers.again(caller, with: credentials, realm: "/alpha", requirement: requirement)
+        }
+        let sealed = callers.ofSealedRequests
+        #expect(
+            try await sealed.again(caller, with: credentials, realm: "/alpha", requirement: requirement) != nil)
+    }
+
     @Test("A door that refuses all tokens finds the kind of one and does not spend its proof")
     func kinds() async throws {
         let fixture = try await ProviderFixture()

@@ -29,7 +29,8 @@ struct ForwardSecrecyTests {
         keys = PayloadKeys(fixture.context)
         sessions = PayloadSessions(fixture.context, keys: keys)
         handshakes = PayloadHandshakes(
-            fixture.context, keys: keys, sessions: sessions, proofs: SenderProofs(fixture.context))
+            fixture.context, keys: keys, sessions: sessions, proofs: SenderProofs(fixture.context),
+            versions: SealedVersions([:]))
         let now = fixture.clock.epochSeconds
         key = try await keys.add(notBefore: now, notAfter: now + 86_400) { _ in .read("SELECT 1 AS one") }
     }

@@ -137,10 +137,33 @@ struct DeviceConfigurationRouteTests {
             (file.path, "/nowhere/key.pem", "/nowhere/key.pem"), ("keyFile: \(file.path), ", "", "keyFile"),
             ("environment: test", "environment: test, more: 1", "unknown key"),
             ("minimumVersion: \"3.0\"", "minimumVersion: newest", "1 to 8 numbers"),
+            (
+                "    deviceConfig: {keyFile: \(file.path), environment: test}\n", "",
+                "minimumVersion belongs to deviceConfig"
+            ),
         ] {
             let found = message { file.file($0).replacing(find, with: replacement) }
             #expect(found?.contains(expected) == true, "\(found ?? "nothing")")
         }
+        // A second realm with an app of the same id, told by the same key.
+        func both(_ environment: String) -> String? {
+            message {
+                file.file($0).replacing(
+                    "  beta:\n",
+                    with: """
+                          beta:
+                            deviceConfig: {keyFile: \(file.path), environment: \(environment)}
+                            apps:
+                              pay:
+                                redirectURIs: ["http://127.0.0.1/callback"]
+                                scopes: [openid]
+                                idTokenAlgorithm: ES256
+
+                        """, maxReplacements: 1)
+            }
+        }
+        #expect(both("other") == nil, "\(both("other") ?? "")")
+        #expect(both("test")?.contains("same key and environment") == true, "\(both("test") ?? "nothing")")
         let noApps = message {
             let clients = "    clients:\n      bank-app:\n"
             return $0.replacing(

@@ -89,6 +89,30 @@ struct DeviceConfigurationUpdateTests {
         }
     }
 
+    @Test("A stolen key takes no number that servers reach only later than in a day, so that its trust file ends it")
+    func poisoned() async throws {
+        var update = try update()
+        _ = answer(&update, try await samples.document(7))
+        for version in [StrictJSON.maximumInteger, now + 86_401] {
+            #expect(code(answer(&update, try await samples.document(version))) == .wrongVersion, "\(version)")
+            #expect(update.reached == 7 && update.current?.content.version == 7)
+        }
+        guard case .keep = answer(&update, try await samples.document(now + 86_400)) else {
+            Issue.record("a day is not forgiven")
+            return
+        }
+        // The key is taken away, and two days later the server has another number.
+        _ = update.on(.keys([try ProtocolKey(samples.stranger)]), at: now)
+        let later = now + 2 * 86_400
+        let next = try await samples.sign(
+            samples.members(later, ["iat": .integer(later), "exp": .integer(later + 300)]), by: samples.stranger)
+        guard case .keep = answer(&update, next, at: later) else {
+            Issue.record("no later one is taken")
+            return
+        }
+        #expect(update.reached == later)
+    }
+
     @Test("What the vault has is in force, however old; a vault that was put back brings no older one")
     func stored() async throws {
         let text = try await samples.document(7)
