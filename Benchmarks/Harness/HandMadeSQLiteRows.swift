@@ -37,7 +37,7 @@ struct HandMadeSQLiteRows: HandMadeRows {
         guard isWritten else { throw BenchFailure("a row was not written by hand") }
     }
 
-    private static func statement(_ sql: SQL, _ database: Database) throws -> Statement {
+    private static func statement(_ sql: AssentStore.SQL, _ database: Database) throws -> Statement {
         let statement = try database.cachedStatement(sql: sql.text())
         try statement.setArguments(StatementArguments(sql.arguments.map(value)))
         return statement

@@ -4,6 +4,7 @@ import AssentSigningProtocol
 import AssentStore
 import Crypto
 import Foundation
+import SigningTesting
 
 /// The least that the three calls of a login with a PIN cost, on a container of its own: the signatures are verified
 /// and made, requests opened and the PIN's element evaluated, and for each call the rows that name the keys are read

@@ -105,7 +105,7 @@ final class PINLoginWorld: TestIssuer {
             do {
                 return try await signing.door.answer(call, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
             } catch {
-                throw BenchFailure("\(call) is refused: \(error.code.rawValue)")
+                throw BenchFailure("\(call) is refused: \(error)")
             }
         }
     }

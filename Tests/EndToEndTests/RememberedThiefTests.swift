@@ -2,6 +2,7 @@ import Assent
 import AssentCore
 import AssentServer
 import Foundation
+import HTTPTypes
 import Testing
 
 @testable import AssentCLI

@@ -10,7 +10,7 @@ struct UsualNetworkConditionTests {
     private static let condition = PolicyCondition.usualNetwork(days: 2, level: 5)
     private static let confirm = PolicyCondition.transaction(TransactionCondition(specifier: "Confirm"))
 
-    private static func facts(_ sightings: [NetworkSighting]?, hasSession: Bool = true, now: Int64? = now)
+    private static func facts(_ sightings: [NetworkSighting]?, hasSession: Bool = true, now: Int64? = Self.now)
         -> PolicyFacts
     {
         let user = User(
@@ -83,7 +83,7 @@ struct UsualNetworkConditionTests {
 
     @Test("A decision is kept until the network is no longer usual, and not at all while it is not")
     func nextChange() {
-        func change(_ sightings: [NetworkSighting]?, now: Int64? = now) -> Int64? {
+        func change(_ sightings: [NetworkSighting]?, now: Int64? = Self.now) -> Int64? {
             PolicyCondition.or([.not(Self.condition), Self.confirm]).nextChange(Self.facts(sightings, now: now))
         }
         #expect(change([Self.seen(5, 100), Self.seen(7, 50), Self.seen(4, 0)]) == Self.now + 172_750)

@@ -20,8 +20,8 @@ struct UsualNetworkStoryTests {
                 JourneyDefinition(
                     name: "Strong", entry: "credentials", nodes: JourneyFixture.byPassword.nodes, authLevel: 5),
                 JourneyDefinition(
-                    name: "StrongConfirm", entry: "otp", nodes: ["otp": JourneyFixture.otp], authLevel: 5,
-                    transactionalOnly: true),
+                    name: "StrongConfirm", entry: "otp", nodes: ["otp": JourneyFixture.otp],
+                    transactionalOnly: true, authLevel: 5),
             ])
         }
 

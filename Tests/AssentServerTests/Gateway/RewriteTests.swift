@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEngine
+import AssentStore
 import Foundation
 import Testing
 

@@ -4,6 +4,7 @@ import Foundation
 import HTTPTypes
 import InMemoryLogging
 import Logging
+import TestSupport
 import Testing
 
 @testable import AssentServer

@@ -6,6 +6,7 @@ import HTTPTypes
 import Logging
 import NIOSSL
 import SwiftASN1
+import TestSupport
 import Testing
 import X509
 

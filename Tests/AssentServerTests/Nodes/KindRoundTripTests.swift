@@ -1,5 +1,6 @@
 #if PostgreSQL && os(Linux)
 import AssentCore
+import StoreTesting
 import Testing
 
 @testable import AssentEngine

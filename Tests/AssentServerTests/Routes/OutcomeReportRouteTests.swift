@@ -1,5 +1,6 @@
 import AssentCore
 import AssentStore
+import AssentTesting
 import Foundation
 import Testing
 

@@ -1,6 +1,7 @@
 #if os(Linux)
 import AssentCore
 import AssentServer
+import AssentTesting
 import Foundation
 import TestSupport
 import Testing

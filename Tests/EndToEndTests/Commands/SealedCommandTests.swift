@@ -1,4 +1,5 @@
 import AssentCore
+import AssentServer
 import Foundation
 import Testing
 

@@ -38,7 +38,8 @@ struct WebSocketHandshakeTests {
     func example() throws {
         let handshake = try WebSocketHandshake(.get, try Self.fields())
         #expect(handshake.accept == Self.accept)
-        let reply = try #require(handshake.reply(to: try #require(Self.head(Self.good))))
+        let head = try #require(Self.head(Self.good))
+        let reply = try #require(handshake.reply(to: head))
         #expect(
             reply == "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                 + "Sec-WebSocket-Accept: \(Self.accept)\r\nSec-WebSocket-Protocol: chat\r\n\r\n")
