@@ -26,7 +26,7 @@ struct StoryTests {
             story.judgeEvidence()
             let narration = story.narration
             #expect(narration.failures == [])
-            #expect(narration.checkCount == 74)
+            #expect(narration.checkCount == 84)
             expectThiefRefused(narration.events)
 
             let kept = try keptSecrets(story.world.directory)

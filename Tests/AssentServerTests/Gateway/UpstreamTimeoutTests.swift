@@ -58,13 +58,13 @@ struct UpstreamTimeoutTests {
     @Test("After the header silence is bounded, and content that keeps coming only by the whole time, if that is set")
     func content() async throws {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
-        try await withService({ $0.silence = 1 }) { service, upstream, settings in
+        try await withService({ $0.silence = 5 }) { service, upstream, settings in
             service.answer { _, peer in peer.send(head + "abc") }
             let reply = try await upstream.forward(.toService(.get), body: nil, to: settings, once: true)
             let error = await #expect(throws: HTTPTransportError.self) { try await reply.body.collect(upTo: 1 << 20) }
             #expect(error?.code == .timedOut && error?.detail.contains("read") == true)
         }
-        try await withService({ $0.total = 2 }) { service, upstream, settings in
+        try await withService({ $0.total = 10 }) { service, upstream, settings in
             service.answer(with: Self.dripping(head))
             let reply = try await upstream.forward(.toService(.get), body: nil, to: settings, once: true)
             let error = await #expect(throws: HTTPTransportError.self) { try await reply.body.collect(upTo: 1 << 20) }

@@ -84,7 +84,7 @@ struct DatabaseCopyTests {
             if number == 2 { throw StoreError(.unavailable, "planted") }
         }
         var attempts = 0
-        while attempts < 300 {
+        while attempts < 600 {
             attempts += 1
             let failing =
                 isBefore && attempts % 2 == 0
@@ -99,7 +99,7 @@ struct DatabaseCopyTests {
                 guard try await target.isMarked() else { break }
             }
         }
-        #expect((50..<300).contains(attempts))
+        #expect((50..<600).contains(attempts))
         #expect(try await contents(source) == contents(target))
         #expect(try await !target.isMarked())
         withExtendedLifetime(places) {}

@@ -38,17 +38,14 @@ struct StoredTableTests {
                 """))
         var found: [String: [StoredTable.Column]] = [:]
         let contents: [String: StoredTable.Content] = ["bigint": .integer, "text": .text, "bytea": .blob]
-        for row in rows {
+        let own: Set = ["schema_steps", "latest_commits", "history", "history_marks", "payload_sessions", "spent_proofs"]
+        #expect(own.isSubset(of: try rows.map { try $0.text("name") }))
+        for row in rows where !own.contains(try row.text("name")) {
             let column = StoredTable.Column(
                 name: try row.text("attribute"), content: try #require(contents[row.text("type")]),
                 // The array's places begin with 0, and -1 stands for none.
                 keyPlace: Int(try row.integer("place")) + 1)
             found[try row.text("name"), default: []].append(column)
-        }
-        for own in [
-            "schema_steps", "latest_commits", "history", "history_marks", "payload_sessions", "spent_proofs",
-        ] {
-            #expect(found.removeValue(forKey: own) != nil)
         }
         let known = try Schema.current.tables().map { ($0.name, $0.columns) }
         #expect(found == Dictionary(uniqueKeysWithValues: known))
