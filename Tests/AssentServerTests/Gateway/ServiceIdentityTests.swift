@@ -189,7 +189,7 @@ struct ServiceIdentityTests {
     @Test(
         "A key that could not hold is refused with what to do",
         arguments: [
-            ("identity: {}", "audience"), ("identity: {audience: \"\"}", "must name the service"),
+            ("identity: {}", "audience"), ("identity: {audience: \"\"}", "audience"),
             ("identity: {audience: a, claims: [mail]}", "mail is not a claim that this server knows"),
             ("identity: {audience: a, header: Cookie}", "Cookie cannot be the field"),
             ("identity: {audience: a, header: Authorization}", "Authorization cannot be the field"),

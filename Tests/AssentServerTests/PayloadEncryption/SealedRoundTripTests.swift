@@ -104,7 +104,10 @@ struct SealedRoundTripTests {
                         let opened = try await client.call(frame)
                         let sealedTrips = proxy.roundTrips - before
 
-                        #expect(answer.status == 200 && opened.status == 200, "\(caller), \(method): \(answer.text)")
+                        let status = method == .post ? 201 : 200
+                        #expect(
+                            answer.status == status && opened.status == status,
+                            "\(caller), \(method): \(answer.status), \(opened.status)")
                         // The first round reads keys and policies.
                         guard round > 0 else { continue }
                         let row = method == .post && caller != .proved ? 1 : 0
