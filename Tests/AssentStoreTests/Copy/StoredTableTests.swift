@@ -38,7 +38,9 @@ struct StoredTableTests {
                 """))
         var found: [String: [StoredTable.Column]] = [:]
         let contents: [String: StoredTable.Content] = ["bigint": .integer, "text": .text, "bytea": .blob]
-        let own: Set = ["schema_steps", "latest_commits", "history", "history_marks", "payload_sessions", "spent_proofs"]
+        let own: Set = [
+            "schema_steps", "latest_commits", "history", "history_marks", "payload_sessions", "spent_proofs",
+        ]
         #expect(own.isSubset(of: try rows.map { try $0.text("name") }))
         for row in rows where !own.contains(try row.text("name")) {
             let column = StoredTable.Column(
