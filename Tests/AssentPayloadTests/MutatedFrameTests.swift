@@ -119,31 +119,8 @@ struct MutatedFrameTests {
 
     /// What a listener with this session alone does with a message.
     private func actions(_ message: [UInt8], piece: Int) -> [ServerMessage.Action] {
-        var (session, reader) = (server, ServerMessage(origin: origin))
-        var actions: [ServerMessage.Action] = []
-        func take(_ event: ServerMessage.Event) {
-            for action in reader.take(event) {
-                actions.append(action)
-                do throws(PayloadRefusal) {
-                    switch action {
-                    case .lookUp(let head): take(.opener(try session.opener(head, at: Self.start)))
-                    case .claim(let number):
-                        try session.claim(number, at: Self.start)
-                        take(.claimed)
-                    default: break
-                    }
-                } catch {
-                    take(.refused(error))
-                }
-            }
-        }
-        var rest = message[...]
-        while !rest.isEmpty {
-            take(.bytes(Array(rest.prefix(piece))))
-            rest = rest.dropFirst(piece)
-        }
-        take(.end)
-        return actions
+        var session = server
+        return session.actions(message, for: origin, piece: piece, at: Self.start)
     }
 
     @Test("36: A listener finishes no mutated request: it refuses it, or ends the very call that it had begun")

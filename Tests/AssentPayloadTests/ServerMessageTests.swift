@@ -28,41 +28,10 @@ struct ServerMessageTests {
             content + Padding.bytes(behind: content.count))
     }
 
-    /// What the listener does with `frame`, which comes in pieces, when `session` answers it.
-    private func actions(
-        _ frame: [UInt8], piece: Int = .max, session: inout ServerSession, isCut: Bool = false
-    ) -> [ServerMessage.Action] {
-        var message = ServerMessage(origin: origin)
-        var actions: [ServerMessage.Action] = []
-        func take(_ event: ServerMessage.Event) {
-            for action in message.take(event) {
-                actions.append(action)
-                do throws(PayloadRefusal) {
-                    switch action {
-                    case .lookUp(let head): take(.opener(try session.opener(head, at: Self.start)))
-                    case .claim(let number):
-                        try session.claim(number, at: Self.start)
-                        take(.claimed)
-                    default: break
-                    }
-                } catch {
-                    take(.refused(error))
-                }
-            }
-        }
-        var rest = frame[...]
-        while !rest.isEmpty {
-            take(.bytes(Array(rest.prefix(piece))))
-            rest = rest.dropFirst(piece)
-        }
-        if !isCut { take(.end) }
-        return actions
-    }
-
     /// Without look-ups, and with its content in one piece.
     private func outcome(_ frame: [UInt8], piece: Int = .max, session: ServerSession? = nil) -> [ServerMessage.Action] {
         var session = session ?? self.session
-        return joined(actions(frame, piece: piece, session: &session))
+        return joined(session.actions(frame, for: origin, piece: piece, at: Self.start))
     }
 
     private func joined(_ actions: [ServerMessage.Action]) -> [ServerMessage.Action] {
@@ -96,11 +65,11 @@ struct ServerMessageTests {
         var damaged = frame
         damaged[FrameHead.length + 20] ^= 1
         var session = session
-        let refused = actions(damaged, session: &session)
+        let refused = session.actions(damaged, for: origin, at: Self.start)
         #expect(refused.last == .refuse(.malformed))
         #expect(!refused.contains(.claim(1)))
-        #expect(joined(actions(frame, session: &session)) == [.call(post), .content([1]), .finish])
-        #expect(actions(frame, session: &session).last == .refuse(.repeated))
+        #expect(joined(session.actions(frame, for: origin, at: Self.start)) == [.call(post), .content([1]), .finish])
+        #expect(session.actions(frame, for: origin, at: Self.start).last == .refuse(.repeated))
         // Another node has another window: there the row of the number, or the proof inside, decides.
         #expect(outcome(frame).last == .finish)
     }
@@ -143,7 +112,7 @@ struct ServerMessageTests {
         }
         // Without its end nothing is finished.
         var session = session
-        #expect(!actions(frame, session: &session, isCut: true).contains(.finish))
+        #expect(!session.actions(frame, for: origin, isCut: true, at: Self.start).contains(.finish))
     }
 
     @Test("Content that is not Binary HTTP has a sealed refusal before the call, and ends the call behind it")
