@@ -70,6 +70,54 @@ struct ConfigCommandTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: path("first.pem"))) == before)
     }
 
+    @Test("A private key that other users may read signs nothing, and the same file does when they may not")
+    func readable() throws {
+        try makeKeys("first", "second", "device")
+        let (key, draft) = (path("first.pem"), try draft())
+        #expect(try sign(draft).status == 0)
+        for mode in [0o644, 0o640, 0o604, 0o660, 0o610, 0o602] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: key)
+            let refused = try sign(draft)
+            #expect(refused.status == 78 && refused.err.contains("chmod 600"), "\(String(mode, radix: 8))")
+            let rehearsed = try home.run("config", "rehearse", versions, "--key", key)
+            #expect(rehearsed.status == 78 && rehearsed.err.contains("chmod 600"), "\(String(mode, radix: 8))")
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: versions) == ["1"])
+        for mode in [0o600, 0o400] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: key)
+            let signed = try sign(draft)
+            #expect(signed.status == 0, "\(signed.err)")
+        }
+    }
+
+    @Test("Of an app's file only the chain that it is in is taken, not another one of the same app and version")
+    func elsewhere() throws {
+        try makeKeys("first", "second", "device")
+        let other = path("others")
+        try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+        for _ in 1...2 { #expect(try sign(try draft()).status == 0) }
+        // The same keys and the same app: a rehearsal, say, or what a thief of a key has signed.
+        for _ in 1...2 {
+            let signed = try home.run(
+                "config", "sign", try draft(pins: [500, 900]), other, "--key", path("first.pem"))
+            #expect(signed.status == 0, "\(signed.err)")
+        }
+        for number in ["/1", "/2"] {
+            for (chain, shipped) in [(versions, other + number), (other, versions + number)] {
+                let refused = try home.run("config", "check", chain, "--from", shipped)
+                #expect(refused.status == 78 && refused.err.contains("does not have the file"), "\(refused.err)")
+                #expect(!refused.out.contains("version 2 for"))
+            }
+            for chain in [versions, other] {
+                let checked = try home.run("config", "check", chain, "--from", chain + number)
+                #expect(checked.status == 0 && checked.out.contains("version 2 for"), "\(checked.err)")
+            }
+        }
+        // A single file has no chain to compare.
+        let single = try home.run("config", "check", versions + "/2", "--from", versions + "/1")
+        #expect(single.status == 64 && single.err.contains("belongs to a directory"), "\(single.err)")
+    }
+
     @Test("Versions are signed one after the other, and the chain is verified and shown")
     func chain() throws {
         try makeKeys("first", "second", "third", "device")

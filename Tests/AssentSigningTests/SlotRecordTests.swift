@@ -73,6 +73,28 @@ struct SlotRecordTests {
         }
     }
 
+    @Test("What the server said before something newer counts only where it never goes back")
+    func late() throws {
+        let before = try record(.assisted)
+        for state in [PasswordSlotState.open, .locked] {
+            var record = before
+            record.adopt(status(state, tries: 1), isLate: true)
+            #expect(record.encoded() == before.encoded(), "\(state)")
+        }
+        var changed = before
+        changed.adopt(status(.locked, generation: 1, tries: 0), isLate: true)
+        #expect(changed.current.generation == 1 && changed.pending == nil)
+        #expect(changed.state == before.state && changed.tries == before.tries)
+        var destroyed = before
+        destroyed.adopt(status(.shredded), isLate: true)
+        #expect(destroyed.state == .shredded && destroyed.current.keys.map(\.blob) == [[]])
+        // A key that was made since is another one.
+        var renewed = before
+        (renewed.current, renewed.pending) = (try generation(2), nil)
+        renewed.adopt(status(.shredded, generation: 1), isLate: true)
+        #expect(renewed.state == before.state && renewed.current.keys.map(\.blob) == [[1, 2, 3]])
+    }
+
     // MARK: Memory
 
     @Test("A password is remembered for its generation, so long and so often, and for its own keys only")

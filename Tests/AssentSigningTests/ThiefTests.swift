@@ -164,7 +164,8 @@ struct ThiefTests {
         let known: Set = [
             "format", "id", "issuer", "issuerName", "identity", "minimum", "certificates", "created", "code", "pid",
             "name", "offer", "did", "nonceD", "nonceS", "sub", "user", "enrol", "serial", "expires", "renewable",
-            "echo", "handle", "confirmed", "state", "approvals", "serverTime", "properties", "slots", "keyID",
+            "echo", "handle", "confirmed", "state", "approvals", "serverTime", "statusAt", "properties", "slots",
+            "keyID",
         ]
         #expect(names(value).subtracting(known) == [])
         // r and r' are random; last, confirmation, confirmed and commit are signed by keys that no PIN makes; state,

@@ -59,14 +59,17 @@ enum TrustText {
         return text
     }
 
-    /// The bytes of a file of at most 64 KiB.
-    static func bytes(_ path: String) throws -> [UInt8] {
+    /// The bytes of a file of at most 64 KiB; with `isPrivate` of one that other users may neither read nor change.
+    static func bytes(_ path: String, isPrivate: Bool = false) throws -> [UInt8] {
         let data: Data
         do {
             let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
             defer { try? handle.close() }
+            if isPrivate { try checkPrivate(handle, path) }
             // One byte more than the most, so that a longer file is refused and not cut.
             data = try handle.read(upToCount: TrustFile.limit + 1) ?? Data()
+        } catch let failure as CommandFailure {
+            throw failure
         } catch {
             throw CommandFailure.unreadable(path, error, "Check its name.")
         }
@@ -74,6 +77,16 @@ enum TrustText {
             throw CommandFailure("\(path) has more than 64 KiB.", status: .configuration)
         }
         return Array(data)
+    }
+
+    /// Looks at the file that is open, so that it cannot be another one by then.
+    private static func checkPrivate(_ handle: FileHandle, _ path: String) throws {
+        var status = stat()
+        guard fstat(handle.fileDescriptor, &status) == 0, status.st_mode & 0o077 == 0 else {
+            throw CommandFailure(
+                "\(path) can be read by other users: run 'chmod 600 \(path)', and think who has seen it.",
+                status: .configuration)
+        }
     }
 
     /// Makes a file. One that is there stays as it is.

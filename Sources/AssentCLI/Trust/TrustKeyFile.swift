@@ -19,9 +19,10 @@ enum TrustKeyFile {
         return shown
     }
 
-    /// The key in a PEM file.
+    /// The key in a PEM file that nobody else may read.
     static func read(_ path: String) throws -> SoftwareSigningKey {
-        let lines = String(decoding: try TrustText.bytes(path), as: UTF8.self).split(whereSeparator: \.isNewline)
+        let bytes = try TrustText.bytes(path, isPrivate: true)
+        let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
         guard lines.count > 2, lines.first == head[...], lines.last == foot[...],
             let der = Data(base64Encoded: lines.dropFirst().dropLast().joined()),
             let key = try? SoftwareSigningKey(algorithm: .es256, privateKey: Secret(bytes: der))

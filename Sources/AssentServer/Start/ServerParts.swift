@@ -113,11 +113,13 @@ struct ServerParts: Sendable {
     /// - Throws: `WireError` when an address is not a URL.
     func serverDoor() throws -> SealedDoor {
         let cookie = cookie
+        let server = try serverHandler(callers)
         return SealedDoor(
-            plain: try serverHandler(callers), opened: try serverHandler(callers.ofSealedRequests),
+            plain: server, opened: try serverHandler(callers.ofSealedRequests),
             origin: try Origin(endpoints.server), server: .authorizationServer,
             handshakes: payload.handshakes, sessions: payload.sessions,
-            isProved: { $0.isProvedByToken(cookie) }, logger: context.logger)
+            // Nobody looks at a token and its proof where a route asks for something else.
+            isProved: { $0.isProvedByToken(cookie) && server.verifiesSenders(of: $0) }, logger: context.logger)
     }
 
     /// What answers at the gateway's address, plainly and sealed; `nil` without a gateway.

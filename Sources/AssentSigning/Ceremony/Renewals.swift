@@ -200,7 +200,7 @@ struct Renewals: Sendable {
     /// Removes a container of which the server has signed that it has ended, its renewal with it.
     private func isEnded(_ status: ContainerStatus, _ id: SigningID) async throws -> Bool {
         guard status.hasEnded else { return false }
-        try await parts.containers.adopt(status, id)
+        try await parts.containers.adopt(status, of: parts.records.load(id))
         return true
     }
 
@@ -220,7 +220,8 @@ struct Renewals: Sendable {
             record.name = next.name
             record.user = next.user
             record.renewable = next.renewable
-            record.adopt(status)
+            // It is about the new keys, so all that was signed before is older.
+            record.adopt(status, askedAfter: record.statusAt)
         }
         await parts.memory.forget(next.id)
         try await removeOldKeys(renewal)

@@ -68,11 +68,20 @@ extension ContainerRecord {
     }
 
     /// What the server says of the container.
-    mutating func adopt(_ status: ContainerStatus) {
+    ///
+    /// - Parameters:
+    ///   - status: what it has signed.
+    ///   - known: ``statusAt`` when it was asked. If another status has been taken over since, the one that was signed
+    ///     later is right, but for what never goes back. Otherwise this one is right whatever its time is: the clocks
+    ///     of the server's nodes differ.
+    mutating func adopt(_ status: ContainerStatus, askedAfter known: Int?) {
+        let isLate = statusAt != known && status.head.issuedAt < statusAt ?? 0
+        for said in status.slots { modify(said.slot) { $0.adopt(said, isLate: isLate) } }
+        guard !isLate else { return }
         state = status.state
         expires = status.expiresAt
         approvals = status.approvalsFrom
-        for said in status.slots { modify(said.slot) { $0.adopt(said) } }
+        statusAt = status.head.issuedAt
     }
 
     /// What an app gets to see once the server has confirmed; `nil` before.

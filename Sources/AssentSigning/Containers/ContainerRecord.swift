@@ -54,6 +54,8 @@ struct ContainerRecord: ShapedPart {
     var approvals = 0
     /// The latest time that the server signed, in steps of a minute.
     var serverTime = 0
+    /// When the server signed what was taken over last of the container's state and tries, in its seconds.
+    var statusAt: Int?
     /// The reason of a deletion that the server has not answered yet.
     var deletion: String?
     /// Whether the server has signed that it has ended: what is left is removed.
@@ -95,6 +97,7 @@ struct ContainerRecord: ShapedPart {
         Member("state", \.state)
         Member("approvals", \.approvals)
         Member("serverTime", \.serverTime)
+        Member(optional: "statusAt", \.statusAt)
         Member(optional: "deletion", \.deletion, .shown(1...1000))
         Member(flag: "ended", \.ended)
         Member(

@@ -10,12 +10,19 @@ struct Containers: Sendable {
     // MARK: Status
 
     /// Takes over a signed status. Only this ends a container.
+    ///
+    /// - Parameters:
+    ///   - status: what the server has signed.
+    ///   - asked: the container as it was when the server was asked.
+    ///   - change: what else is changed.
+    /// - Returns: the container as it is then.
+    /// - Throws: what the store and the key provider throw.
     @discardableResult
     func adopt(
-        _ status: ContainerStatus, _ id: SigningID, also change: (inout ContainerRecord) -> Void = { _ in }
+        _ status: ContainerStatus, of asked: ContainerRecord, also change: (inout ContainerRecord) -> Void = { _ in }
     ) async throws -> ContainerRecord {
-        let record = try await parts.records.modify(id) { record in
-            record.adopt(status)
+        let record = try await parts.records.modify(asked.id) { record in
+            record.adopt(status, askedAfter: asked.statusAt)
             change(&record)
             if status.hasEnded { record.ended = true }
         }
@@ -24,9 +31,10 @@ struct Containers: Sendable {
     }
 
     func status(of id: SigningID) async throws -> SigningContainerStatus {
+        let record = try await parts.records.load(id)
         let status = try await parts.calls.ask(
-            Request(.status, EmptyBody()), of: parts.records.load(id), read: parts.calls.status)
-        try await adopt(status, id)
+            Request(.status, EmptyBody()), of: record, read: parts.calls.status)
+        try await adopt(status, of: record)
         return SigningContainerStatus(status)
     }
 
@@ -47,14 +55,14 @@ struct Containers: Sendable {
                 .invalidArgument, "Properties are at most 16 texts of at most 256 characters that can be shown.")
         }
         let body = UpdateBody(name: name, pushId: pushID, properties: properties)
-        let status = try await parts.calls.ask(
-            Request(.update, body), of: parts.records.load(id), read: parts.calls.status)
+        let record = try await parts.records.load(id)
+        let status = try await parts.calls.ask(Request(.update, body), of: record, read: parts.calls.status)
         try await parts.records.modify(id) { record in
             if let name { record.name = name }
             if let pushID { record.pushID = pushID }
             if let properties { record.properties = properties }
         }
-        try await adopt(status, id)
+        try await adopt(status, of: record)
     }
 
     static func check(name: String?, pushID: String?) throws(SigningError) {
@@ -98,7 +106,7 @@ struct Containers: Sendable {
         guard status.hasEnded else {
             throw SigningError(.serverAuthentication, "The server has not ended the container.")
         }
-        try await adopt(status, id)
+        try await adopt(status, of: record)
     }
 
     /// Removes a container of which the server, or the app for an unfinished one, said that it has ended.

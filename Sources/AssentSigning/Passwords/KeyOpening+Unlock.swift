@@ -66,6 +66,8 @@ extension KeyOpening {
             unlock.evaluation = evaluation
             let content = evaluation.content
             try await records.modify(unlock.opening.id) { record in
+                // A status that was asked for before says less.
+                record.statusAt = content.head.issuedAt
                 record.modify(kept.slot) { slot in
                     slot.last = evaluation.compact
                     (slot.ratchet, slot.ratchetNext) = (kept.ratchetNext, nil)
@@ -197,7 +199,7 @@ extension KeyOpening {
         let body = ConfirmEvaluationBody(confirmation: confirmation, evaluation: evaluation)
         let status = try await parts.calls.ask(
             Request(.confirmEvaluation, body), of: record, by: prover, read: parts.calls.status)
-        return try await parts.containers.adopt(status, record.id) { record in
+        return try await parts.containers.adopt(status, of: record) { record in
             record.modify(slot) { slot in
                 if slot.confirmation == confirmation { (slot.confirmation, slot.confirmed) = (nil, nil) }
             }
@@ -211,9 +213,10 @@ extension KeyOpening {
     private func judged(_ refusal: (any Error)?, _ opening: Opening) async throws -> any Error {
         guard var error = refusal as? SigningError else { return refusal ?? SigningError(.internal) }
         let (id, slot) = (opening.id, opening.kept.slot)
+        let asked = try await parts.records.load(id)
         let status = try await parts.calls.ask(
             Request(.status, EmptyBody()), of: opening.record, by: .given, read: parts.calls.status)
-        try await parts.containers.adopt(status, id)
+        try await parts.containers.adopt(status, of: asked)
         guard let said = status.slots.first(where: { $0.slot == slot }) else { return error }
         if said.state == .shredded {
             await parts.memory.forget(id, slot)

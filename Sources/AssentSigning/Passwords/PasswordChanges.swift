@@ -127,7 +127,7 @@ extension KeyOpening {
             status = try await parts.calls.ask(
                 Request(.status, EmptyBody()), of: record, by: .given, read: parts.calls.status)
         }
-        return try await parts.containers.adopt(status, record.id) { record in
+        return try await parts.containers.adopt(status, of: record) { record in
             record.modify(kept.slot) { slot in
                 if slot.pending?.generation == pending.generation { slot.commit = nil }
             }

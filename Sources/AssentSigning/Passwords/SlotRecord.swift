@@ -56,12 +56,19 @@ struct SlotRecord: ShapedPart {
     }
 
     /// Takes over what the server has signed of this password.
-    mutating func adopt(_ status: SlotStatus) {
+    ///
+    /// - Parameters:
+    ///   - status: what it has signed.
+    ///   - isLate: whether it has signed something else since. A change that it has made, and a key that it has
+    ///     destroyed, are never undone, so those are taken over all the same.
+    mutating func adopt(_ status: SlotStatus, isLate: Bool = false) {
         guard mode == .assisted, state != .shredded else { return }
         if let pending, status.generation == pending.generation {
             current = pending
             (self.pending, commit) = (nil, nil)
         }
+        let isForGood = status.state == .shredded && status.generation == current.generation
+        guard !isLate || isForGood else { return }
         state = status.state
         tries = status.tries
         spare = status.spare

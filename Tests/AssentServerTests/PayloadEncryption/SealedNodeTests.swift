@@ -37,6 +37,68 @@ struct SealedNodeTests {
         }
     }
 
+    private static func fields(_ named: [(String, String)]) throws -> HTTPFields {
+        var fields = form
+        for (name, value) in named { fields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value)) }
+        return fields
+    }
+
+    @Test("A field DPoP that nobody looks at makes no frame single: a copy is refused at each node and not forwarded")
+    func unverified() async throws {
+        try await TwoNodes.run { nodes in
+            let node = nodes.first
+            let (session, key) = (try await node.session(), try ProofKey())
+            let bearer = ServerFixture.bearer(try await node.tokens(session: session).access)
+            let bound = try await node.boundToken(session: session, to: key)
+            let good = try await node.proved("POST", node.gateway("/files/x"), token: bound, by: key)
+            let proof = good.filter { $0.0 == "DPoP" }
+            let open = try await node.proved("POST", node.gateway("/open"), token: bound, by: key)
+            let client = try await SealedClient(node, SealedClient.key(node))
+            let cases = [
+                ("/files/x", bearer), ("/files/x", bearer + [("DPoP", "x")]), ("/files/x", bearer + proof),
+                ("/files/x", ServerFixture.session(session) + proof), ("/open", open), ("/open", [("DPoP", "x")]),
+            ]
+            for (index, (path, named)) in cases.enumerated() {
+                let request = client.request(.post, path, try Self.fields(named))
+                let sealed = try client.sealed(request, [1], number: UInt64(index + 1))
+                #expect(try await client.call(sealed).status == 201, "\(index)")
+                for other in nodes.both {
+                    #expect(try await client.send(sealed.bytes, on: other).refusal == .repeated, "\(index)")
+                }
+                #expect(nodes.forwarded.count == index + 1, "\(index)")
+            }
+            // Where the proof is verified it is what a copy fails by.
+            let request = client.request(.post, "/files/x", try Self.fields(good))
+            let proved = try client.sealed(request, [1], number: 100)
+            #expect(try await client.call(proved).status == 201)
+            #expect(try await client.call(proved, on: nodes.second).status == 401)
+            #expect(nodes.forwarded.count == cases.count + 1)
+        }
+    }
+
+    @Test("The server spends a frame whose token and proof its route does not ask for")
+    func unasked() async throws {
+        try await TwoNodes.run { nodes in
+            let node = nodes.first
+            let key = try ProofKey()
+            let bound = try await node.boundToken(session: try await node.session(), to: key)
+            let client = try await SealedClient(node, SealedClient.key(node), toGateway: false)
+            func request(_ url: String) async throws -> HTTPRequest {
+                let path = try #require(URLComponents(string: url)?.percentEncodedPath)
+                var fields = try Self.fields(try await node.proved("POST", url, token: bound, by: key))
+                fields[.contentType] = "application/json"
+                return client.request(.post, path, fields)
+            }
+            let journey = try client.sealed(try await request(node.json("authenticate")), number: 1)
+            #expect(try await client.call(journey).json["authId"]?.string != nil)
+            for other in nodes.both { #expect(try await client.send(journey.bytes, on: other).refusal == .repeated) }
+            // A route for tokens spends the proof.
+            let user = try client.sealed(try await request(node.oauth("userinfo")), number: 2)
+            #expect(try await client.call(user).status == 200)
+            #expect(try await client.call(user, on: nodes.second).status == 401)
+        }
+    }
+
     @Test("When the database has lost its unlogged rows, the session is unknown at a node that has not seen it")
     func lost() async throws {
         try await TwoNodes.run { nodes in

@@ -37,6 +37,8 @@ struct RegistrationExplorationTests {
         let token: Secret
         /// The instance; `nil` where it is about to register.
         var registered: ClientRegistration.Registered?
+        /// The id of a session that belongs to the instance's key; `nil` where there is none.
+        var session: String?
     }
 
     private struct Node: Sendable {
@@ -134,6 +136,7 @@ struct RegistrationExplorationTests {
         faults += try await fixture.registrationFaults(records)
         if let registered = scene.registered {
             faults += try await keyFaults(of: registered.id, isChanged: records[.registrationUpdate] != 0)
+            faults += try await remainders(of: registered.id, scene, records)
         } else {
             faults += try await tokenFaults(each, scene, answers, records[.registrationCreate, default: 0])
         }
@@ -229,6 +232,21 @@ struct RegistrationExplorationTests {
         return faults
     }
 
+    /// What is wrong with what belongs to an instance besides its grants.
+    private func remainders(
+        of id: String, _ scene: Scene, _ records: [AuditEvent: Int64]
+    ) async throws -> [String] {
+        let isEnded = records[.registrationEnd] != 0
+        let consents = try await fixture.count("consents", where: "client_id = '\(id)'")
+        let sessions = try await fixture.count("sessions", where: "id = '\(scene.session ?? "")'")
+        var faults: [String] = []
+        if consents != (isEnded ? 0 : 1) { faults.append("\(consents) consents, ended: \(isEnded)") }
+        // One that belongs to a key which the instance had before is not the instance's any more.
+        guard !isEnded || records[.registrationUpdate] == 0 else { return faults }
+        if sessions != (isEnded ? 0 : 1) { faults.append("\(sessions) sessions, ended: \(isEnded)") }
+        return faults
+    }
+
     // MARK: - Requests
 
     private var healthy: Node { get throws { try node(fixture.database) } }
@@ -247,7 +265,39 @@ struct RegistrationExplorationTests {
         let registered = try await fixture.register(keys[0], token: token)
         _ = try await fixture.ownToken(of: registered.id, keys[0])
         #expect(try await fixture.count("grants", where: "client_id = '\(registered.id)'") > 0)
-        return Scene(token: token, registered: registered)
+        return Scene(token: token, registered: registered, session: try await signIn(at: registered.id))
+    }
+
+    /// Signs the user in at an instance, by a session that belongs to the instance's key, and with a consent.
+    ///
+    /// - Returns: the session's id.
+    private func signIn(at instance: String) async throws -> String {
+        let sessions = Sessions(fixture.context)
+        let token = try await sessions.begin(
+            userID: fixture.user.id, realm: "/alpha", limits: ProviderFixture.longSession
+        ).token
+        let (id, now) = (TokenHash.of(token), fixture.clock.epochSeconds)
+        _ = try await fixture.database.run([
+            SQLStatement(
+                "UPDATE sessions SET sender = \("jkt:" + keys[0].jwk.thumbprint) WHERE id = \(id)",
+                expecting: .exactly(1)),
+            SQLStatement(
+                """
+                INSERT INTO consents (user_id, client_id, realm, scope, granted_at, used_at, expires_at)
+                VALUES (\(fixture.user.id), \(instance), '/alpha', 'accounts', \(now), \(now), \(now + 86_400))
+                """, expecting: .exactly(1)),
+        ])
+        let session = try #require(try await sessions.live(token: token))
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
+            try ProviderFixture.authorization([
+                "client_id": instance, "redirect_uri": "https://pay.example/cb", "scope": "openid accounts",
+            ]), session: session)
+        guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
+        let assertion = try await keys[0].assertion(of: instance, now: fixture.clock)
+        _ = try await fixture.exchange(
+            try #require(redirect["code"]),
+            AssertionKey.form(assertion, ["redirect_uri": "https://pay.example/cb"]))
+        return id
     }
 
     /// Asks, and tells how many instances it was done with. `key` is the one that registers, or takes the place of
