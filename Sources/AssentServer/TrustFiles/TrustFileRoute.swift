@@ -22,7 +22,7 @@ struct TrustFileRoute: Sendable {
     /// Answers a request for a path below the public URL's; `nil` for other paths.
     func respond(to request: Request, path: String) async -> Response? {
         guard path.hasPrefix(Self.path + "/") else { return nil }
-        guard request.method == .get else {
+        guard request.method == .get || request.method == .head else {
             return .crest(405, "The method is not allowed.", headers: [.allow: "GET"])
         }
         let parts = path.dropFirst(Self.path.count + 1).split(
