@@ -69,6 +69,9 @@ extension OAuthProvider {
         if configuration.deviceConfigurations != nil {
             metadata["assent_device_config_endpoint"] = .string("\(base)/device_config")
         }
+        if configuration.takesIntegrityReports {
+            metadata["assent_reports_endpoint"] = .string("\(base)/reports")
+        }
         if !contexts.isEmpty { metadata["acr_values_supported"] = .array(contexts) }
         return .object(metadata)
     }

@@ -186,6 +186,9 @@ package struct RealmConfiguration: Sendable {
     /// How installations of the apps are told what they may do; `nil` when they are not.
     package var deviceConfiguration: DeviceConfigurationSettings?
 
+    /// Whether apps may say what their probes have found.
+    package var takesIntegrityReports = false
+
     /// The policy sets.
     package let policySets: [PolicySet]
 

@@ -125,6 +125,13 @@ enum RouteTable {
             RouteRule("device_config", methods: [.get], caller: .anyone, cookie: .unguarded, crossOrigin: .sameOrigin)
         ) { try await $0.deviceConfiguration($1) },
 
+        // Ours. An installation proves its key; anybody else may say something as well, so it is counted.
+        Route(
+            RouteRule(
+                "reports", methods: [.post], caller: .anyone, bodyLimit: IntegrityReport.sizeLimit, cookie: .unguarded,
+                crossOrigin: .sameOrigin)
+        ) { try await $0.report($1) },
+
         // RFC 7591 §3, RFC 7592 §2. What an instance shows, the handlers and the engine verify: which of it, depends on
         // its app.
         Route(

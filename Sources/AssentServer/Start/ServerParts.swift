@@ -48,6 +48,7 @@ struct ServerParts: Sendable {
             settings.signing = signing[realm.name]
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
+            settings.takesIntegrityReports = realm.takesIntegrityReports
             settings.sessionLimits = realm.sessionLimits
             settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             settings.deviceConfigurations = try realm.deviceConfiguration.map {
@@ -167,6 +168,7 @@ struct ServerParts: Sendable {
                 handlers: OAuthRoutes(
                     callers: callers, cookie: cookie, proofs: proofs,
                     origin: origin, serverURL: endpoints.server, links: WebLinks(context),
+                    reports: IntegrityReports(context),
                     design: configuration.pages),
                 services: providers, callers: check, origins: origins),
             signing: RouteRunner(
