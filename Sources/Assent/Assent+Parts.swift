@@ -25,10 +25,24 @@ extension Assent.Configuration {
         }
     }
 
+    private func issuer(_ journeys: JourneyConfiguration) -> String {
+        issuer ?? "\(journeys.server)/oauth2/\(journeys.realm.path)"
+    }
+
+    /// What tells the server what probes have found; `nil` where it is not told.
+    func integrityReporter(
+        _ journeys: JourneyConfiguration, _ prover: InstallationProver, over transport: any HTTPTransport
+    ) -> IntegrityReporter? {
+        guard integrity.tellsServer else { return nil }
+        return IntegrityReporter(
+            .init(id: client.id, version: appVersion, issuer: issuer(journeys)), prover: prover, over: transport,
+            clock: clock, logger: logger)
+    }
+
     /// The tokens' share of the settings.
     func tokenConfiguration(_ journeys: JourneyConfiguration) throws -> TokenConfiguration {
         var settings = try TokenConfiguration(
-            issuer: issuer ?? "\(journeys.server)/oauth2/\(journeys.realm.path)", clientID: client.id,
+            issuer: issuer(journeys), clientID: client.id,
             redirectURI: client.redirectURI, scopes: client.scopes, sessionCookieName: sessionCookieName)
         settings.renewBefore = renewBefore
         settings.patience = patience

@@ -64,6 +64,7 @@ public final class Assent: Sendable {
     let stateless: StatelessSignIns
     let network: AssentNetwork
     let integrity: IntegrityGuard
+    private let reporter: IntegrityReporter?
 
     /// Wires everything, and asks the probes a first time, so that their findings are reported; what fails by them are
     /// the calls. It sends nothing; the vault is opened when it is first needed.
@@ -88,10 +89,11 @@ public final class Assent: Sendable {
         try Configuration.check(serverOrigin)
         let store = configuration.vault.store(clock: clock, random: random)
         network = try configuration.network(keeping: store)
-        integrity = try configuration.integrityGuard(network.keeper?.inForce)
         let prover = InstallationProver()
         let sealing = try configuration.sealing(network.transport, prover, network.keeper, network.told)
         let transport = HTTPPipeline(sealing, layers: [configuration.userAgent])
+        reporter = configuration.integrityReporter(settings, prover, over: transport)
+        integrity = try configuration.integrityGuard(network.keeper?.inForce, reporter: reporter)
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)
         resourceCookies = CookieStore(clock: clock)
@@ -315,6 +317,7 @@ public final class Assent: Sendable {
 
     /// Closes the connections. Calls after this fail.
     public func shutdown() async {
+        await reporter?.finish()
         await network.shutdown()
     }
 }

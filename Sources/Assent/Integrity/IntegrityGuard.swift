@@ -7,19 +7,23 @@ struct IntegrityGuard: HTTPMiddleware {
     private let probes: [any IntegrityProbe]
     private let controls: @Sendable () -> IntegrityControls
     private let logger: Logger
+    private let reporter: IntegrityReporter?
     /// Copies of this value report together.
     private let reported: Reported
 
     /// - Parameters:
     ///   - probes: are asked in this order, each one each time.
     ///   - controls: what happens now for each kind; a new version of the trust file changes it.
+    ///   - reporter: tells the server of the first findings.
     ///   - logger: is told of each kind of finding once.
     init(
-        probes: [any IntegrityProbe], controls: @escaping @Sendable () -> IntegrityControls, logger: Logger
+        probes: [any IntegrityProbe], controls: @escaping @Sendable () -> IntegrityControls,
+        reporter: IntegrityReporter? = nil, logger: Logger
     ) {
         self.probes = probes
         self.controls = controls
         self.logger = logger
+        self.reporter = reporter
         reported = Reported()
     }
 
@@ -27,15 +31,30 @@ struct IntegrityGuard: HTTPMiddleware {
     ///
     /// - Throws: `HTTPTransportError` with code `integrityFailed` for the first finding that is refused.
     @Sendable func examine() throws(HTTPTransportError) {
+        let refusal = examined()
+        reporter?.begin()
+        if let refusal { throw refusal }
+    }
+
+    /// Asks the probes when the app begins, before anything may be sent: what they find is reported with the first call.
+    func examineAtStart() { _ = examined() }
+
+    private func examined() -> HTTPTransportError? {
         let controls = controls()
         var refusal: HTTPTransportError?
+        var findings: [IntegrityReporter.Finding] = []
         for probe in probes where controls[probe.kind] != .off {
             guard let finding = probe.finding() else { continue }
             let isRefused = controls[probe.kind] == .refuse
             report(probe.kind, finding, isRefused: isRefused)
+            // An app may have several probes of one kind.
+            if !findings.contains(where: { $0.kind == probe.kind }) {
+                findings.append(.init(kind: probe.kind, isRefused: isRefused))
+            }
             if isRefused, refusal == nil { refusal = .integrityFailed(probe.kind, finding) }
         }
-        if let refusal { throw refusal }
+        reporter?.note(findings)
+        return refusal
     }
 
     func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {

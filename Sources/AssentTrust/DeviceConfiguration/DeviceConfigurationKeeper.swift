@@ -169,7 +169,7 @@ struct DeviceConfigurationRecord: Sendable, Equatable {
 /// Asks the server: first the issuer's metadata, which says where, then for the document.
 struct DeviceConfigurationSource: Sendable {
     private static let limits = HTTPLimits(
-        connect: .seconds(5), read: .seconds(5), total: .seconds(10), replyBytes: 256 << 10)
+        connect: .seconds(5), read: .seconds(5), total: .seconds(10), replyBytes: DeviceConfigurationContent.limit)
 
     let issuer: String
     let app: ConfiguredApp
@@ -177,7 +177,8 @@ struct DeviceConfigurationSource: Sendable {
 
     func answer(knowing tag: String?) async -> DeviceConfigurationAnswer {
         do {
-            guard let endpoint = try await endpoint() else { return .failed }
+            let place = IssuerEndpoint("assent_device_config_endpoint", of: issuer)
+            guard let endpoint = try await place.find(over: transport, limits: Self.limits) else { return .failed }
             var fields: HTTPFields = [:]
             fields[.ifNoneMatch] = tag
             let reply = try await transport.send(
@@ -199,19 +200,5 @@ struct DeviceConfigurationSource: Sendable {
         let parts = app.audience.split(separator: "/").map(String.init)
         let items = [("app", parts.first ?? ""), ("version", app.version), ("platform", parts.dropFirst().first ?? "")]
         return items.reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
-    }
-
-    /// The address that the issuer's metadata says, which must be the issuer's own server.
-    private func endpoint() async throws -> String? {
-        let url = issuer + "/.well-known/openid-configuration"
-        let reply = try await transport.send(HTTPCall(.get, url: url, limits: Self.limits))
-        guard reply.status == 200 else { return nil }
-        let bytes = try await reply.body.collect(upTo: Self.limits.replyBytes)
-        let limits = JSONLimits(bytes: Self.limits.replyBytes, depth: 16, values: 4000)
-        guard let json = try? JSONValue.parse(bytes, limits: limits), json["issuer"]?.string == issuer,
-            let endpoint = json["assent_device_config_endpoint"]?.string, endpoint.utf8.count <= 2048,
-            let origin = try? Origin(endpoint), origin == (try? Origin(issuer))
-        else { return nil }
-        return endpoint
     }
 }
