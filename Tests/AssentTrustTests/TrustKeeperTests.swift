@@ -13,6 +13,8 @@ import Testing
 struct TrustKeeperTests {
     /// A bank whose server shows one key, a source of trust files, and the app's processes.
     private final class World: Sendable {
+        static let record = TrustRecord.name(for: "bank-app/linux/production")
+
         let clock = ManualClock()
         let store: MemorySecretStore
         let files = Locked<[Int: String]>([:])
@@ -125,10 +127,10 @@ struct TrustKeeperTests {
         let keeper = try world.keeper(three)
         world.files.withLock { $0 = [3: three, 4: two] }
         #expect(await keeper.ask() == 3)
-        try await world.store.update(TrustRecord.name, to: TrustRecord(file: two).secret, expected: .any)
+        try await world.store.update(World.record, to: TrustRecord(file: two).secret, expected: .any)
         world.clock.advance(by: 7200)
         #expect(await keeper.ask() == 3)
-        try await world.store.update(TrustRecord.name, to: TrustRecord(file: three).secret, expected: .any)
+        try await world.store.update(World.record, to: TrustRecord(file: three).secret, expected: .any)
         let older = try world.keeper(two)
         world.shown.withLock { $0 = 4 }
         #expect(await world.call(older) == nil)
@@ -217,7 +219,7 @@ struct TrustKeeperTests {
     private func storeUnreadable(version: Int) async throws {
         let reached = ReachedVersion(audience: "bank-app/linux/production", version: version)
         let record = TrustRecord(file: "no file", asked: Int(TrustSamples.time), reached: reached)
-        try await world.store.update(TrustRecord.name, to: record.secret, expected: .any)
+        try await world.store.update(World.record, to: record.secret, expected: .any)
     }
 
     @Test("A file that cannot be read lets nothing through, and the sources lead back to its version")
@@ -254,10 +256,35 @@ struct TrustKeeperTests {
 
     @Test("A record that is none is like no record: who can write it could remove it as well")
     func damaged() async throws {
-        try await world.store.update(TrustRecord.name, to: Secret("no record"), expected: .any)
+        try await world.store.update(World.record, to: Secret("no record"), expected: .any)
         let keeper = try world.keeper(try await file(1, pins: [1, 2]))
         #expect(await world.call(keeper) == nil)
         #expect(keeper.inForce.version == 1)
+    }
+
+    @Test("Two environments in one vault keep their versions apart, and neither takes back what the other has reached")
+    func audiences() async throws {
+        let staging: [String: JSONValue?] = ["aud": "bank-app/linux/staging"]
+        let shipped = [try await samples.file(1), try await samples.file(1, staging)]
+        world.files.withLock { $0 = [:] }
+        let keepers = try shipped.map(world.keeper)
+        for version in 2...3 {
+            let file = try await samples.file(version)
+            world.files.withLock { $0 = [version: file] }
+            world.clock.advance(by: 3600)
+            #expect(await keepers[0].ask() == version)
+        }
+        let other = try await samples.file(2, staging)
+        world.files.withLock { $0 = [2: other] }
+        #expect(await keepers[1].ask() == 2)
+        #expect(try await world.store.names().count == 2)
+        world.files.withLock { $0 = [:] }
+        // Each comes back with its own, and an older release has not less.
+        for (text, version) in zip(shipped, [3, 2]) {
+            let keeper = try world.keeper(text)
+            try await keeper.settle()
+            #expect(keeper.inForce.version == version)
+        }
     }
 
     @Test("Before the first call a process settles which credentials the vault's version gives")
@@ -265,7 +292,7 @@ struct TrustKeeperTests {
         let end = TrustSamples.time + TrustSamples.year
         let hosts: JSONValue = [TrustSamples.host([(1, end), (2, end)], sends: [])]
         let second = try await samples.file(2, ["hosts": hosts])
-        try await world.store.update(TrustRecord.name, to: TrustRecord(file: second).secret, expected: .any)
+        try await world.store.update(World.record, to: TrustRecord(file: second).secret, expected: .any)
         let keeper = try world.keeper(try await file(1, pins: [1, 2]))
         try await keeper.settle()
         #expect(keeper.inForce.kinds(of: try Origin("https://api.bank.example")) == [])

@@ -38,7 +38,8 @@ package struct IntegrityReports: Sendable {
         var checked: CheckedProof?
         if let client = report.client {
             let proof = try proof(
-                of: report, presented, proofs, configuration.noncePolicy(of: app?.client ?? configuration.client(client)))
+                of: report, presented, proofs,
+                configuration.noncePolicy(of: app?.client ?? configuration.client(report.app)))
             let registered = try await context.database.run(
                 .read(
                     """

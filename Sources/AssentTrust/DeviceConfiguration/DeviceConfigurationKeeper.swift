@@ -33,6 +33,8 @@ package actor DeviceConfigurationKeeper {
     private static let patience: TimeInterval = 30
 
     private let app: ConfiguredApp
+    /// Of the record in the vault.
+    private let recordName: String
     private let trust: TrustInForce
     private let surroundings: Surroundings
     private let source: DeviceConfigurationSource
@@ -48,6 +50,7 @@ package actor DeviceConfigurationKeeper {
     ///   - surroundings: vault, network and clock.
     package init(for app: ConfiguredApp, trust: TrustInForce, issuer: String, in surroundings: Surroundings) {
         (self.app, self.trust, self.surroundings) = (app, trust, surroundings)
+        recordName = DeviceConfigurationRecord.name(for: app.audience)
         source = DeviceConfigurationSource(issuer: issuer, app: app, transport: surroundings.transport)
         update = DeviceConfigurationUpdate(for: app, keys: trust.config)
     }
@@ -90,7 +93,7 @@ package actor DeviceConfigurationKeeper {
         defer { asking = nil }
         do {
             let deadline = surroundings.clock.now.addingTimeInterval(Self.patience)
-            try await surroundings.store.withExclusiveAccess(DeviceConfigurationRecord.name, deadline: deadline) {
+            try await surroundings.store.withExclusiveAccess(recordName, deadline: deadline) {
                 // Another process may have found a newer one.
                 try await reload()
                 await walk()
@@ -115,7 +118,7 @@ package actor DeviceConfigurationKeeper {
     }
 
     private func reload() async throws {
-        guard let secret = try await surroundings.store.value(DeviceConfigurationRecord.name)?.value,
+        guard let secret = try await surroundings.store.value(recordName)?.value,
             let record = DeviceConfigurationRecord(secret), record.audience == app.audience
         else { return }
         _ = update.on(.loaded(record.document, reached: record.version), at: now)
@@ -126,7 +129,7 @@ package actor DeviceConfigurationKeeper {
             audience: app.audience, version: update.reached, document: document.compact)
         do {
             try await surroundings.store.update(
-                DeviceConfigurationRecord.name, to: record.secret, expected: .any)
+                recordName, to: record.secret, expected: .any)
         } catch {
             surroundings.logger.warning(
                 "the device configuration is not stored, and holds for this process only",
@@ -137,8 +140,9 @@ package actor DeviceConfigurationKeeper {
 
 /// What the vault keeps: the last document, and the highest version that was in force, readable without it.
 struct DeviceConfigurationRecord: Sendable, Equatable {
-    /// The name in the vault, and of the lease under which it changes.
-    static let name = "device-config"
+    /// The name in the vault, and of the lease under which it changes. Each audience has a record of its own: that of
+    /// another app or environment must not take away how far this one has come.
+    static func name(for audience: String) -> String { "device-config/\(audience)" }
 
     let audience: String
     let version: Int

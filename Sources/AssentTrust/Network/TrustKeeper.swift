@@ -41,6 +41,8 @@ package actor TrustKeeper {
     package nonisolated let inForce: TrustInForce
 
     private let surroundings: Surroundings
+    /// Of the record in the vault.
+    private let recordName: String
     private let apply: @Sendable ([String: PinRequirement]) -> Void
     private var update: TrustUpdate
     private var isLoaded = false
@@ -61,6 +63,7 @@ package actor TrustKeeper {
     ) {
         self.surroundings = surroundings
         self.apply = apply
+        recordName = TrustRecord.name(for: shipped.audience)
         update = TrustUpdate(shipped: shipped)
         inForce = TrustInForce(shipped)
         let now = shipped.now(surroundings.clock.now)
@@ -147,7 +150,7 @@ package actor TrustKeeper {
 
     /// Takes what the vault has, also what another process has put there.
     private func reload() async throws {
-        if let secret = try await surroundings.store.value(TrustRecord.name)?.value {
+        if let secret = try await surroundings.store.value(recordName)?.value {
             if let stored = TrustRecord(secret) {
                 record = stored
             } else {
@@ -165,7 +168,7 @@ package actor TrustKeeper {
         defer { asking = nil }
         do {
             let deadline = surroundings.clock.now.addingTimeInterval(Self.patience)
-            try await surroundings.store.withExclusiveAccess(TrustRecord.name, deadline: deadline) {
+            try await surroundings.store.withExclusiveAccess(recordName, deadline: deadline) {
                 try await reload()
                 guard mayAsk else { return }
                 await walk()
@@ -209,7 +212,7 @@ package actor TrustKeeper {
 
     private func store() async {
         do {
-            try await surroundings.store.update(TrustRecord.name, to: record.secret, expected: .any)
+            try await surroundings.store.update(recordName, to: record.secret, expected: .any)
         } catch {
             surroundings.logger.warning(
                 "the trust file is not stored, and holds for this process only",

@@ -2,8 +2,9 @@ import AssentCore
 
 /// What the vault keeps: the newest trust file, which version it must be, and when it was last asked for a newer one.
 struct TrustRecord: Sendable, Equatable {
-    /// The name in the vault, and of the lease under which it changes.
-    static let name = "trust"
+    /// The name in the vault, and of the lease under which it changes. Each audience has a record of its own: that of
+    /// another app or environment must not take away how far this one has come.
+    static func name(for audience: String) -> String { "trust/\(audience)" }
 
     /// The file; `nil` when the shipped one is the newest.
     var file: String?
