@@ -52,7 +52,8 @@ struct ServerParts: Sendable {
             settings.sessionLimits = realm.sessionLimits
             settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             settings.deviceConfigurations = try realm.deviceConfiguration.map {
-                try DeviceConfigurations(context, realm: realm.name, apps: settings.apps, settings: $0)
+                try DeviceConfigurations(
+                    context, realm: realm.name, apps: settings.apps, settings: $0, pin: realm.signing?.loginRules)
             }
             providers[realm.name] = try OAuthProvider(
                 context, keys: keys, configuration: settings, keySets: keySets)

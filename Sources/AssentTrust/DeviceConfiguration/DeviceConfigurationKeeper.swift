@@ -142,7 +142,7 @@ package actor DeviceConfigurationKeeper {
 struct DeviceConfigurationRecord: Sendable, Equatable {
     /// The name in the vault, and of the lease under which it changes. Each audience has a record of its own: that of
     /// another app or environment must not take away how far this one has come.
-    static func name(for audience: String) -> String { "device-config/\(audience)" }
+    static func name(for audience: String) -> String { "device-config/" + RecordName.part(of: audience) }
 
     let audience: String
     let version: Int
