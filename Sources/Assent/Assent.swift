@@ -107,15 +107,17 @@ public final class Assent: Sendable {
                     store: resourceCookies, origins: Set(resources.resources.keys).subtracting([serverOrigin]),
                     ignoring: ignored),
             ])
-        let tokenSettings = try configuration.tokenConfiguration(settings)
+        let tokenSettings = try configuration.tokenConfiguration(settings, network.admission)
         let proofs = SessionProofs(tokenSettings, store: store, clock: clock, random: random)
-        var journeys = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
+        let ending = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
         let stored = TokenManager(
             configuration: tokenSettings, transport: pipeline, proving: proofs,
-            sessions: JourneySessions(client: journeys.proving(proofs)), clock: clock, random: random, logger: logger)
+            sessions: JourneySessions(client: ending.proving(proofs)), clock: clock, random: random, logger: logger)
         tokens = stored
         prover.attach(stored.registration)
         current = CurrentUser(stored: stored, proofs: proofs)
+        var journeys = JourneyClient(
+            configuration: settings, transport: network.admitting(pipeline), clock: clock, logger: logger)
         journeys.prover = current
         journeyClient = journeys
         authorized = try AuthorizedClient(
@@ -129,19 +131,15 @@ public final class Assent: Sendable {
         journey = Journey(
             client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
         let device = Device(
-            configuration.deviceKeys.map { [integrity] keys in
-                SigningDevice(
-                    store: configuration.deviceVault?.store(clock: clock, random: random) ?? store, keys: keys,
-                    transport: HTTPPipeline(transport, layers: [integrity]), configuration: configuration.device,
-                    clock: clock,
-                    random: random, logger: logger)
-            }, user: try Device.UserSession(settings, tokens, over: pipeline))
+            configuration.signingDevice(store, over: network.admitting(HTTPPipeline(transport, layers: [integrity]))),
+            user: try Device.UserSession(settings, tokens, over: pipeline))
         self.device = device
-        remembered = RememberedUsers(device: device, tokens: stored, journeys: journeyClient)
+        let admission = network.admission
+        remembered = RememberedUsers(device: device, tokens: stored, journeys: ending, admission: admission)
         userClient = UserClient(
             wiring.calls(.user, through: authorized), implicit: try wiring.implicitCalls(stored.implicit),
             authenticating: remembered.authenticateImplicitly,
-            linking: { [current] in try await BrowserLinks(current.tokens).make(to: $0) })
+            linking: { [current] in try await current.link(to: $0, admission) })
         stateless = wiring.statelessSignIns(over: stored, at: serverOrigin)
     }
 

@@ -61,25 +61,46 @@ package actor DeviceConfigurationKeeper {
     /// - Returns: the configuration; `nil` when none was ever told to this version of the app.
     /// - Throws: what the vault throws: a later one may be in it.
     package func configuration() async throws -> DeviceConfigurationContent? {
-        _ = update.on(.keys(trust.config), at: now)
-        if !isLoaded {
-            try await reload()
-            isLoaded = true
-        }
-        if isDue {
-            if asking == nil { asking = Task { await ask() } }
-            await asking?.value
-        }
+        try await settle()
+        await begin()?.value
         return update.current?.content
+    }
+
+    /// The same without waiting for the server, where anything is known or it was asked before: what it answers then
+    /// counts the next time. So a call is not made slower by it.
+    package func known() async throws -> DeviceConfigurationContent? {
+        try await settle()
+        let asking = begin()
+        if update.current == nil, askedAt == nil { await asking?.value }
+        return update.current?.content
+    }
+
+    /// Waits until nothing is asked any more.
+    package func finish() async { await asking?.value }
+
+    /// Takes what the trust file in force and the vault have.
+    private func settle() async throws {
+        _ = update.on(.keys(trust.config), at: now)
+        guard !isLoaded else { return }
+        try await reload()
+        isLoaded = true
+    }
+
+    /// Begins to ask where it is due, and nobody does.
+    private func begin() -> Task<Void, Never>? {
+        if isDue, asking == nil { asking = Task { await ask() } }
+        return asking
     }
 
     /// What the app may do; the rest as ``configuration()``.
     ///
-    /// - Parameter wishes: the app's own settings.
+    /// - Parameters:
+    ///   - wishes: the app's own settings.
+    ///   - waits: whether the server is waited for where it is asked, see ``known()``.
     /// - Returns: the decision; `nil` while no trust file is in force.
     /// - Throws: what the vault throws.
-    package func decision(_ wishes: DeviceDecision.Wishes) async throws -> DeviceDecision? {
-        let configuration = try await configuration()
+    package func decision(_ wishes: DeviceDecision.Wishes, waits: Bool = true) async throws -> DeviceDecision? {
+        let configuration = try await waits ? configuration() : known()
         guard let content = trust.content else { return nil }
         return DeviceDecision(wishes, version: app.version, trust: content, configuration: configuration)
     }
