@@ -61,7 +61,9 @@ struct TrustFileUseTests {
                 "origins": [.string(SealedListener.origin)],
             ], config: signer)
         var document: String?
-        if let says { document = try await servers.deviceConfiguration(["payloadEncryption": .string(says)], by: signer) }
+        if let says {
+            document = try await servers.deviceConfiguration(["payloadEncryption": .string(says)], by: signer)
+        }
         let answer = document
         let (plain, asked) = (Locked(0), Locked(0))
         let issuer = "https://am.example.com/am/oauth2/realms/root/realms/alpha"

@@ -51,7 +51,8 @@ struct DeviceAdmission: HTTPMiddleware {
         try Self.check(decision.calls)
         guard decision.stateless else {
             throw ResourceError(
-                .generic, .statelessRefused, "The server does not let this app's users sign in so that nothing is left.")
+                .generic, .statelessRefused, "The server does not let this app's users sign in so that nothing is left."
+            )
         }
     }
 
@@ -91,7 +92,8 @@ struct DeviceAdmission: HTTPMiddleware {
         switch permission {
         case .allowed, nil: return
         case .outdated:
-            throw HTTPTransportError(.outdatedApplication, "The server does not serve this version of the app any more.")
+            throw HTTPTransportError(
+                .outdatedApplication, "The server does not serve this version of the app any more.")
         case .development:
             throw HTTPTransportError(
                 .outdatedApplication, "The app is one for development, and the server is not.",
