@@ -38,6 +38,7 @@ struct DeviceAdmissionTests {
                 if registers {
                     configuration.registration = RegistrationConfiguration(
                         keys: SoftwareKeyProvider(unprotectedFile: directory.appending(path: "keys")))
+                    configuration.registration?.deviceScopes = ["app-data"]
                 }
                 guard let inner = configuration.transport else { return }
                 let (document, asked) = (document, asked)
