@@ -213,8 +213,21 @@ extension ServerConfiguration {
         read.identity = try RouteIdentity.read(route)
         read.tunnels = try RouteTunnels.read(route, upstream: upstream, access: access, realms: realms)
         read.rewrite = try rewrite(route)
+        read.requiresSealing = try requiresSealing(route, hasTunnels: read.tunnels != nil)
         route.finish()
         return read
+    }
+
+    /// The key `payloadEncryption` of a route. To seal is always allowed: it takes nothing from anybody.
+    private static func requiresSealing(_ route: SettingsReader<Void>, hasTunnels: Bool) throws -> Bool {
+        let word = route.string("payloadEncryption", default: "allowed")
+        guard ["allowed", "required"].contains(word) else {
+            throw route.issue("payloadEncryption", "can be allowed (the default) or required")
+        }
+        guard word == "allowed" || !hasTunnels else {
+            throw route.issue("payloadEncryption", "cannot be required beside websocket: WebSockets are not sealed")
+        }
+        return word == "required"
     }
 
     /// Where a browser is led, so nothing but a path of the gateway or a page that nobody can change on the way.

@@ -55,6 +55,12 @@ struct ConfigurationLoaderTests {
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
             Mistake(
+                "maxBodyBytes: 4096", "payloadEncryption: never", at: "payloadEncryption:",
+                "can be allowed (the default) or required"),
+            Mistake(
+                "maxBodyBytes: 4096", "websocket: true\n      payloadEncryption: required", at: "payloadEncryption:",
+                "cannot be required beside websocket"),
+            Mistake(
                 "idTokenAlgorithm: ES256", "idTokenAlgorithm: HS256", at: "idTokenAlgorithm: HS256",
                 "HS256 is not supported; RS256 (the default) or ES256"),
             Mistake(
