@@ -93,6 +93,7 @@ extension Assent.Configuration {
                 uniquingKeysWith: { $1 }),
             requiresBinding: requiresBinding)
         settings.changing = { origin in keeper.inForce.kinds(of: origin).map(ResourceAccess.init(of:)) }
+        settings.settled = { keeper.inForce.isSettled }
         let admission = network.admission
         settings.settle = {
             try await keeper.settle()

@@ -217,14 +217,17 @@ public final class Assent: Sendable {
     }
 
     private func lowered(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
+        let examination: IntegrityExamination
         do throws(HTTPTransportError) {
-            try integrity.examine()
+            examination = try integrity.examine()
         } catch {
             throw ResourceError(error, .fetchResource)
         }
-        return try request.httpCall(
+        var call = try request.httpCall(
             base: configuration.resourceBase, sessionField: configuration.sessionCookieName,
             random: configuration.random)
+        call.examination = examination
+        return call
     }
 
     /// The user who is signed in, or `nil`.

@@ -23,6 +23,8 @@ struct TrustKeeperTests {
         let shown = Locked<UInt8>(1)
         let pins = Locked<[String: PinRequirement]>([:])
         let asked = Locked<[HTTPRequest]>([])
+        /// What an answer of the source waits for.
+        let held = Locked<Task<Void, Never>?>(nil)
         let called = Locked(0)
 
         init() { store = MemorySecretStore(clock: clock) }
@@ -32,6 +34,7 @@ struct TrustKeeperTests {
             pins.withLock { $0 = file.pins(at: file.now(clock.now)) }
             let source = InMemoryTransport { [self] exchange in
                 asked.withLock { $0.append(exchange.request) }
+                await held.withLock { $0 }?.value
                 let version = exchange.request.path?.split(separator: "/").last.flatMap { Int($0) } ?? 0
                 guard let text = files.withLock({ $0[version] }) else {
                     return HTTPReply(HTTPResponse(status: .init(code: status.withLock { $0 })))
@@ -47,7 +50,7 @@ struct TrustKeeperTests {
         }
 
         /// A call to the bank over a transport that compares pins.
-        func call(_ keeper: TrustKeeper) async -> HTTPTransportError.Code? {
+        func call(_ keeper: TrustKeeper, total: Duration? = .seconds(60)) async -> HTTPTransportError.Code? {
             let network = InMemoryTransport { [self] _ in
                 let key = try Pin(sha256: [UInt8](repeating: shown.withLock { $0 }, count: 32))
                 let accepted: [Pin] =
@@ -61,7 +64,8 @@ struct TrustKeeperTests {
                 return HTTPReply(HTTPResponse(status: .ok))
             }
             do {
-                let call = try HTTPCall(.get, url: "https://api.bank.example/balance")
+                let limits = HTTPLimits(total: total)
+                let call = try HTTPCall(.get, url: "https://api.bank.example/balance", limits: limits)
                 _ = try await TrustedTransport(keeper, over: network).send(call)
                 await keeper.finish()
                 return nil
@@ -260,6 +264,33 @@ struct TrustKeeperTests {
         let keeper = try world.keeper(try await file(1, pins: [1, 2]))
         #expect(await world.call(keeper) == nil)
         #expect(keeper.inForce.version == 1)
+    }
+
+    @Test("A call waits for a source no longer than it may take, and the next one has what came meanwhile")
+    func patience() async throws {
+        for (total, seconds) in [(Duration.seconds(7), 7.0), (nil, 40)] {
+            let world = World()
+            let first = try await file(1, pins: [1, 2])
+            let second = try await samples.file(
+                2, ["hosts": [TrustSamples.host([2, 3].map { ($0, TrustSamples.time + 3 * TrustSamples.year) })]])
+            world.files.withLock { $0 = [2: second] }
+            world.shown.withLock { $0 = 2 }
+            let (stream, gate) = AsyncStream.makeStream(of: Void.self)
+            world.held.withLock { $0 = Task { for await _ in stream {} } }
+            let keeper = try world.keeper(first)
+            world.clock.advance(by: TimeInterval(TrustSamples.year))
+            let call = Task { await world.call(keeper, total: total) }
+            // It waits for the source, and its timer is set.
+            while world.questions == 0 { await Task.yield() }
+            while world.clock.sleeperCount == 0 { await Task.yield() }
+            world.clock.advance(by: seconds)
+            #expect(await call.value == .timedOut)
+            #expect(world.called.withLock { $0 } == 0)
+            gate.finish()
+            await keeper.finish()
+            #expect(await world.call(keeper) == nil)
+            #expect(keeper.inForce.version == 2)
+        }
     }
 
     @Test("Two environments in one vault keep their versions apart, and neither takes back what the other has reached")

@@ -54,7 +54,7 @@ extension Assent.Configuration {
                 ?? IntegrityProbes.platform(vaults: vaults, allowing: integrity.allowedPreloads),
             controls: { [own = integrity.controls] in
                 (trustInForce?.controls ?? shipped).map(own.tightened(by:)) ?? own
-            }, reporter: reporter, logger: logger)
+            }, reporter: reporter, clock: clock, logger: logger)
         made.examineAtStart()
         return made
     }

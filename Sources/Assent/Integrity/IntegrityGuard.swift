@@ -6,6 +6,7 @@ import Logging
 struct IntegrityGuard: HTTPMiddleware {
     private let probes: [any IntegrityProbe]
     private let controls: @Sendable () -> IntegrityControls
+    private let clock: any WallClock
     private let logger: Logger
     private let reporter: IntegrityReporter?
     /// Copies of this value report together.
@@ -15,13 +16,15 @@ struct IntegrityGuard: HTTPMiddleware {
     ///   - probes: are asked in this order, each one each time.
     ///   - controls: what happens now for each kind; a new version of the trust file changes it.
     ///   - reporter: tells the server of the first findings.
+    ///   - clock: tells how long ago they were asked.
     ///   - logger: is told of each kind of finding once.
     init(
         probes: [any IntegrityProbe], controls: @escaping @Sendable () -> IntegrityControls,
-        reporter: IntegrityReporter? = nil, logger: Logger
+        reporter: IntegrityReporter? = nil, clock: any WallClock, logger: Logger
     ) {
         self.probes = probes
         self.controls = controls
+        self.clock = clock
         self.logger = logger
         self.reporter = reporter
         reported = Reported()
@@ -29,11 +32,14 @@ struct IntegrityGuard: HTTPMiddleware {
 
     /// Asks the probes, and reports what they find.
     ///
+    /// - Returns: what the call's first sending need not do again.
     /// - Throws: `HTTPTransportError` with code `integrityFailed` for the first finding that is refused.
-    @Sendable func examine() throws(HTTPTransportError) {
+    @discardableResult
+    @Sendable func examine() throws(HTTPTransportError) -> IntegrityExamination {
         let refusal = examined()
         reporter?.begin()
         if let refusal { throw refusal }
+        return IntegrityExamination(at: clock.now)
     }
 
     /// Asks the probes when the app begins, before anything may be sent: what they find is reported with the first call.
@@ -58,7 +64,7 @@ struct IntegrityGuard: HTTPMiddleware {
     }
 
     func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
-        try examine()
+        if call.examination?.take(at: clock.now) != true { try examine() }
         return try await next.send(call)
     }
 
