@@ -3,11 +3,12 @@ import AssentCore
 public import AssentSigning
 
 extension Assent {
-    /// What a new PIN must be like, as the server tells it in the device configuration: for a screen that is drawn before
-    /// the user is enrolled. What counts are the rules that an enrolment asks with.
+    /// What a new PIN must be like, as the server tells it in the device configuration: for a screen that is drawn
+    /// before the user is enrolled. What counts are the rules that an enrolment asks with.
     ///
     /// ```swift
-    /// if let rules = try await assent.pinRules() { screen.digits = rules.minimumLength }
+    /// let rules = try await assent.pinRules()
+    /// let digits = rules?.minimumLength
     /// ```
     ///
     /// - Returns: the rules; `nil` without a trust file, where the server has never told them, or where no PIN signs

@@ -6,7 +6,8 @@ import AssentTrust
 /// Holds the app to what the server tells this version of it (docs/device-configuration.md, "What an app does"), before
 /// it calls, registers, or signs somebody in. The server refuses all of that as well: this spares the way there.
 ///
-/// As a layer it is on the ways of journeys and of a signing device. A sign-out passes by: it takes only something away.
+/// As a layer it is on the ways of journeys and of a signing device. A sign-out passes by: it only takes something
+/// away.
 struct DeviceAdmission: HTTPMiddleware {
     private let told: DeviceConfigurationKeeper
 

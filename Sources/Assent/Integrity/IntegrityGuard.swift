@@ -42,7 +42,7 @@ struct IntegrityGuard: HTTPMiddleware {
         return IntegrityExamination(at: clock.now)
     }
 
-    /// Asks the probes when the app begins, before anything may be sent: what they find is reported with the first call.
+    /// Asks the probes when the app begins, before anything may be sent: what they find is told with the first call.
     func examineAtStart() { _ = examined() }
 
     private func examined() -> HTTPTransportError? {

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// That the probes were asked for a call a moment ago. Its first sending then need not ask them again; whatever waits in
+/// That the probes were asked for a call a moment ago. Its first sending then need not ask them again; what waits in
 /// between, or is sent another time, does.
 package final class IntegrityExamination: Sendable {
     /// For how many seconds it is of a moment ago.

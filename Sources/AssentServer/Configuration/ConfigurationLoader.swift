@@ -119,7 +119,7 @@ extension ServerConfiguration {
         var directories: [String: String] = [:]
         for name in reader.keys {
             guard TrustFileRoute.isName(name) else {
-                throw reader.issue(name, "a name has 1 to 64 letters, digits and . _ -, and is no path")
+                throw reader.issue(name, "a name has 1 to 64 letters, digits and . _ -, and not only dots")
             }
             let path = paths.resolve(reader.string(name))
             var isDirectory: ObjCBool = false

@@ -5,8 +5,8 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// `/trust/<name>/<version>`: the versions of trust files, as any static host could serve them. Nobody is asked who they
-/// are: only the signature of a file is believed.
+/// `/trust/<name>/<version>`: the versions of trust files, as any static host could serve them. Nobody is asked who
+/// they are: only the signature of a file is believed.
 struct TrustFileRoute: Sendable {
     let shelf: TrustFileShelf
 

@@ -105,7 +105,8 @@ struct ErrorWireTests {
         "The gateway answers with the status that belongs to the code, and says when nobody can know",
         arguments: [
             (.invalidRequest, 400), (.sessionRequired, 401), (.forbidden, 403), (.tooLarge, 413),
-            (.payloadEncryptionRequired, 403), (.payloadEncryptionMismatch, 403), (.unsupportedMediaType, 415), (.tooManyRequests, 429),
+            (.payloadEncryptionRequired, 403), (.payloadEncryptionMismatch, 403), (.unsupportedMediaType, 415),
+            (.tooManyRequests, 429),
             (.unavailable, 503), (.busy, 503),
             (.outcomeUnknown, 503), (.internalFailure, 500), (.loginFailed, 500),
         ] as [(EngineError.Code, Int)])
