@@ -1,4 +1,5 @@
 import AssentCore
+import AssentPayload
 
 /// Finds out who sends a request. Every endpoint asks here, so that one rule decides which session is alive, which
 /// realm it belongs to, and which access token is valid.

@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 import AssentStore
 
 /// Takes what apps say that their probes have found, and writes it into the audit log as the client's word.
