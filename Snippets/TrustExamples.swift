@@ -25,3 +25,11 @@ func updated(_ assent: Assent) async -> Int? {
     // snippet: trust-update end
     return version
 }
+
+func pinLength(_ assent: Assent) async throws -> Int? {
+    // snippet: pin-rules begin
+    let rules = try await assent.pinRules()
+    let digits = rules?.minimumLength
+    // snippet: pin-rules end
+    return digits
+}

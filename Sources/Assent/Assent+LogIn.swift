@@ -34,6 +34,7 @@ extension Assent {
         }
         defer { current.endLogin() }
         do {
+            try await network.admission?.admitCall()
             let scopes = configuration.client.scopes.filter { !["openid", "offline_access"].contains($0) }
             let login = try await remembered.logIn(user, pin: pin, scopes: scopes) { JourneySessions(client: $0) }
             let before = current.take(login)

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJourney
+import AssentSigning
 import AssentTokens
 
 extension Assent.Configuration {
@@ -25,10 +26,26 @@ extension Assent.Configuration {
         }
     }
 
+    private func issuer(_ journeys: JourneyConfiguration) -> String {
+        issuer ?? "\(journeys.server)/oauth2/\(journeys.realm.path)"
+    }
+
+    /// What tells the server what probes have found; `nil` where it is not told.
+    func integrityReporter(
+        _ journeys: JourneyConfiguration, _ prover: InstallationProver, over transport: any HTTPTransport
+    ) -> IntegrityReporter? {
+        guard integrity.tellsServer else { return nil }
+        return IntegrityReporter(
+            .init(id: client.id, version: appVersion, issuer: issuer(journeys)), prover: prover, over: transport,
+            clock: clock, logger: logger)
+    }
+
     /// The tokens' share of the settings.
-    func tokenConfiguration(_ journeys: JourneyConfiguration) throws -> TokenConfiguration {
+    func tokenConfiguration(
+        _ journeys: JourneyConfiguration, _ admission: DeviceAdmission?
+    ) throws -> TokenConfiguration {
         var settings = try TokenConfiguration(
-            issuer: issuer ?? "\(journeys.server)/oauth2/\(journeys.realm.path)", clientID: client.id,
+            issuer: issuer(journeys), clientID: client.id,
             redirectURI: client.redirectURI, scopes: client.scopes, sessionCookieName: sessionCookieName)
         settings.renewBefore = renewBefore
         settings.patience = patience
@@ -37,7 +54,17 @@ extension Assent.Configuration {
         settings.dpop = dpop
         settings.clientAuthentication = clientAuthentication
         settings.registration = registration
+        settings.registration?.admit = admission?.admitRegistration
         if registration?.softwareVersion == nil { settings.registration?.softwareVersion = client.version }
         return settings
+    }
+
+    /// This app as a signing device; `nil` for an app that signs none.
+    func signingDevice(_ store: any SecretStore, over transport: any HTTPTransport) -> SigningDevice? {
+        deviceKeys.map { keys in
+            SigningDevice(
+                store: deviceVault?.store(clock: clock, random: random) ?? store, keys: keys, transport: transport,
+                configuration: device, clock: clock, random: random, logger: logger)
+        }
     }
 }

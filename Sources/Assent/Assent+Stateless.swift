@@ -34,6 +34,7 @@ extension Assent {
     ) async throws {
         do {
             try integrity.examine()
+            try await network.admission?.admitStateless()
         } catch {
             throw ResourceError.ofSignIn(error, .user)
         }

@@ -93,7 +93,12 @@ extension Assent.Configuration {
                 uniquingKeysWith: { $1 }),
             requiresBinding: requiresBinding)
         settings.changing = { origin in keeper.inForce.kinds(of: origin).map(ResourceAccess.init(of:)) }
-        settings.settle = { try await keeper.settle() }
+        settings.settled = { keeper.inForce.isSettled }
+        let admission = network.admission
+        settings.settle = {
+            try await keeper.settle()
+            try await admission?.admitCall()
+        }
         return settings
     }
 }
@@ -120,7 +125,16 @@ struct AssentNetwork: Sendable {
         transport = keeper.map { TrustedTransport($0, over: below) } ?? below
     }
 
+    /// Holds the app to what the server tells it; `nil` without a trust file.
+    var admission: DeviceAdmission? { told.map(DeviceAdmission.init) }
+
+    /// A way on which nothing is sent that the server does not let this version of the app send.
+    func admitting(_ pipeline: HTTPPipeline) -> HTTPPipeline {
+        admission.map { HTTPPipeline(pipeline, layers: [$0]) } ?? pipeline
+    }
+
     func shutdown() async {
+        await told?.finish()
         await keeper?.finish()
         await own?.shutdown()
     }

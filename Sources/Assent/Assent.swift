@@ -64,6 +64,7 @@ public final class Assent: Sendable {
     let stateless: StatelessSignIns
     let network: AssentNetwork
     let integrity: IntegrityGuard
+    private let reporter: IntegrityReporter?
 
     /// Wires everything, and asks the probes a first time, so that their findings are reported; what fails by them are
     /// the calls. It sends nothing; the vault is opened when it is first needed.
@@ -88,10 +89,11 @@ public final class Assent: Sendable {
         try Configuration.check(serverOrigin)
         let store = configuration.vault.store(clock: clock, random: random)
         network = try configuration.network(keeping: store)
-        integrity = try configuration.integrityGuard(network.keeper?.inForce)
         let prover = InstallationProver()
         let sealing = try configuration.sealing(network.transport, prover, network.keeper, network.told)
         let transport = HTTPPipeline(sealing, layers: [configuration.userAgent])
+        reporter = configuration.integrityReporter(settings, prover, over: transport)
+        integrity = try configuration.integrityGuard(network.keeper?.inForce, reporter: reporter)
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)
         resourceCookies = CookieStore(clock: clock)
@@ -105,15 +107,17 @@ public final class Assent: Sendable {
                     store: resourceCookies, origins: Set(resources.resources.keys).subtracting([serverOrigin]),
                     ignoring: ignored),
             ])
-        let tokenSettings = try configuration.tokenConfiguration(settings)
+        let tokenSettings = try configuration.tokenConfiguration(settings, network.admission)
         let proofs = SessionProofs(tokenSettings, store: store, clock: clock, random: random)
-        var journeys = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
+        let ending = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
         let stored = TokenManager(
             configuration: tokenSettings, transport: pipeline, proving: proofs,
-            sessions: JourneySessions(client: journeys.proving(proofs)), clock: clock, random: random, logger: logger)
+            sessions: JourneySessions(client: ending.proving(proofs)), clock: clock, random: random, logger: logger)
         tokens = stored
         prover.attach(stored.registration)
         current = CurrentUser(stored: stored, proofs: proofs)
+        var journeys = JourneyClient(
+            configuration: settings, transport: network.admitting(pipeline), clock: clock, logger: logger)
         journeys.prover = current
         journeyClient = journeys
         authorized = try AuthorizedClient(
@@ -127,19 +131,15 @@ public final class Assent: Sendable {
         journey = Journey(
             client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
         let device = Device(
-            configuration.deviceKeys.map { [integrity] keys in
-                SigningDevice(
-                    store: configuration.deviceVault?.store(clock: clock, random: random) ?? store, keys: keys,
-                    transport: HTTPPipeline(transport, layers: [integrity]), configuration: configuration.device,
-                    clock: clock,
-                    random: random, logger: logger)
-            }, user: try Device.UserSession(settings, tokens, over: pipeline))
+            configuration.signingDevice(store, over: network.admitting(HTTPPipeline(transport, layers: [integrity]))),
+            user: try Device.UserSession(settings, tokens, over: pipeline))
         self.device = device
-        remembered = RememberedUsers(device: device, tokens: stored, journeys: journeyClient)
+        let admission = network.admission
+        remembered = RememberedUsers(device: device, tokens: stored, journeys: ending, admission: admission)
         userClient = UserClient(
             wiring.calls(.user, through: authorized), implicit: try wiring.implicitCalls(stored.implicit),
             authenticating: remembered.authenticateImplicitly,
-            linking: { [current] in try await BrowserLinks(current.tokens).make(to: $0) })
+            linking: { [current] in try await current.link(to: $0, admission) })
         stateless = wiring.statelessSignIns(over: stored, at: serverOrigin)
     }
 
@@ -217,14 +217,17 @@ public final class Assent: Sendable {
     }
 
     private func lowered(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
+        let examination: IntegrityExamination
         do throws(HTTPTransportError) {
-            try integrity.examine()
+            examination = try integrity.examine()
         } catch {
             throw ResourceError(error, .fetchResource)
         }
-        return try request.httpCall(
+        var call = try request.httpCall(
             base: configuration.resourceBase, sessionField: configuration.sessionCookieName,
             random: configuration.random)
+        call.examination = examination
+        return call
     }
 
     /// The user who is signed in, or `nil`.
@@ -315,6 +318,7 @@ public final class Assent: Sendable {
 
     /// Closes the connections. Calls after this fail.
     public func shutdown() async {
+        await reporter?.finish()
         await network.shutdown()
     }
 }

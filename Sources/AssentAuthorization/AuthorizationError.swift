@@ -86,6 +86,8 @@ public struct AuthorizationError: AssentError {
         /// The user did not answer within the policy's patience, or another question was open for all of it. The
         /// request had no effect.
         public static let timedOut = Code("timedOut")
+        /// So many calls wait for the user already that this one may not. The request had no effect.
+        public static let tooManyWaiting = Code("tooManyWaiting")
         /// The task was cancelled while the user was asked, or while another question was open. The request had no
         /// effect.
         public static let cancelled = Code("cancelled")
@@ -121,6 +123,7 @@ extension AuthorizationError.Code {
             "Sign in again with the acr_values and the max_age of this error among the parameters."
         case .declined: "Send the request again to be asked again."
         case .expired, .timedOut, .cancelled: "Send the request again to be asked again."
+        case .tooManyWaiting: "Send the request again when the user has answered the others."
         case .sessionChanged, .refused: "Send the request again; it needs a new approval."
         case .notSent: "Send it as a question about the pending request; the user is not asked again."
         case .outcomeUnknown: "Ask for the outcome before you send it again."

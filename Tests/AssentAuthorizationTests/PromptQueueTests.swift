@@ -1,3 +1,4 @@
+import AssentTesting
 import Testing
 
 @testable import AssentAuthorization
@@ -41,5 +42,49 @@ import Testing
         #expect(foreign == .init())
         let turn6 = queue.finish(first.ticket, isShared: true)
         #expect(turn6 == .init(told: [], next: third.ticket))
+    }
+
+    @Test("So many calls may wait, and one more when somebody has left the line")
+    func bound() {
+        var queue = PromptQueue()
+        let first = queue.enter("a")
+        #expect(first.mayAsk)
+        var last = 0
+        for number in 1...PromptQueue.limit {
+            #expect(!queue.isFull)
+            last = queue.enter("\(number)").ticket
+        }
+        #expect(queue.isFull && queue.count == PromptQueue.limit)
+        let hasLeft = queue.withdraw(last)
+        #expect(hasLeft && !queue.isFull)
+    }
+
+    @Test("A call for which there is no place in the line ends at once, and says why; the others are asked as before")
+    func full() async {
+        let coordinator = StepUpCoordinator()
+        let clock = ManualClock()
+        guard case .lead(let turn) = await coordinator.enter("0", until: nil, clock: clock) else {
+            Issue.record("the first one asks")
+            return
+        }
+        await withTaskGroup(of: Bool.self) { group in
+            for number in 1...PromptQueue.limit {
+                group.addTask {
+                    let role = await coordinator.enter("\(number)", until: nil, clock: clock)
+                    guard case .lead(let turn) = role else { return false }
+                    await coordinator.finish(turn, nil)
+                    return true
+                }
+            }
+            while await coordinator.count < PromptQueue.limit { await Task.yield() }
+            if case .follow(.failure(let error)) = await coordinator.enter("x", until: nil, clock: clock) {
+                #expect((error as? AuthorizationError)?.code == .tooManyWaiting)
+            } else {
+                Issue.record("there is a place")
+            }
+            await coordinator.finish(turn, nil)
+            let asked = await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            #expect(asked == PromptQueue.limit)
+        }
     }
 }

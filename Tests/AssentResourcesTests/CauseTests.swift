@@ -14,6 +14,11 @@ struct CauseTests {
         "the remembered user is not authenticated": [TokenError(.implicitUserMissing, "x")],
         "the device has no token": [TokenError(.deviceNotAuthenticated, "x")],
         "the version of the app is disabled": [TokenError(.tokenRefused, "x").saying("version_outdated")],
+        "the device configuration lets this version call nothing": transport(.outdatedApplication),
+        "registration: the server was never heard": [
+            TokenError(
+                .transport, "x", transportError: HTTPTransportError(.serverNotReachable, "x"))
+        ],
         "registration: the version may not register": [
             TokenError(.registrationRefused, "x").saying("version_outdated")
         ],

@@ -8,37 +8,6 @@ import Testing
 struct TrustFileUseTests {
     private let servers = Servers()
 
-    /// A file with the bank's host, whose pins end in an hour, and the server's.
-    private func file(
-        sends: [String], payload: JSONValue? = nil, debugger: String = "off", development: Bool = false,
-        config: SoftwareSigningKey? = nil
-    ) async throws -> TrustFile {
-        let now = servers.clock.epochSeconds
-        func host(_ name: String, _ sends: [String]) -> JSONValue {
-            let pins: [JSONValue] = (1...2).map { number in
-                let digest = Base64URL.encode([UInt8](repeating: UInt8(number), count: 32))
-                return ["spki": .string(digest), "notAfter": .integer(now + 3600)]
-            }
-            return ["host": .string(name), "pins": .array(pins), "sends": .array(sends.map(JSONValue.string))]
-        }
-        let keys = try (1...2).map { _ in try SoftwareSigningKey.generate(.es256) }
-        let jwks = try keys.map { try JWK(publicKeyInfo: $0.publicKeyInfo) }
-        let signer = try #require(keys.first)
-        var members: JSONObject = [
-            "v": 1, "aud": "app/linux/test", "version": 1, "iat": .integer(now), "keys": .array(jwks.map(\.json)),
-            "hosts": [host("am.example.com", []), host("api.bank.example", sends)],
-            "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
-            "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))),
-            "config": .array(try config.map { [try JWK(publicKeyInfo: $0.publicKeyInfo).json] } ?? jwks.map(\.json)),
-            "controls": ["debugger": .string(debugger), "rooted": "off", "preload": "off"], "source": [],
-        ]
-        if let payload { members["payload"] = payload }
-        if development { members["development"] = true }
-        let header: JSONObject = ["typ": "assent-trust+jwt", "kid": .string(jwks[0].thumbprint)]
-        return try TrustFile(
-            shipped: try await JWS.sign(JSONValue.object(members).serializedBytes(), header: header, with: signer))
-    }
-
     private func refusal(_ assent: Assent, _ url: String) async -> ResourceError.Code? {
         do {
             _ = try await assent.userClient.sendAuthenticatedRequest(.get(url))
@@ -50,7 +19,7 @@ struct TrustFileUseTests {
 
     @Test("Calls go to the hosts that it names, with the credentials that it gives them, while their pins are valid")
     func calls() async throws {
-        let file = try await file(sends: ["user"])
+        let file = try await servers.trustFile(sends: ["user"])
         let assent = try servers.assent {
             $0.trust = file
             $0.resources = [:]
@@ -70,21 +39,6 @@ struct TrustFileUseTests {
         #expect(await assent.updateTrust() == 1)
     }
 
-    /// What the server tells this app, which says no version.
-    private func told(_ payload: String, by key: SoftwareSigningKey) async throws -> String {
-        let now = servers.clock.epochSeconds
-        let members: JSONObject = [
-            "v": 1, "aud": "app/linux/test", "app_version": "0", "version": 7, "iat": .integer(now),
-            "exp": .integer(now + 300), "status": "enabled", "payloadEncryption": .string(payload), "implicit": false,
-            "stateless": false, "webLinks": [],
-        ]
-        let header: JSONObject = [
-            "typ": "assent-device-config+jwt",
-            "kid": .string(try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint),
-        ]
-        return try await JWS.sign(JSONValue.object(members).serializedBytes(), header: header, with: key)
-    }
-
     @Test(
         "35: Where it says that payloads are always sealed, nobody can say otherwise; where the server decides, it is asked",
         arguments: [
@@ -100,14 +54,16 @@ struct TrustFileUseTests {
                 ("notAfter", .integer(servers.clock.epochSeconds + 3600)))
         }
         let signer = try SoftwareSigningKey.generate(.es256)
-        let file = try await file(
+        let file = try await servers.trustFile(
             sends: ["user"],
             payload: [
                 "suite": "pe1", "mode": .string(mode), "keys": .array(keys),
                 "origins": [.string(SealedListener.origin)],
             ], config: signer)
         var document: String?
-        if let says { document = try await told(says, by: signer) }
+        if let says {
+            document = try await servers.deviceConfiguration(["payloadEncryption": .string(says)], by: signer)
+        }
         let answer = document
         let (plain, asked) = (Locked(0), Locked(0))
         let issuer = "https://am.example.com/am/oauth2/realms/root/realms/alpha"
@@ -136,8 +92,8 @@ struct TrustFileUseTests {
         for _ in 1...2 { _ = try await assent.deviceClient.sendUnauthenticatedRequest(request) }
         #expect(plain.withLock { $0 } == (isSealed ? 0 : 2))
         #expect(listener.calls.map(\.0.path) == (isSealed ? ["/rates", "/rates"] : []))
-        // It is asked once in five minutes, and where the file decides not at all.
-        #expect(asked.withLock { $0 } == (mode == "server" ? 1 : 0))
+        // It is asked once in five minutes: whether the app may call at all, it says in any case.
+        #expect(asked.withLock { $0 } == 1)
     }
 
     private struct Traced: IntegrityProbe {
@@ -151,7 +107,7 @@ struct TrustFileUseTests {
             (IntegrityControl.off, "refuse", true), (.report, "refuse", true), (.refuse, "off", true),
             (.refuse, "report", true), (.report, "report", false), (.off, "report", false), (.off, "off", false),
         ] {
-            let file = try await file(sends: [], debugger: signed, development: true)
+            let file = try await servers.trustFile(sends: [], debugger: signed, development: true)
             let assent = try servers.assent {
                 $0.trust = file
                 $0.integrity.probes = [Traced()]
@@ -167,7 +123,7 @@ struct TrustFileUseTests {
 
     @Test("Probes are not replaced beside a file that is not for development")
     func replaced() async throws {
-        let file = try await file(sends: [])
+        let file = try await servers.trustFile(sends: [])
         #expect(throws: TokenError.self) {
             try servers.assent {
                 $0.trust = file
@@ -178,7 +134,7 @@ struct TrustFileUseTests {
 
     @Test("A host that gets no credential is not called for the user")
     func withheld() async throws {
-        let file = try await file(sends: ["device"])
+        let file = try await servers.trustFile(sends: ["device"])
         let assent = try servers.assent {
             $0.trust = file
             $0.resources = [:]

@@ -13,6 +13,8 @@ import Testing
 struct TrustKeeperTests {
     /// A bank whose server shows one key, a source of trust files, and the app's processes.
     private final class World: Sendable {
+        static let record = TrustRecord.name(for: "bank-app/linux/production")
+
         let clock = ManualClock()
         let store: MemorySecretStore
         let files = Locked<[Int: String]>([:])
@@ -21,6 +23,8 @@ struct TrustKeeperTests {
         let shown = Locked<UInt8>(1)
         let pins = Locked<[String: PinRequirement]>([:])
         let asked = Locked<[HTTPRequest]>([])
+        /// What an answer of the source waits for.
+        let held = Locked<Task<Void, Never>?>(nil)
         let called = Locked(0)
 
         init() { store = MemorySecretStore(clock: clock) }
@@ -30,6 +34,7 @@ struct TrustKeeperTests {
             pins.withLock { $0 = file.pins(at: file.now(clock.now)) }
             let source = InMemoryTransport { [self] exchange in
                 asked.withLock { $0.append(exchange.request) }
+                await held.withLock { $0 }?.value
                 let version = exchange.request.path?.split(separator: "/").last.flatMap { Int($0) } ?? 0
                 guard let text = files.withLock({ $0[version] }) else {
                     return HTTPReply(HTTPResponse(status: .init(code: status.withLock { $0 })))
@@ -45,7 +50,7 @@ struct TrustKeeperTests {
         }
 
         /// A call to the bank over a transport that compares pins.
-        func call(_ keeper: TrustKeeper) async -> HTTPTransportError.Code? {
+        func call(_ keeper: TrustKeeper, total: Duration? = .seconds(60)) async -> HTTPTransportError.Code? {
             let network = InMemoryTransport { [self] _ in
                 let key = try Pin(sha256: [UInt8](repeating: shown.withLock { $0 }, count: 32))
                 let accepted: [Pin] =
@@ -59,7 +64,8 @@ struct TrustKeeperTests {
                 return HTTPReply(HTTPResponse(status: .ok))
             }
             do {
-                let call = try HTTPCall(.get, url: "https://api.bank.example/balance")
+                let limits = HTTPLimits(total: total)
+                let call = try HTTPCall(.get, url: "https://api.bank.example/balance", limits: limits)
                 _ = try await TrustedTransport(keeper, over: network).send(call)
                 await keeper.finish()
                 return nil
@@ -125,10 +131,10 @@ struct TrustKeeperTests {
         let keeper = try world.keeper(three)
         world.files.withLock { $0 = [3: three, 4: two] }
         #expect(await keeper.ask() == 3)
-        try await world.store.update(TrustRecord.name, to: TrustRecord(file: two).secret, expected: .any)
+        try await world.store.update(World.record, to: TrustRecord(file: two).secret, expected: .any)
         world.clock.advance(by: 7200)
         #expect(await keeper.ask() == 3)
-        try await world.store.update(TrustRecord.name, to: TrustRecord(file: three).secret, expected: .any)
+        try await world.store.update(World.record, to: TrustRecord(file: three).secret, expected: .any)
         let older = try world.keeper(two)
         world.shown.withLock { $0 = 4 }
         #expect(await world.call(older) == nil)
@@ -217,7 +223,7 @@ struct TrustKeeperTests {
     private func storeUnreadable(version: Int) async throws {
         let reached = ReachedVersion(audience: "bank-app/linux/production", version: version)
         let record = TrustRecord(file: "no file", asked: Int(TrustSamples.time), reached: reached)
-        try await world.store.update(TrustRecord.name, to: record.secret, expected: .any)
+        try await world.store.update(World.record, to: record.secret, expected: .any)
     }
 
     @Test("A file that cannot be read lets nothing through, and the sources lead back to its version")
@@ -254,10 +260,62 @@ struct TrustKeeperTests {
 
     @Test("A record that is none is like no record: who can write it could remove it as well")
     func damaged() async throws {
-        try await world.store.update(TrustRecord.name, to: Secret("no record"), expected: .any)
+        try await world.store.update(World.record, to: Secret("no record"), expected: .any)
         let keeper = try world.keeper(try await file(1, pins: [1, 2]))
         #expect(await world.call(keeper) == nil)
         #expect(keeper.inForce.version == 1)
+    }
+
+    @Test("A call waits for a source no longer than it may take, and the next one has what came meanwhile")
+    func patience() async throws {
+        for (total, seconds) in [(Duration.seconds(7), 7.0), (nil, 40)] {
+            let world = World()
+            let first = try await file(1, pins: [1, 2])
+            let second = try await samples.file(
+                2, ["hosts": [TrustSamples.host([2, 3].map { ($0, TrustSamples.time + 3 * TrustSamples.year) })]])
+            world.files.withLock { $0 = [2: second] }
+            world.shown.withLock { $0 = 2 }
+            let (stream, gate) = AsyncStream.makeStream(of: Void.self)
+            world.held.withLock { $0 = Task { for await _ in stream {} } }
+            let keeper = try world.keeper(first)
+            world.clock.advance(by: TimeInterval(TrustSamples.year))
+            let call = Task { await world.call(keeper, total: total) }
+            // It waits for the source, and its timer is set.
+            while world.questions == 0 { await Task.yield() }
+            while world.clock.sleeperCount == 0 { await Task.yield() }
+            world.clock.advance(by: seconds)
+            #expect(await call.value == .timedOut)
+            #expect(world.called.withLock { $0 } == 0)
+            gate.finish()
+            await keeper.finish()
+            #expect(await world.call(keeper) == nil)
+            #expect(keeper.inForce.version == 2)
+        }
+    }
+
+    @Test("Two environments in one vault keep their versions apart, and neither takes back what the other has reached")
+    func audiences() async throws {
+        let staging: [String: JSONValue?] = ["aud": "bank-app/linux/staging"]
+        let shipped = [try await samples.file(1), try await samples.file(1, staging)]
+        world.files.withLock { $0 = [:] }
+        let keepers = try shipped.map(world.keeper)
+        for version in 2...3 {
+            let file = try await samples.file(version)
+            world.files.withLock { $0 = [version: file] }
+            world.clock.advance(by: 3600)
+            #expect(await keepers[0].ask() == version)
+        }
+        let other = try await samples.file(2, staging)
+        world.files.withLock { $0 = [2: other] }
+        #expect(await keepers[1].ask() == 2)
+        #expect(try await world.store.names().count == 2)
+        world.files.withLock { $0 = [:] }
+        // Each comes back with its own, and an older release has not less.
+        for (text, version) in zip(shipped, [3, 2]) {
+            let keeper = try world.keeper(text)
+            try await keeper.settle()
+            #expect(keeper.inForce.version == version)
+        }
     }
 
     @Test("Before the first call a process settles which credentials the vault's version gives")
@@ -265,7 +323,7 @@ struct TrustKeeperTests {
         let end = TrustSamples.time + TrustSamples.year
         let hosts: JSONValue = [TrustSamples.host([(1, end), (2, end)], sends: [])]
         let second = try await samples.file(2, ["hosts": hosts])
-        try await world.store.update(TrustRecord.name, to: TrustRecord(file: second).secret, expected: .any)
+        try await world.store.update(World.record, to: TrustRecord(file: second).secret, expected: .any)
         let keeper = try world.keeper(try await file(1, pins: [1, 2]))
         try await keeper.settle()
         #expect(keeper.inForce.kinds(of: try Origin("https://api.bank.example")) == [])

@@ -43,6 +43,8 @@ package struct EachFetch: Sendable {
         configuration.registration = RegistrationConfiguration(keys: SoftwareKeyProvider(unprotectedFile: keys))
         configuration.registration?.deviceScopes = ["app-data"]
         configuration.deviceVault = .memory
+        // Its calls would be among those that are counted.
+        configuration.integrity.tellsServer = false
         change(&configuration)
         assent = try Assent(configuration)
     }

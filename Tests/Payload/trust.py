@@ -184,7 +184,7 @@ def content(data):
 
 def told(data):
     value = strict(data)
-    has(value, CONFIG_MEMBERS, {"minimumVersion"})
+    has(value, CONFIG_MEMBERS, {"minimumVersion", "pin"})
     need(value["v"] == 1 and value["v"] is not True, "v")
     audience(value["aud"])
     need(isinstance(value["app_version"], str) and re.fullmatch("[!-~]{1,64}", value["app_version"]), "app_version")
@@ -199,7 +199,20 @@ def told(data):
     for link in array(value["webLinks"], 0, 32):
         need(isinstance(link, str) and re.fullmatch("[ -~]{1,2048}", link), "webLinks")
     distinct(value["webLinks"])
+    if "pin" in value:
+        pin(value["pin"])
     return value
+
+
+def pin(rules):
+    kinds = {prefix + kind for prefix in ("min", "max") for kind in ("Upper", "Lower", "Alpha", "Numeric", "NonAlpha")}
+    has(rules, {"minLength", "maxLength", "sequences", "common", "history", "minAge", "maxAge", "cache"}, kinds)
+    need(4 <= integer(rules["minLength"]) <= 64 and integer(rules["maxLength"]) <= 128, "lengths")
+    need(rules["minLength"] <= rules["maxLength"], "lengths")
+    need(isinstance(rules["sequences"], bool) and isinstance(rules["common"], bool), "sequences, common")
+    for name, most in (("history", 24), ("minAge", 3650), ("maxAge", 3650), ("cache", 3600)):
+        need(integer(rules[name]) <= most, name)
+    need(all(integer(rules[kind]) <= 128 for kind in kinds & rules.keys()), "kinds")
 
 
 def take(asked):

@@ -25,6 +25,10 @@ extension Assent {
         /// platform's. With a trust file that is not for development they cannot be replaced.
         public var probes: [any IntegrityProbe]?
 
+        /// Whether the server is told once, by a call of its own, what the probes have found, where its metadata has
+        /// `assent_reports_endpoint`: which kinds, and no more.
+        public var tellsServer = true
+
         /// The default.
         public init() {}
     }
@@ -34,7 +38,7 @@ extension Assent.Configuration {
     /// What asks the probes; they are asked here a first time, for the report.
     ///
     /// - Throws: `TokenError` with code `invalidConfiguration`, see ``Assent/Integrity/probes``.
-    func integrityGuard(_ trustInForce: TrustInForce?) throws -> IntegrityGuard {
+    func integrityGuard(_ trustInForce: TrustInForce?, reporter: IntegrityReporter?) throws -> IntegrityGuard {
         if let trust, !trust.content.development, integrity.probes != nil {
             throw TokenError(
                 .invalidConfiguration, "The trust file is not for development, so its probes cannot be replaced.",
@@ -50,8 +54,8 @@ extension Assent.Configuration {
                 ?? IntegrityProbes.platform(vaults: vaults, allowing: integrity.allowedPreloads),
             controls: { [own = integrity.controls] in
                 (trustInForce?.controls ?? shipped).map(own.tightened(by:)) ?? own
-            }, logger: logger)
-        try? made.examine()
+            }, reporter: reporter, clock: clock, logger: logger)
+        made.examineAtStart()
         return made
     }
 }

@@ -12,10 +12,6 @@ final class InstallationProver: PayloadProver {
 
     func attach(_ registration: AppRegistration?) { attached.withLock { $0 = registration } }
 
-    var isRegistered: Bool {
-        get async { (try? await clientID()) != nil }
-    }
-
     func clientID() async throws -> String? { try await known?.current()?.clientID }
 
     func proof(url: String, claim: String, nonce: String?) async throws -> String {

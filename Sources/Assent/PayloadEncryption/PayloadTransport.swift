@@ -49,8 +49,7 @@ package struct PayloadTransport: HTTPTransport {
 package struct PayloadOrigin: Sendable {
     package let origin: Origin
     private let app: PayloadChannel
-    private let device: PayloadChannel?
-    private let prover: (any PayloadProver)?
+    private let device: InstallationChannels?
 
     /// - Parameters:
     ///   - settings: what a client is there.
@@ -63,18 +62,42 @@ package struct PayloadOrigin: Sendable {
         over network: any HTTPTransport, seams: PayloadSeams
     ) {
         origin = settings.origin
-        self.prover = prover
         app = PayloadChannel(HandshakeCalls(settings, over: network, seams: seams), keys: keys)
         device = prover.map { prover in
-            PayloadChannel(HandshakeCalls(settings, prover: prover, over: network, seams: seams), keys: keys)
+            InstallationChannels(prover: prover) {
+                PayloadChannel(HandshakeCalls(settings, prover: prover, over: network, seams: seams), keys: keys)
+            }
         }
     }
 
     /// The sessions that calls go through now: those of the installation, once there is one. What a handshake of the
     /// installation itself asks goes through those of the app, or it would wait for itself.
     func channel() async throws -> PayloadChannel {
-        guard let device, let prover, !HandshakeCalls.isAsking, await prover.isRegistered else { return app }
-        return device
+        guard let device, !HandshakeCalls.isAsking else { return app }
+        return await device.current() ?? app
+    }
+}
+
+/// The sessions of the installation at one origin. When it has registered anew they are others: the server takes its
+/// credentials in its own sessions only.
+private final class InstallationChannels: Sendable {
+    private let prover: any PayloadProver
+    private let make: @Sendable () -> PayloadChannel
+    private let known = Locked<(client: String, channel: PayloadChannel)?>(nil)
+
+    init(prover: any PayloadProver, make: @escaping @Sendable () -> PayloadChannel) {
+        (self.prover, self.make) = (prover, make)
+    }
+
+    /// Those of the installation as it is registered now; `nil` when it is not.
+    func current() async -> PayloadChannel? {
+        guard let client = try? await prover.clientID() else { return nil }
+        return known.withLock { known in
+            if let known, known.client == client { return known.channel }
+            let channel = make()
+            known = (client, channel)
+            return channel
+        }
     }
 }
 
@@ -131,10 +154,7 @@ package struct PayloadTrace: Hashable, Sendable {
 
 /// Proves the key of a registered installation.
 package protocol PayloadProver: Sendable {
-    /// Whether there is a registration here. Nothing is sent.
-    var isRegistered: Bool { get async }
-
-    /// The client id of the installation; `nil` when it is not registered.
+    /// The client id of the installation; `nil` when it is not registered. Nothing is sent.
     func clientID() async throws -> String?
 
     /// A DPoP proof by the registered key for a POST, with the claim `pe`.

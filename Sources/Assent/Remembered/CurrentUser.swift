@@ -42,6 +42,12 @@ final class CurrentUser: AccessTokenSource, SessionProver {
 
     func endLogin() { isLoggingIn.withLock { $0 = false } }
 
+    /// A link that signs the user's browser in.
+    func link(to target: String, _ admission: DeviceAdmission?) async throws -> WebLink {
+        try await admission?.admitLink(to: target)
+        return try await BrowserLinks(tokens).make(to: target)
+    }
+
     var kind: CallKind { .user }
 
     var user: TokenManager? { tokens }

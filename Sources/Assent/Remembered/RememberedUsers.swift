@@ -9,10 +9,13 @@ import AssentTokens
 struct RememberedUsers: Sendable {
     let device: Assent.Device
     let tokens: TokenManager
+    /// Ends sessions.
     let journeys: JourneyClient
+    let admission: DeviceAdmission?
 
     /// Authenticates a user by the device key of the user's container.
     func authenticateImplicitly(_ user: String, scopes: [String]) async throws {
+        try await admission?.admitImplicit()
         let container = try await container(of: user, .implicit)
         do {
             try await tokens.implicit.authenticate(user: container.userID, scopes: scopes) { facts in

@@ -17,6 +17,12 @@ public struct AuthorizationConfiguration: Sendable {
     /// Waits until ``changing`` may be asked: a process that has just started may not know yet what was taken away.
     package var settle: (@Sendable () async throws -> Void)?
 
+    /// Whether ``settle`` has nothing to wait for; `nil` where there is nothing to settle.
+    package var settled: (@Sendable () -> Bool)?
+
+    /// Whether ``changing`` may be asked.
+    package var isSettled: Bool { settled?() ?? true }
+
     /// What an origin gets now; `nil` for one that is not a protected resource.
     package func access(to origin: Origin) -> ResourceAccess? {
         changing.map { $0(origin) } ?? resources[origin]

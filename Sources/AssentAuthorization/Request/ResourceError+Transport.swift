@@ -11,7 +11,9 @@ extension ResourceError {
         let place: Domain =
             switch code {
             case .hostRefused: domain
-            case .actionCancelled, .integrityFailed, .payloadEncryptionFailed, .trustExpired: .generic
+            case .actionCancelled, .integrityFailed, .payloadEncryptionFailed, .trustExpired, .outdatedApplication,
+                .serverNotReachable:
+                .generic
             default: .url
             }
         self.init(
@@ -31,6 +33,8 @@ extension ResourceError.Code {
             case .notPinned: .hostRefused
             case .trustExpired: .trustExpired
             case .integrityFailed: .integrityFailed
+            case .outdatedApplication: .outdatedApplication
+            case .serverNotReachable: .serverNotReachable
             case .tlsFailed: .secureConnectionFailed
             case .timedOut: .timedOut
             case .cancelled: .actionCancelled

@@ -23,6 +23,12 @@ struct PromptQueue {
     /// How many calls wait.
     var count: Int { line.count }
 
+    /// How many may.
+    static let limit = 1024
+
+    /// Whether no other call may wait.
+    var isFull: Bool { line.count >= Self.limit }
+
     /// A call that wants to ask.
     ///
     /// - Returns: its ticket, and whether it may ask at once.

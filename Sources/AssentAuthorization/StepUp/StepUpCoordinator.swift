@@ -25,6 +25,7 @@ actor StepUpCoordinator {
 
     /// Waits for the turn of a call, until `deadline` at most.
     func enter(_ key: String, until deadline: Date?, clock: any WallClock) async -> Role {
+        guard !queue.isFull else { return .follow(.failure(AuthorizationError.tooManyWaiting)) }
         let (ticket, mayAsk) = queue.enter(key)
         if mayAsk { return .lead(Turn(ticket: ticket, hasWaited: false)) }
         let timer = deadline.map { deadline in
@@ -69,4 +70,8 @@ actor StepUpCoordinator {
 extension AuthorizationError {
     /// The patience is over.
     static let tookTooLong = AuthorizationError(.timedOut, "The user was not asked, or did not answer, in time.")
+
+    /// The queue is full.
+    static let tooManyWaiting = AuthorizationError(
+        .tooManyWaiting, "\(PromptQueue.limit) other calls wait for the user already, so this one was not approved.")
 }

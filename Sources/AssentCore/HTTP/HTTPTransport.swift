@@ -18,6 +18,9 @@ public struct HTTPCall: Sendable {
     /// Suspends the call while it is sent; `nil` when nobody wants to. It stays with the call in every layer.
     package var control: CallControl?
 
+    /// That the probes were asked for this call; `nil` when nobody has done so yet.
+    package var examination: IntegrityExamination?
+
     private var known: KnownOrigin?
 
     /// A request with its content.

@@ -82,7 +82,9 @@ public struct HTTPTransportError: AssentError {
     /// Whether the same call may succeed later: nothing answered, or there is no free connection, and the request
     /// cannot have had an effect.
     public var isTransient: Bool {
-        let codes: [Code] = [.nameNotResolved, .connectFailed, .timedOut, .connectionClosed, .tooManyRequests]
+        let codes: [Code] = [
+            .nameNotResolved, .connectFailed, .timedOut, .connectionClosed, .tooManyRequests, .serverNotReachable,
+        ]
         return !mayHaveHadEffect && codes.contains(code)
     }
 
@@ -113,6 +115,10 @@ public struct HTTPTransportError: AssentError {
         public static let trustExpired = Code("trustExpired")
         /// A probe of this process has found something that is refused.
         public static let integrityFailed = Code("integrityFailed")
+        /// The server does not serve this version of the app any more, so nothing was sent.
+        public static let outdatedApplication = Code("outdatedApplication")
+        /// The server has never said what this version of the app may do, so nothing was sent.
+        public static let serverNotReachable = Code("serverNotReachable")
         /// The TLS handshake failed for another reason.
         public static let tlsFailed = Code("tlsFailed")
         /// One of the time limits passed.
@@ -151,6 +157,8 @@ extension HTTPTransportError.Code {
         case .trustExpired: "Set this device's clock if it is wrong, or update the app."
         case .integrityFailed:
             "Start the app without debugger and without libraries of others, on a device as it was made."
+        case .outdatedApplication: "Update the app."
+        case .serverNotReachable: "Try again when there is a network."
         case .tlsFailed: "Check that the server speaks TLS 1.2 or newer at this port."
         case .timedOut, .connectionClosed: "Try again later."
         case .malformedReply, .headerTooLarge: "Check that an HTTP/1.1 server is at this port."

@@ -92,6 +92,8 @@ extension AuditEvent {
     package static let registrationEnd = AuditEvent("registration.end")
     /// Somebody has listed instances.
     package static let registrationList = AuditEvent("registration.list")
+    /// An app has said what its probes have found: the client's own word.
+    package static let integrityReport = AuditEvent("integrity.report")
 }
 
 extension AuditEvent {

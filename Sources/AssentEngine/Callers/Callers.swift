@@ -1,4 +1,5 @@
 import AssentCore
+import AssentPayload
 
 /// Finds out who sends a request. Every endpoint asks here, so that one rule decides which session is alive, which
 /// realm it belongs to, and which access token is valid.
@@ -68,7 +69,8 @@ package struct Callers: Sendable {
 
     /// The caller with an access token, whatever it is for. A session beside it does not count.
     ///
-    /// - Throws: ``EngineError`` `payloadEncryptionRequired`; ``StoreError`` when the database cannot serve.
+    /// - Throws: ``EngineError`` `payloadEncryptionRequired`, `payloadEncryptionMismatch`; ``StoreError`` when the
+    ///   database cannot serve.
     package func caller(withToken credentials: PresentedCredentials, realm: String) async throws -> Caller {
         switch credentials.accessToken {
         case .absent: return .anonymous
@@ -116,10 +118,12 @@ package struct Callers: Sendable {
         return grant.kind
     }
 
-    /// Refuses a valid token that has come plainly, of a version that must seal its calls.
+    /// Refuses a valid token that has come plainly, of a version that must seal its calls, or through a session of
+    /// payload encryption in which it does not count.
     func demandSealing(_ grant: AccessGrant, in provider: OAuthProvider) throws(EngineError) {
-        guard isSealed || !provider.configuration.requiresSealing(grant.clientID, version: grant.version) else {
-            throw EngineError(.payloadEncryptionRequired)
+        let isRequired = provider.configuration.requiresSealing(grant.clientID, version: grant.version)
+        if let code = SealedSession.refusal(of: grant.clientID, requiresSealing: isRequired, isSealed: isSealed) {
+            throw EngineError(code)
         }
     }
 
@@ -138,12 +142,16 @@ package struct Callers: Sendable {
         let client = provider.configuration.definition(of: claims.clientID)
         let checked = proofs.checked(
             presented, accessToken: token, policy: provider.configuration.noncePolicy(of: client))
+        // Refused further below, when the token is known to be valid; the proof is not spent until then.
+        let counts = SealedSession.refusal(of: claims.clientID, requiresSealing: false, isSealed: isSealed) == nil
         // The token is signed, so its key is known before anything is looked up.
         let proof = (try? checked.get()).flatMap { proof in
             client != nil && claims.sender?.isProved(byKey: proof.thumbprint) == true ? proof : nil
         }
         let found = try await proofs.find(
-            claims.lookUp(in: provider.configuration, at: provider.now, isSealed: isSealed), with: proof)
+            claims.lookUp(
+                in: provider.configuration, at: provider.now, isSealed: isSealed && SealedSession.peer?.client != nil),
+            with: counts ? proof : nil)
         let grant: AccessGrant
         switch try provider.check(claims, found: found.row, keyThumbprint: claims.sender?.keyThumbprint) {
         case .granted(let granted): grant = granted

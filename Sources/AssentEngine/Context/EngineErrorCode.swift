@@ -101,6 +101,10 @@ extension EngineError.Code {
     /// (docs/payload-encryption.md). It is named as on every wire.
     package static let payloadEncryptionRequired = Self("payload_encryption_required")
 
+    /// The request has come through a session of payload encryption that is not of the installation whose credentials
+    /// it has (docs/payload-encryption.md). It is named as on every wire.
+    package static let payloadEncryptionMismatch = Self("payload_encryption_mismatch")
+
     /// What the request is about does not exist.
     package static let notFound = Self("notFound")
 
@@ -166,6 +170,8 @@ extension EngineError.Code {
         .statelessRefused: "Nobody may sign in here without leaving anything behind (stateless).",
         .payloadEncryptionRequired:
             "Calls of this version of the app must be sealed: send it again with payload encryption (pe1).",
+        .payloadEncryptionMismatch:
+            "The session of payload encryption is not of this installation: begin one by its key (role device).",
         .notFound: "It does not exist.",
         .unknownPolicySet: "There is no such policy set.",
         .invalidResources: "The question names no resource, or too many.",

@@ -1,6 +1,6 @@
 import AssentCore
 import AssentJOSE
-import AssentSigningProtocol
+package import AssentSigningProtocol
 import AssentStore
 
 /// Tells installations of a realm's apps what they may do, signed (docs/device-configuration.md).
@@ -39,6 +39,7 @@ package final class DeviceConfigurations: Sendable {
     private let realm: String
     private let apps: [String: OAuthApp]
     private let settings: DeviceConfigurationSettings
+    private let pin: PasswordRules?
     private let kid: String
     /// The version of each app.
     private let versions = Locked<[String: Int]>([:])
@@ -50,11 +51,13 @@ package final class DeviceConfigurations: Sendable {
     ///   - realm: the realm.
     ///   - apps: its apps, by id.
     ///   - settings: the key and the environment.
+    ///   - pin: what a new PIN must be like that signs users in; `nil` where none does.
     /// - Throws: ``EngineError`` for a key that is not one on P-256.
     package init(
-        _ context: EngineContext, realm: String, apps: [String: OAuthApp], settings: DeviceConfigurationSettings
+        _ context: EngineContext, realm: String, apps: [String: OAuthApp], settings: DeviceConfigurationSettings,
+        pin: PasswordRules? = nil
     ) throws {
-        (self.context, self.realm, self.apps, self.settings) = (context, realm, apps, settings)
+        (self.context, self.realm, self.apps, self.settings, self.pin) = (context, realm, apps, settings, pin)
         guard let key = try? ProtocolKey(settings.key) else {
             throw EngineError.internalFailure("the key of device configurations is not one on P-256")
         }
@@ -134,7 +137,7 @@ package final class DeviceConfigurations: Sendable {
             status: app.versions.status(of: question.version).served,
             minimumVersion: app.minimumVersion,
             payloadEncryption: app.versions.sealing(of: question.version) == .off ? .off : .on,
-            implicit: app.implicitScopes != nil, stateless: app.allowsStateless, webLinks: app.webLinks)
+            implicit: app.implicitScopes != nil, stateless: app.allowsStateless, webLinks: app.webLinks, pin: pin)
     }
 
     /// The hash of all that any version of an app is told.
@@ -150,6 +153,7 @@ package final class DeviceConfigurations: Sendable {
             1, .string(settings.environment), .array(named), .string(versions.others.rawValue),
             .string(versions.othersSealing.rawValue), .string(app.minimumVersion?.text ?? ""),
             .bool(app.implicitScopes != nil), .bool(app.allowsStateless), .array(app.webLinks.map(JSONValue.string)),
+            pin?.json ?? .null,
         ]
         return Base64URL.encode(SHA2.sha256(told.serializedBytes()))
     }

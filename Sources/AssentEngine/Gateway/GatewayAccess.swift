@@ -10,6 +10,9 @@ package struct GatewayAccess: Sendable {
     /// What signs ``ServiceIdentity``.
     let keys: ServerKeys
 
+    /// Whether the requests have come sealed (docs/payload-encryption.md).
+    package var isSealed: Bool { callers.isSealed }
+
     /// Access through the gateway.
     package init(callers: Callers, settlement: AccessSettlement, keys: ServerKeys) {
         self.callers = callers

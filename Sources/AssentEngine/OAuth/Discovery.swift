@@ -62,14 +62,22 @@ extension OAuthProvider {
                     .array(assertions.map { .string($0.rawValue) })
             }
         }
-        if !configuration.apps.isEmpty { metadata["registration_endpoint"] = .string("\(base)/register") }
-        if configuration.apps.values.contains(where: { !$0.webLinks.isEmpty }) {
-            metadata["assent_web_link_endpoint"] = .string("\(base)/web_link")
-        }
-        if configuration.deviceConfigurations != nil {
-            metadata["assent_device_config_endpoint"] = .string("\(base)/device_config")
-        }
+        for (name, path) in configuration.endpointsOfApps { metadata[name] = .string("\(base)/\(path)") }
         if !contexts.isEmpty { metadata["acr_values_supported"] = .array(contexts) }
         return .object(metadata)
+    }
+}
+
+extension OAuthProviderConfiguration {
+    /// Endpoints that only some realms have, since only their apps call them: their names in the metadata, and paths.
+    fileprivate var endpointsOfApps: [(name: String, path: String)] {
+        var endpoints: [(String, String)] = []
+        if !apps.isEmpty { endpoints.append(("registration_endpoint", "register")) }
+        if apps.values.contains(where: { !$0.webLinks.isEmpty }) {
+            endpoints.append(("assent_web_link_endpoint", "web_link"))
+        }
+        if deviceConfigurations != nil { endpoints.append(("assent_device_config_endpoint", "device_config")) }
+        if takesIntegrityReports { endpoints.append(("assent_reports_endpoint", "reports")) }
+        return endpoints
     }
 }

@@ -41,8 +41,8 @@ package struct OAuthError: AssentError {
         case let error as EngineError where error.code == .unavailable || error.code == .busy: self = .unavailable
         case let error as EngineError where error.code == .outcomeUnknown:
             self.init(.temporarilyUnavailable, error.detail)
-        case let error as EngineError where error.code == .payloadEncryptionRequired:
-            self = .payloadEncryptionRequired
+        case let error as EngineError where error.code.isAboutSealing:
+            self.init(Code(rawValue: error.code.rawValue), error.detail)
         case let error as EngineError where error.code == .invalidRequest: self.init(.invalidRequest, error.detail)
         default: self.init(.serverError, "The server failed. Its log says why.")
         }
@@ -167,6 +167,8 @@ extension OAuthError.Code {
 
     /// The request has come plainly, and must be sealed (ours; docs/payload-encryption.md).
     package static let payloadEncryptionRequired = Self("payload_encryption_required")
+    /// It has come through a session of payload encryption that is not of the installation.
+    package static let payloadEncryptionMismatch = Self("payload_encryption_mismatch")
 
     /// The database cannot serve.
     package static let temporarilyUnavailable = Self("temporarily_unavailable")

@@ -40,6 +40,9 @@ package struct OAuthProviderConfiguration: Sendable {
     /// What installations of the apps are told; `nil` when they are told nothing.
     package var deviceConfigurations: DeviceConfigurations?
 
+    /// Whether apps may say what their probes have found.
+    package var takesIntegrityReports = false
+
     /// The realm's transaction signing, whose devices sign users in; `nil` for a realm without it.
     package var signing: SigningProvider?
 

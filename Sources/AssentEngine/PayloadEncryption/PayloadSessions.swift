@@ -31,6 +31,7 @@ package final class PayloadSessions: Sendable {
     private let context: EngineContext
     private let keys: PayloadKeys
     private let names: SessionName
+    private let versions: SealedVersions
     private let limit: Int
     private let entries = Locked<[[UInt8]: Entry]>([:])
     /// When all sessions were last looked through for such as have ended, in seconds since 1970.
@@ -41,12 +42,15 @@ package final class PayloadSessions: Sendable {
     /// - Parameters:
     ///   - context: the database and the clock.
     ///   - keys: the static keys.
+    ///   - versions: which versions of apps have none: their sessions end with the start of a node that says so.
     ///   - limit: how many sessions are in memory at most.
     package init(
-        _ context: EngineContext, keys: PayloadKeys, limit: Int = PayloadSessions.limit
+        _ context: EngineContext, keys: PayloadKeys, versions: SealedVersions = SealedVersions([:]),
+        limit: Int = PayloadSessions.limit
     ) {
         self.context = context
         self.keys = keys
+        self.versions = versions
         self.limit = limit
         names = SessionName(key: context.masterKey.derivedSecret(for: .payloadSessionName).symmetricKey)
     }
@@ -89,6 +93,9 @@ package final class PayloadSessions: Sendable {
             throw PayloadRefusal.unknownSession
         }
         let stored = try StoredPayloadSession(head.session, row, context.masterKey)
+        guard !versions.isOff(stored.peer.app, version: stored.peer.version) else {
+            throw PayloadRefusal.unknownSession
+        }
         let now = context.clock.epochSeconds
         guard makeRoom() else { throw PayloadRefusal.unknownSession }
         // Another node may have seen it be used without having said so yet.
@@ -109,6 +116,11 @@ package final class PayloadSessions: Sendable {
         guard let session else { return nil }
         guard session.peer.origin == origin else { throw .unknownSession }
         return try session.opener(head, at: now)
+    }
+
+    /// Who a session is with; `nil` for one that has ended here.
+    package func peer(of head: FrameHead) -> PayloadPeer? {
+        entries.withLock { $0[head.session]?.session.peer }
     }
 
     /// Takes the number of a message whose first chunk has opened; ``end(_:)`` is due for it then.

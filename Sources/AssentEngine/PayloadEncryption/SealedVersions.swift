@@ -4,8 +4,13 @@ package struct SealedVersions: Sendable {
     /// The apps of each realm.
     private let realms: [String: [OAuthApp]]
 
-    /// The apps of each realm.
-    package init(_ realms: [String: [OAuthApp]]) { self.realms = realms }
+    /// The names of the gateway's routes whose calls must be sealed, whoever sends them.
+    private let routes: [String]
+
+    /// The apps of each realm, and the names of routes whose calls must be sealed.
+    package init(_ realms: [String: [OAuthApp]], routes: [String] = []) {
+        (self.realms, self.routes) = (realms, routes)
+    }
 
     /// Whether a version of an app gets no session. It is told in a handshake, which knows no realm: where several have
     /// an app of this name, all of them must say so.
@@ -23,11 +28,11 @@ package struct SealedVersions: Sendable {
 
     /// What an operator is told when such calls must be sealed, and there is no key for it; `nil` when none must.
     package var warning: String? {
-        let required = required
+        let required = required.map { "the version \($0)" } + routes.map { "the route \($0)" }
         guard let first = required.first else { return nil }
         let more = required.count == 1 ? "" : " and \(required.count - 1) more"
         return """
-            payloadEncryption is required for the version \(first)\(more), and there is no valid key for it, so that \
+            payloadEncryption is required for \(first)\(more), and there is no valid key for it, so that \
             all their calls are refused: 'assent admin payload-keys add', and give the keys to clients
             """
     }

@@ -11,7 +11,7 @@ package struct ResourceCalls: Sendable {
     private let sessionField: String
     let random: any RandomSource
     let client: AuthorizedClient
-    private let examine: @Sendable () throws(HTTPTransportError) -> Void
+    private let examine: @Sendable () throws(HTTPTransportError) -> IntegrityExamination?
 
     /// The usual limits of a call: no limit for the whole of it, and 16 MiB in memory.
     static let limits = HTTPLimits(total: nil, replyBytes: 16 << 20)
@@ -27,7 +27,7 @@ package struct ResourceCalls: Sendable {
     ///   - examine: asks the probes, before a request is looked at.
     package init(
         _ kind: CallKind, client: AuthorizedClient, base: String?, sessionField: String, random: any RandomSource,
-        examine: @escaping @Sendable () throws(HTTPTransportError) -> Void
+        examine: @escaping @Sendable () throws(HTTPTransportError) -> IntegrityExamination?
     ) {
         self.kind = kind
         self.client = client
@@ -38,14 +38,36 @@ package struct ResourceCalls: Sendable {
     }
 
     /// What is sent of a request, or the reason why nothing is. It asks the probes first, and uses no network.
+    ///
+    /// Where the vault may have a later trust file that was not read yet, an origin that is not named is left to
+    /// ``settle(_:)``.
     func checked(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
+        let examination: IntegrityExamination?
         do throws(HTTPTransportError) {
-            try examine()
+            examination = try examine()
         } catch {
             throw ResourceError(error, kind.domain)
         }
-        let call = try request.httpCall(
+        var call = try request.httpCall(
             base: base, domain: kind.domain, sessionField: sessionField, limits: Self.limits, random: random)
+        call.examination = examination
+        do throws(ResourceError) {
+            try admit(call)
+        } catch {
+            guard error.code == .hostRefused, !client.configuration.isSettled else { throw error }
+        }
+        return call
+    }
+
+    /// Waits until the vault was read, and refuses what ``checked(_:)-(ResourceRequest)`` could not know yet.
+    func settle(_ call: HTTPCall) async throws {
+        guard !client.configuration.isSettled else { return }
+        try await client.configuration.settle?()
+        try admit(call)
+    }
+
+    /// Whether the call's origin is named, with the kind.
+    private func admit(_ call: HTTPCall) throws(ResourceError) {
         let access: ResourceAccess?
         do throws(WireError) {
             access = client.configuration.access(to: try call.origin)
@@ -59,7 +81,6 @@ package struct ResourceCalls: Sendable {
             throw ResourceError(
                 kind.domain, .hostRefused, "The origin does not get the credential of this kind of call: \(kind).")
         }
-        return call
     }
 
     /// The same for a reply that goes to a file.
@@ -117,6 +138,7 @@ package struct ResourceCalls: Sendable {
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> ResourceResponse {
         do {
+            try await settle(call)
             return try await Self.read(client.send(call, approve: approve), call.limits)
         } catch {
             throw ResourceError(error, kind) ?? error
@@ -130,6 +152,7 @@ package struct ResourceCalls: Sendable {
     ) async throws -> ResourceResponse {
         let call = try checked(download)
         do {
+            try await settle(call)
             var received = try ReplyIntake(download, random: random)
             let reply = try await client.send(call, approve: approve)
             try received.begin(

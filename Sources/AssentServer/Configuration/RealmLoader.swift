@@ -57,6 +57,7 @@ struct RealmLoader {
             deviceConfiguration: try reader.optionalMapping("deviceConfig").map {
                 try DeviceConfigurationLoader(reader: $0, paths: paths).settings(for: apps, of: name)
             },
+            takesIntegrityReports: reader.bool("integrityReports", default: false),
             policySets: try policySets(realm: name, journeys: names),
             signing: try reader.optionalMapping("signing").map {
                 try SigningLoader(reader: $0, realm: name).settings()

@@ -95,6 +95,9 @@ public struct ServerConfiguration: Sendable {
     /// The gateway, if there is one.
     package var gateway: GatewayConfiguration?
 
+    /// The directories with versions of trust files that are served, by name (docs/trust-file.md).
+    package var trustFiles: [String: String] = [:]
+
     /// Where the certificate comes from.
     package enum TLS: Sendable, Hashable {
         /// Made here, for localhost.
@@ -182,6 +185,9 @@ package struct RealmConfiguration: Sendable {
 
     /// How installations of the apps are told what they may do; `nil` when they are not.
     package var deviceConfiguration: DeviceConfigurationSettings?
+
+    /// Whether apps may say what their probes have found.
+    package var takesIntegrityReports = false
 
     /// The policy sets.
     package let policySets: [PolicySet]

@@ -7,7 +7,7 @@ import AssentStore
 extension ServerExamination {
     /// What is read for ``sealing(_:_:)``: nothing where no version must.
     static func sealingReads(_ configuration: ServerConfiguration, _ clock: any WallClock) -> [SQLStatement] {
-        configuration.sealedVersions.required.isEmpty ? [] : [PayloadKeys.counting(at: clock.epochSeconds)]
+        configuration.sealedVersions.warning == nil ? [] : [PayloadKeys.counting(at: clock.epochSeconds)]
     }
 
     /// A problem where there is no key that such calls could be sealed with.

@@ -63,6 +63,11 @@ struct Gateway: RequestHandler {
             // A route that lists nobody leaves it to its service what pages may do.
             trusted = route.allowedOrigins.isEmpty ? nil : pages
             if let answer = pages.preflight(request, methods: Self.methodsInOrder) { return answer }
+            guard access.isSealed || !route.requiresSealing else {
+                throw EngineError(
+                    .payloadEncryptionRequired,
+                    "Calls of this route must be sealed: send it again with payload encryption (pe1).")
+            }
             let isUpgrade = route.tunnels != nil && request.headers.contains(.upgrade)
             response = try await answer(
                 Visit(

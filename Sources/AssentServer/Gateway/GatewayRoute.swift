@@ -64,6 +64,9 @@ package struct GatewayRoute: Sendable, Hashable {
     /// How the service is told in a signed token who calls; `nil` where it is not.
     package var identity: RouteIdentity?
 
+    /// Whether only sealed requests reach it, whoever sends them (docs/payload-encryption.md).
+    package var requiresSealing = false
+
     /// What is allowed of its WebSockets; `nil` where it has none.
     package var tunnels: RouteTunnels?
 

@@ -10,7 +10,7 @@ struct PayloadParts: Sendable {
         _ context: EngineContext, proofs: SenderProofs, versions: SealedVersions = SealedVersions([:])
     ) {
         keys = PayloadKeys(context)
-        sessions = PayloadSessions(context, keys: keys)
+        sessions = PayloadSessions(context, keys: keys, versions: versions)
         handshakes = PayloadHandshakes(context, keys: keys, sessions: sessions, proofs: proofs, versions: versions)
     }
 }
@@ -18,6 +18,8 @@ struct PayloadParts: Sendable {
 extension ServerConfiguration {
     /// Which versions of the apps seal their calls.
     var sealedVersions: SealedVersions {
-        SealedVersions(Dictionary(realms.map { ($0.name, $0.apps) }, uniquingKeysWith: { $1 }))
+        SealedVersions(
+            Dictionary(realms.map { ($0.name, $0.apps) }, uniquingKeysWith: { $1 }),
+            routes: (gateway?.routes ?? []).filter(\.requiresSealing).map(\.name))
     }
 }

@@ -82,7 +82,11 @@ struct SealedDoor: RequestHandler {
                 return try await reply.sealing(.crest(refusal.rawValue, refusal.message), toHead: false)
             case .call(let inner, let hasContent, let head, let reply):
                 if !Self.safeMethods.contains(inner.method), !isProved(inner) { try await sessions.spendOnce(head) }
-                let response = await answer(Self.plain(inner, hasContent: hasContent, sealed), from: client)
+                // It may have ended since its message was claimed.
+                guard let peer = sessions.peer(of: head) else { return Self.refused(.unknownSession) }
+                let response = await SealedSession.$peer.withValue(peer) {
+                    await answer(Self.plain(inner, hasContent: hasContent, sealed), from: client)
+                }
                 guard await !sealed.isDamaged else { return Self.ending }
                 return try await reply.sealing(response, toHead: inner.method == .head)
             }

@@ -22,6 +22,9 @@ struct OAuthRoutes: Sendable {
     /// The links that sign browsers in.
     let links: WebLinks
 
+    /// Takes what the probes of apps have found.
+    let reports: IntegrityReports
+
     /// How the pages look.
     let design: PageDesign
 

@@ -47,7 +47,7 @@ struct SigningWire: RouteWire {
         case let error as RequestError: return .signing(error)
         case let error as SigningRefusal: return .signing(error)
         case let refusal as RouteRefusal: return Self.response(refusal, of: rule)
-        case let error as EngineError where error.code == .payloadEncryptionRequired: return .problem(error)
+        case let error as EngineError where error.code.isAboutSealing: return .problem(error)
         default:
             logger.error("signing failed", metadata: ["error": "\(error)"])
             return .signing(SigningRefusal(answering: error))

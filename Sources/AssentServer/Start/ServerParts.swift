@@ -20,6 +20,7 @@ struct ServerParts: Sendable {
     private let authentication: Authentication
     private let signing: [String: SigningProvider]
     private let watch: NodeWatch
+    private let trustFiles: TrustFileShelf
 
     /// The parts of a server at these addresses.
     ///
@@ -33,6 +34,7 @@ struct ServerParts: Sendable {
         self.endpoints = endpoints
         self.cookie = cookie
         self.watch = watch
+        trustFiles = TrustFileShelf(configuration.trustFiles, clock: context.clock, logger: context.logger)
         self.keys = keys
         self.passwords = passwords
         sessions = Sessions(context)
@@ -46,10 +48,12 @@ struct ServerParts: Sendable {
             settings.signing = signing[realm.name]
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
+            settings.takesIntegrityReports = realm.takesIntegrityReports
             settings.sessionLimits = realm.sessionLimits
             settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             settings.deviceConfigurations = try realm.deviceConfiguration.map {
-                try DeviceConfigurations(context, realm: realm.name, apps: settings.apps, settings: $0)
+                try DeviceConfigurations(
+                    context, realm: realm.name, apps: settings.apps, settings: $0, pin: realm.signing?.loginRules)
             }
             providers[realm.name] = try OAuthProvider(
                 context, keys: keys, configuration: settings, keySets: keySets)
@@ -89,6 +93,7 @@ struct ServerParts: Sendable {
     /// - Throws: `StoreError`.
     func begin() async throws {
         for provider in providers.values { try await provider.configuration.deviceConfigurations?.begin() }
+        await trustFiles.begin()
     }
 
     /// What deletes expired rows.
@@ -166,6 +171,7 @@ struct ServerParts: Sendable {
                 handlers: OAuthRoutes(
                     callers: callers, cookie: cookie, proofs: proofs,
                     origin: origin, serverURL: endpoints.server, links: WebLinks(context),
+                    reports: IntegrityReports(context),
                     design: configuration.pages),
                 services: providers, callers: check, origins: origins),
             signing: RouteRunner(
@@ -179,6 +185,7 @@ struct ServerParts: Sendable {
             webLink: WebLinkRoute(
                 links: WebLinks(context), callers: callers, grants: providers, cookie: cookie, origin: own,
                 basePath: basePath, design: configuration.pages, logger: context.logger),
+            trustFiles: TrustFileRoute(shelf: trustFiles),
             health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
     }
 

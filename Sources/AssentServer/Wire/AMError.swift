@@ -56,7 +56,7 @@ struct AMError: Error, Hashable, Sendable {
             case .transactionUnreadable: AMError(401, "Unable to read transaction.", errorCode: "128")
             case .sessionRequired: AMError(401, "Access Denied")
             case .forbidden: AMError(403, "Permission denied.")
-            case .tokenKind, .statelessRefused, .payloadEncryptionRequired:
+            case .tokenKind, .statelessRefused, .payloadEncryptionRequired, .payloadEncryptionMismatch:
                 AMError(403, error.detail, reason: error.code.rawValue)
             case .notFound: AMError(404, "Resource cannot be found.")
             case .unknownPolicySet: AMError(404, "\(error.subject ?? "") application not found in realm.")

@@ -25,7 +25,7 @@ extension OAuthError {
         switch (code, wanted) {
         case (_, .clientCredentials), (.invalidToken, _): 401
         case (.insufficientScope, _), (.accessDenied, _), (.webLinkDisabled, _),
-            (.payloadEncryptionRequired, _):
+            (.payloadEncryptionRequired, _), (.payloadEncryptionMismatch, _):
             403
         case (.temporarilyUnavailable, _): 503
         case (.serverError, _): 500

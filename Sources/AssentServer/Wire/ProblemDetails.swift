@@ -25,14 +25,17 @@ extension Response {
             switch error.code {
             case .invalidRequest: 400
             case .sessionRequired: 401
-            case .forbidden, .tokenKind, .payloadEncryptionRequired: 403
+            case .forbidden, .tokenKind, .payloadEncryptionRequired, .payloadEncryptionMismatch: 403
             case .tooLarge: 413
             case .unsupportedMediaType: 415
             case .tooManyRequests: 429
             case .busy, .unavailable, .outcomeUnknown: 503
             default: 500
             }
-        let isNamed = [.outcomeUnknown, .tokenKind, .payloadEncryptionRequired].contains(error.code)
+        let named: [EngineError.Code] = [
+            .outcomeUnknown, .tokenKind, .payloadEncryptionRequired, .payloadEncryptionMismatch,
+        ]
+        let isNamed = named.contains(error.code)
         return problem(status, error.detail, members: isNamed ? ["code": .string(error.code.rawValue)] : [:])
     }
 }

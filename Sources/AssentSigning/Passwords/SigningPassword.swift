@@ -26,7 +26,8 @@ public struct SigningPasswordRules: Sendable {
 
     let rules: PasswordRules
 
-    init(_ rules: PasswordRules) {
+    /// The rules of a policy.
+    package init(_ rules: PasswordRules) {
         self.rules = rules
         minimumLength = rules.minLength
         maximumLength = rules.maxLength

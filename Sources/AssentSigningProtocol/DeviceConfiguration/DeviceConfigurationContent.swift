@@ -23,6 +23,8 @@ package struct DeviceConfigurationContent: ShapedPart, Hashable {
     package let stateless: Bool
     /// Where the app may lead a browser that it signs in.
     package let webLinks: [String]
+    /// What a new PIN must be like, for the screen that asks for one; `nil` where no PIN signs a user in.
+    package let pin: PasswordRules?
 
     /// The media type in the header.
     package static let type = "assent-device-config+jwt"
@@ -37,12 +39,12 @@ package struct DeviceConfigurationContent: ShapedPart, Hashable {
     package init(
         audience: String, appVersion: String, version: Int, issuedAt: Int, expires: Int, status: ServedStatus,
         minimumVersion: DottedVersion?, payloadEncryption: ServedSwitch, implicit: Bool, stateless: Bool,
-        webLinks: [String]
+        webLinks: [String], pin: PasswordRules? = nil
     ) {
         (self.audience, self.appVersion, self.version) = (audience, appVersion, version)
         (self.issuedAt, self.expires, self.status) = (issuedAt, expires, status)
         (self.minimumVersion, self.payloadEncryption) = (minimumVersion, payloadEncryption)
-        (self.implicit, self.stateless, self.webLinks) = (implicit, stateless, webLinks)
+        (self.implicit, self.stateless, self.webLinks, self.pin) = (implicit, stateless, webLinks, pin)
     }
 
     package static let shape = MessageShape<Self>(versioned: true, Self.init) {
@@ -57,6 +59,7 @@ package struct DeviceConfigurationContent: ShapedPart, Hashable {
         Member("implicit", \.implicit)
         Member("stateless", \.stateless)
         Member("webLinks", \.webLinks, .webLinkTargets)
+        Member(optional: "pin", \.pin)
     }
 
     package func check(in reader: MemberReader) throws(SigningProtocolError) {

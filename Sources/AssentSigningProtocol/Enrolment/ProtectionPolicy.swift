@@ -101,7 +101,7 @@ extension PasswordCost: MemberValue {
 }
 
 /// Which passwords are allowed. Lengths are counted in Unicode scalars.
-package struct PasswordRules: MessagePart {
+package struct PasswordRules: MessagePart, Hashable {
     package var minLength: Int
     package var maxLength: Int
     /// How many characters of a kind there must be.

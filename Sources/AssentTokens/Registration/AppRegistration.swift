@@ -169,10 +169,19 @@ public actor AppRegistration {
                     .invalidConfiguration, "\(settings.algorithm) cannot sign a client's assertions.",
                     suggestion: "Use ES256, PS256 or EdDSA.")
             }
+            try await admit()
             // Before anything is noted: when the server cannot even be described, nothing was attempted.
             let endpoint = try await wire.endpoint()
             let (name, key) = try await key(instead: record)
             return try await register(key, named: name, at: endpoint)
+        }
+    }
+
+    private func admit() async throws {
+        do throws(HTTPTransportError) {
+            try await settings.admit?()
+        } catch {
+            throw TokenError(.transport, error.detail, transportError: error)
         }
     }
 

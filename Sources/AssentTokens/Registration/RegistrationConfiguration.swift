@@ -37,6 +37,9 @@ public struct RegistrationConfiguration: Sendable {
     /// ``DeviceTokens``.
     public var deviceScopes: [String] = []
 
+    /// Is asked before a new registration, and throws where the app may make none.
+    package var admit: (@Sendable () async throws(HTTPTransportError) -> Void)?
+
     /// A configuration.
     ///
     /// - Parameters:

@@ -33,6 +33,8 @@ package actor DeviceConfigurationKeeper {
     private static let patience: TimeInterval = 30
 
     private let app: ConfiguredApp
+    /// Of the record in the vault.
+    private let recordName: String
     private let trust: TrustInForce
     private let surroundings: Surroundings
     private let source: DeviceConfigurationSource
@@ -48,6 +50,7 @@ package actor DeviceConfigurationKeeper {
     ///   - surroundings: vault, network and clock.
     package init(for app: ConfiguredApp, trust: TrustInForce, issuer: String, in surroundings: Surroundings) {
         (self.app, self.trust, self.surroundings) = (app, trust, surroundings)
+        recordName = DeviceConfigurationRecord.name(for: app.audience)
         source = DeviceConfigurationSource(issuer: issuer, app: app, transport: surroundings.transport)
         update = DeviceConfigurationUpdate(for: app, keys: trust.config)
     }
@@ -58,25 +61,46 @@ package actor DeviceConfigurationKeeper {
     /// - Returns: the configuration; `nil` when none was ever told to this version of the app.
     /// - Throws: what the vault throws: a later one may be in it.
     package func configuration() async throws -> DeviceConfigurationContent? {
-        _ = update.on(.keys(trust.config), at: now)
-        if !isLoaded {
-            try await reload()
-            isLoaded = true
-        }
-        if isDue {
-            if asking == nil { asking = Task { await ask() } }
-            await asking?.value
-        }
+        try await settle()
+        await begin()?.value
         return update.current?.content
+    }
+
+    /// The same without waiting for the server, where anything is known or it was asked before: what it answers then
+    /// counts the next time. So a call is not made slower by it.
+    package func known() async throws -> DeviceConfigurationContent? {
+        try await settle()
+        let asking = begin()
+        if update.current == nil, askedAt == nil { await asking?.value }
+        return update.current?.content
+    }
+
+    /// Waits until nothing is asked any more.
+    package func finish() async { await asking?.value }
+
+    /// Takes what the trust file in force and the vault have.
+    private func settle() async throws {
+        _ = update.on(.keys(trust.config), at: now)
+        guard !isLoaded else { return }
+        try await reload()
+        isLoaded = true
+    }
+
+    /// Begins to ask where it is due, and nobody does.
+    private func begin() -> Task<Void, Never>? {
+        if isDue, asking == nil { asking = Task { await ask() } }
+        return asking
     }
 
     /// What the app may do; the rest as ``configuration()``.
     ///
-    /// - Parameter wishes: the app's own settings.
+    /// - Parameters:
+    ///   - wishes: the app's own settings.
+    ///   - waits: whether the server is waited for where it is asked, see ``known()``.
     /// - Returns: the decision; `nil` while no trust file is in force.
     /// - Throws: what the vault throws.
-    package func decision(_ wishes: DeviceDecision.Wishes) async throws -> DeviceDecision? {
-        let configuration = try await configuration()
+    package func decision(_ wishes: DeviceDecision.Wishes, waits: Bool = true) async throws -> DeviceDecision? {
+        let configuration = try await waits ? configuration() : known()
         guard let content = trust.content else { return nil }
         return DeviceDecision(wishes, version: app.version, trust: content, configuration: configuration)
     }
@@ -90,7 +114,7 @@ package actor DeviceConfigurationKeeper {
         defer { asking = nil }
         do {
             let deadline = surroundings.clock.now.addingTimeInterval(Self.patience)
-            try await surroundings.store.withExclusiveAccess(DeviceConfigurationRecord.name, deadline: deadline) {
+            try await surroundings.store.withExclusiveAccess(recordName, deadline: deadline) {
                 // Another process may have found a newer one.
                 try await reload()
                 await walk()
@@ -115,7 +139,7 @@ package actor DeviceConfigurationKeeper {
     }
 
     private func reload() async throws {
-        guard let secret = try await surroundings.store.value(DeviceConfigurationRecord.name)?.value,
+        guard let secret = try await surroundings.store.value(recordName)?.value,
             let record = DeviceConfigurationRecord(secret), record.audience == app.audience
         else { return }
         _ = update.on(.loaded(record.document, reached: record.version), at: now)
@@ -126,7 +150,7 @@ package actor DeviceConfigurationKeeper {
             audience: app.audience, version: update.reached, document: document.compact)
         do {
             try await surroundings.store.update(
-                DeviceConfigurationRecord.name, to: record.secret, expected: .any)
+                recordName, to: record.secret, expected: .any)
         } catch {
             surroundings.logger.warning(
                 "the device configuration is not stored, and holds for this process only",
@@ -137,8 +161,9 @@ package actor DeviceConfigurationKeeper {
 
 /// What the vault keeps: the last document, and the highest version that was in force, readable without it.
 struct DeviceConfigurationRecord: Sendable, Equatable {
-    /// The name in the vault, and of the lease under which it changes.
-    static let name = "device-config"
+    /// The name in the vault, and of the lease under which it changes. Each audience has a record of its own: that of
+    /// another app or environment must not take away how far this one has come.
+    static func name(for audience: String) -> String { "device-config/" + RecordName.part(of: audience) }
 
     let audience: String
     let version: Int
@@ -169,7 +194,7 @@ struct DeviceConfigurationRecord: Sendable, Equatable {
 /// Asks the server: first the issuer's metadata, which says where, then for the document.
 struct DeviceConfigurationSource: Sendable {
     private static let limits = HTTPLimits(
-        connect: .seconds(5), read: .seconds(5), total: .seconds(10), replyBytes: 256 << 10)
+        connect: .seconds(5), read: .seconds(5), total: .seconds(10), replyBytes: DeviceConfigurationContent.limit)
 
     let issuer: String
     let app: ConfiguredApp
@@ -177,7 +202,8 @@ struct DeviceConfigurationSource: Sendable {
 
     func answer(knowing tag: String?) async -> DeviceConfigurationAnswer {
         do {
-            guard let endpoint = try await endpoint() else { return .failed }
+            let place = IssuerEndpoint("assent_device_config_endpoint", of: issuer)
+            guard let endpoint = try await place.find(over: transport, limits: Self.limits) else { return .failed }
             var fields: HTTPFields = [:]
             fields[.ifNoneMatch] = tag
             let reply = try await transport.send(
@@ -199,19 +225,5 @@ struct DeviceConfigurationSource: Sendable {
         let parts = app.audience.split(separator: "/").map(String.init)
         let items = [("app", parts.first ?? ""), ("version", app.version), ("platform", parts.dropFirst().first ?? "")]
         return items.reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
-    }
-
-    /// The address that the issuer's metadata says, which must be the issuer's own server.
-    private func endpoint() async throws -> String? {
-        let url = issuer + "/.well-known/openid-configuration"
-        let reply = try await transport.send(HTTPCall(.get, url: url, limits: Self.limits))
-        guard reply.status == 200 else { return nil }
-        let bytes = try await reply.body.collect(upTo: Self.limits.replyBytes)
-        let limits = JSONLimits(bytes: Self.limits.replyBytes, depth: 16, values: 4000)
-        guard let json = try? JSONValue.parse(bytes, limits: limits), json["issuer"]?.string == issuer,
-            let endpoint = json["assent_device_config_endpoint"]?.string, endpoint.utf8.count <= 2048,
-            let origin = try? Origin(endpoint), origin == (try? Origin(issuer))
-        else { return nil }
-        return endpoint
     }
 }

@@ -41,6 +41,8 @@ package actor TrustKeeper {
     package nonisolated let inForce: TrustInForce
 
     private let surroundings: Surroundings
+    /// Of the record in the vault.
+    private let recordName: String
     private let apply: @Sendable ([String: PinRequirement]) -> Void
     private var update: TrustUpdate
     private var isLoaded = false
@@ -61,6 +63,7 @@ package actor TrustKeeper {
     ) {
         self.surroundings = surroundings
         self.apply = apply
+        recordName = TrustRecord.name(for: shipped.audience)
         update = TrustUpdate(shipped: shipped)
         inForce = TrustInForce(shipped)
         let now = shipped.now(surroundings.clock.now)
@@ -72,16 +75,49 @@ package actor TrustKeeper {
 
     /// Waits until the vault was read, and for an update if nothing that is in force lets `origin` be called.
     ///
-    /// - Throws: `HTTPTransportError` with code `trustExpired`.
-    package func prepare(_ origin: Origin) async throws(HTTPTransportError) {
+    /// - Parameters:
+    ///   - origin: where a call goes.
+    ///   - deadline: until when an update is waited for; it goes on after that. `nil`: until its end.
+    /// - Throws: `HTTPTransportError` with code `trustExpired`; `timedOut` at the deadline.
+    package func prepare(_ origin: Origin, until deadline: Date? = nil) async throws(HTTPTransportError) {
         try await load()
         pass()
         if isDue(hasAsked ? Self.usualInterval : Self.urgentInterval) {
             Task { await ask() }
         }
         guard !isUsable(origin) else { return }
-        await ask()
-        guard isUsable(origin) else { throw expired(origin) }
+        let isOver = await wait(until: deadline)
+        guard !isUsable(origin) else { return }
+        guard isOver else {
+            throw HTTPTransportError(
+                .timedOut, "The sources of the trust file took longer to answer than the call may. Nothing was sent.")
+        }
+        throw expired(origin)
+    }
+
+    /// Asks, and waits for it until a time.
+    ///
+    /// - Returns: whether the round was over by then.
+    private func wait(until deadline: Date?) async -> Bool {
+        guard let deadline else {
+            await ask()
+            return true
+        }
+        let (over, end) = AsyncStream.makeStream(of: Bool.self, bufferingPolicy: .bufferingOldest(1))
+        Task {
+            await ask()
+            end.yield(true)
+            end.finish()
+        }
+        let timer = Task { [clock = surroundings.clock] in
+            try await clock.sleep(until: deadline)
+            end.yield(false)
+            end.finish()
+        }
+        defer { timer.cancel() }
+        for await isOver in over { return isOver }
+        // The call was cancelled, and not the round.
+        return false
     }
 
     /// Waits until the vault was read: what is in force before may give a credential that a later file took away.
@@ -91,7 +127,15 @@ package actor TrustKeeper {
 
     /// A server has shown none of its pinned keys. When this returns, a later file is in force if there is one; the
     /// call stays failed.
-    package func pinFailed() async { await ask() }
+    ///
+    /// - Parameter deadline: until when that is waited for; it goes on after that.
+    package func pinFailed(until deadline: Date? = nil) async { _ = await wait(until: deadline) }
+
+    /// Until when a call that begins now may wait.
+    package nonisolated func deadline(of call: HTTPCall) -> Date {
+        let limit = call.limits.total ?? call.limits.connect + call.limits.read
+        return surroundings.clock.now.addingTimeInterval(limit / .seconds(1))
+    }
 
     /// Asks the sources, unless they were asked within the last hour by any process.
     ///
@@ -143,11 +187,12 @@ package actor TrustKeeper {
     private func read() async throws {
         try await reload()
         isLoaded = true
+        inForce.settled()
     }
 
     /// Takes what the vault has, also what another process has put there.
     private func reload() async throws {
-        if let secret = try await surroundings.store.value(TrustRecord.name)?.value {
+        if let secret = try await surroundings.store.value(recordName)?.value {
             if let stored = TrustRecord(secret) {
                 record = stored
             } else {
@@ -165,7 +210,7 @@ package actor TrustKeeper {
         defer { asking = nil }
         do {
             let deadline = surroundings.clock.now.addingTimeInterval(Self.patience)
-            try await surroundings.store.withExclusiveAccess(TrustRecord.name, deadline: deadline) {
+            try await surroundings.store.withExclusiveAccess(recordName, deadline: deadline) {
                 try await reload()
                 guard mayAsk else { return }
                 await walk()
@@ -209,7 +254,7 @@ package actor TrustKeeper {
 
     private func store() async {
         do {
-            try await surroundings.store.update(TrustRecord.name, to: record.secret, expected: .any)
+            try await surroundings.store.update(recordName, to: record.secret, expected: .any)
         } catch {
             surroundings.logger.warning(
                 "the trust file is not stored, and holds for this process only",
@@ -282,8 +327,15 @@ package actor TrustKeeper {
 /// The trust file in force, for those who cannot wait.
 package final class TrustInForce: Sendable {
     private let file: Locked<TrustFile?>
+    private let hasVault = Locked(false)
 
     init(_ file: TrustFile) { self.file = Locked(file) }
+
+    /// The vault was read.
+    func settled() { hasVault.withLock { $0 = true } }
+
+    /// Whether the vault was read: what it has may be later than what is in force before.
+    package var isSettled: Bool { hasVault.withLock { $0 } }
 
     func set(_ file: TrustFile?) { self.file.withLock { $0 = file } }
 

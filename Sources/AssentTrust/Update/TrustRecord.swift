@@ -2,8 +2,9 @@ import AssentCore
 
 /// What the vault keeps: the newest trust file, which version it must be, and when it was last asked for a newer one.
 struct TrustRecord: Sendable, Equatable {
-    /// The name in the vault, and of the lease under which it changes.
-    static let name = "trust"
+    /// The name in the vault, and of the lease under which it changes. Each audience has a record of its own: that of
+    /// another app or environment must not take away how far this one has come.
+    static func name(for audience: String) -> String { "trust/" + RecordName.part(of: audience) }
 
     /// The file; `nil` when the shipped one is the newest.
     var file: String?
@@ -43,6 +44,11 @@ struct TrustRecord: Sendable, Equatable {
     /// Whether sources may be asked again, so many seconds after the last time. A clock that was put back must not
     /// keep them from being asked.
     func isDue(at now: Int, after interval: Int) -> Bool { asked > now || now - asked >= interval }
+}
+
+/// Names in a vault are shorter than audiences may be.
+enum RecordName {
+    static func part(of audience: String) -> String { Base64URL.encode(SHA2.sha256(Array(audience.utf8))) }
 }
 
 /// A version that was in force in an app: no older one may ever be again.

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import AssentPayload
 import AssentTesting
 import Testing
 
@@ -71,8 +72,20 @@ struct CallersTests {
             _ = try await callers.again(caller, with: credentials, realm: "/alpha", requirement: requirement)
         }
         let sealed = callers.ofSealedRequests
-        #expect(
-            try await sealed.again(caller, with: credentials, realm: "/alpha", requirement: requirement) != nil)
+        /// What a session of this client says; `nil` for one that nobody has proved anything for.
+        func again(_ client: String?) async throws -> Bool {
+            let peer = PayloadPeer(
+                role: client == nil ? .app : .device, origin: "https://api.bank.example", client: client, app: "pay",
+                version: "3.2.0", platform: "linux")
+            return try await SealedSession.$peer.withValue(peer) {
+                try await sealed.again(caller, with: credentials, realm: "/alpha", requirement: requirement) != nil
+            }
+        }
+        #expect(try await again(registered.id))
+        let (other, _) = try await fixture.instance(["software_version": "3.2.0"])
+        for client in [nil, other.id] {
+            await #expect(throws: EngineError(.payloadEncryptionMismatch)) { _ = try await again(client) }
+        }
     }
 
     @Test("A door that refuses all tokens finds the kind of one and does not spend its proof")

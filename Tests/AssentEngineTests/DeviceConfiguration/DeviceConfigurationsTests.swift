@@ -19,12 +19,13 @@ struct DeviceConfigurationsTests {
 
     /// A node with this app, which has not begun yet.
     private func node(
-        realm: String = "/alpha", environment: String = "production", _ change: (inout OAuthApp) -> Void = { _ in }
+        realm: String = "/alpha", environment: String = "production", pin: PasswordRules? = nil,
+        _ change: (inout OAuthApp) -> Void = { _ in }
     ) throws -> DeviceConfigurations {
         let app = ProviderFixture.pay(change)
         return try DeviceConfigurations(
             fixture.context, realm: realm, apps: [app.id: app],
-            settings: DeviceConfigurationSettings(key: key, environment: environment))
+            settings: DeviceConfigurationSettings(key: key, environment: environment), pin: pin)
     }
 
     private func told(
@@ -66,6 +67,27 @@ struct DeviceConfigurationsTests {
         #expect(try await begun(try node(Self.limited)) == fourth)
     }
 
+    @Test("The rules for a PIN are those of the keys that sign users in by one")
+    func pin() throws {
+        func settings(_ usage: SigningKeyUsage, _ mode: PasswordMode) throws -> SigningSettings {
+            let cost = try #require(PasswordCost(logN: 15, r: 8, p: 1))
+            var settings = SigningSettings(
+                issuer: SigningIssuer(name: "https://a.example", realm: "/alpha"), name: "Bank",
+                keys: [OfferedKey(usage: usage, label: "login", slot: .signing, policy: "pin")])
+            settings.policies = [
+                ProtectionPolicy(
+                    id: "pin", biometry: false,
+                    password: .init(
+                        mode: mode, cost: cost, rules: PasswordRules(minLength: 6, maxLength: 12),
+                        lock: .local(.none)))
+            ]
+            return settings
+        }
+        #expect(try settings(.auth, .assisted).loginRules?.minLength == 6)
+        #expect(try settings(.auth, .local).loginRules == nil)
+        #expect(try settings(.sign, .assisted).loginRules == nil)
+    }
+
     @Test("A node that still has the old content goes on with its old number while a change is rolled out")
     func rolling() async throws {
         let old = try node()
@@ -105,7 +127,13 @@ struct DeviceConfigurationsTests {
         var seen = [try await begun(try node())]
         for change in changes { seen.append(try await begun(try node(change))) }
         seen.append(try await begun(try node(environment: "staging")))
-        #expect(Set(seen).count == changes.count + 2 && seen == seen.sorted())
+        for length in [6, 8] {
+            let rules = PasswordRules(minLength: length, maxLength: 12)
+            let node = try node(pin: rules)
+            seen.append(try await begun(node))
+            #expect(try await told(node).pin == rules)
+        }
+        #expect(Set(seen).count == changes.count + 4 && seen == seen.sorted())
         #expect(try await begun(try node(realm: "/")) == Int(fixture.clock.epochSeconds))
         #expect(try await fixture.count("device_configs") == 2)
         // What is not told is not in it.

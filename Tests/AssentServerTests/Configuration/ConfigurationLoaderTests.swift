@@ -49,9 +49,17 @@ struct ConfigurationLoaderTests {
     @Test(
         "A mistake is named where it stands",
         arguments: [
+            Mistake("passwordCost: 1024", "trustFiles: {bank: nowhere}", at: "trustFiles:", "must name a directory"),
+            Mistake("passwordCost: 1024", "trustFiles: {a/b: .}", at: "trustFiles:", "a name has 1 to 64 letters"),
             Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "pasword: unknown key"),
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
+            Mistake(
+                "maxBodyBytes: 4096", "payloadEncryption: never", at: "payloadEncryption:",
+                "can be allowed (the default) or required"),
+            Mistake(
+                "maxBodyBytes: 4096", "websocket: true\n      payloadEncryption: required", at: "payloadEncryption:",
+                "cannot be required beside websocket"),
             Mistake(
                 "idTokenAlgorithm: ES256", "idTokenAlgorithm: HS256", at: "idTokenAlgorithm: HS256",
                 "HS256 is not supported; RS256 (the default) or ES256"),

@@ -68,10 +68,21 @@ struct SealedClient: Sendable {
             [("Content-Type", "application/json")] + fields, body: body)
     }
 
-    /// A client with a session.
-    init(_ node: ServerFixture, _ key: PayloadKeys.Listed, toGateway: Bool = true) async throws {
-        let handshake = try Self.handshake(node, key, toGateway: toGateway)
-        let answer = try await Self.send(node, handshake.request.body, toGateway: toGateway)
+    /// A client with a session; as an installation, which proves its key.
+    init(
+        _ node: ServerFixture, _ key: PayloadKeys.Listed, toGateway: Bool = true,
+        as instance: (RegistrationDoor.Instance, at: RegistrationDoor)? = nil
+    ) async throws {
+        let handshake = try Self.handshake(node, key, client: instance?.0.id, toGateway: toGateway)
+        var fields: [(String, String)] = []
+        if let (instance, door) = instance {
+            let url = Self.url(node, toGateway: toGateway, "/assent-pe/1/handshake")
+            let proof = try await door.proof("POST", url, by: instance.key) {
+                $0["pe"] = .string(handshake.request.claim)
+            }
+            fields.append(("DPoP", proof))
+        }
+        let answer = try await Self.send(node, handshake.request.body, toGateway: toGateway, fields: fields)
         #expect(answer.status == 200, "\(answer.text)")
         self.node = node
         self.toGateway = toGateway

@@ -21,14 +21,18 @@ struct SealingSwitchTests {
     private static let json = ("Content-Type", "application/json")
     private static let form = ("Content-Type", "application/x-www-form-urlencoded")
     private static let code = "payload_encryption_required"
+    private static let mismatch = "payload_encryption_mismatch"
 
     /// Sends sealed calls of one session, one number after the other.
     private struct Sealing {
         let client: SealedClient
         var number: UInt64 = 0
 
-        init(_ node: ServerFixture, _ key: PayloadKeys.Listed, toGateway: Bool) async throws {
-            client = try await SealedClient(node, key, toGateway: toGateway)
+        init(
+            _ node: ServerFixture, _ key: PayloadKeys.Listed, toGateway: Bool,
+            as instance: (Door.Instance, at: Door)? = nil
+        ) async throws {
+            client = try await SealedClient(node, key, toGateway: toGateway, as: instance)
         }
 
         mutating func send(
@@ -81,6 +85,10 @@ struct SealingSwitchTests {
                 #expect(sealed.status == 200)
             }
             try await Self.update(instance, by: &server, at: door)
+            let anonymous = try await gateway.send(.get, servers[0].gateway("/app-info"), token)
+            #expect(anonymous.status == 403 && anonymous.json["code"]?.string == Self.mismatch, "\(anonymous.json)")
+            server = try await Sealing(servers[0], key, toGateway: false, as: (instance, at: door))
+            gateway = try await Sealing(servers[0], key, toGateway: true, as: (instance, at: door))
             for node in servers {
                 let plain = try await node.send("GET", node.gateway("/app-info"), token)
                 #expect(plain.status == 403 && plain.json["code"]?.string == Self.code, "\(plain.text)")
@@ -111,11 +119,16 @@ struct SealingSwitchTests {
             var server = try await Sealing(node, key, toGateway: false)
             var gateway = try await Sealing(node, key, toGateway: true)
             try await Self.update(instance, by: &server, at: door)
+            let anonymous = gateway
+            gateway = try await Sealing(node, key, toGateway: true, as: (instance, at: door))
             let url = node.gateway("/app-info")
             let proof = try await door.proof("GET", url, by: instance.key, token: token)
             let fields = [("Authorization", "DPoP \(token)"), ("DPoP", proof)]
             let plain = try await node.send("GET", url, fields)
             #expect(plain.status == 403 && plain.json["code"]?.string == Self.code, "\(plain.text)")
+            var other = anonymous
+            let foreign = try await other.send(.get, url, fields)
+            #expect(foreign.status == 403 && foreign.json["code"]?.string == Self.mismatch, "\(foreign.json)")
             let (first, second) = (
                 try await gateway.send(.get, url, fields), try await gateway.send(.get, url, fields)
             )
@@ -148,10 +161,16 @@ struct SealingSwitchTests {
                 let answer = try await fixture.send("POST", fixture.oauth(path), [Self.form], text: text)
                 #expect(answer.status == 403 && answer.error == Self.code, "\(path): \(answer.text)")
             }
-            let assertion = try await door.assertion(instance.id, by: own)
-            let text = ServerFixture.query([("grant_type", "client_credentials")] + assertion)
+            func asked() async throws -> [UInt8] {
+                let assertion = try await door.assertion(instance.id, by: own)
+                return Array(ServerFixture.query([("grant_type", "client_credentials")] + assertion).utf8)
+            }
+            let anonymous = try await server.send(
+                .post, fixture.oauth("access_token"), [Self.form], body: try await asked())
+            #expect(anonymous.status == 403 && anonymous.json["error"]?.string == Self.mismatch, "\(anonymous.json)")
+            server = try await Sealing(fixture, key, toGateway: false, as: (instance, at: door))
             let granted = try await server.send(
-                .post, fixture.oauth("access_token"), [Self.form], body: Array(text.utf8))
+                .post, fixture.oauth("access_token"), [Self.form], body: try await asked())
             #expect(granted.status == 200, "\(granted.json)")
 
             for method in ["GET", "DELETE"] {
@@ -174,6 +193,7 @@ struct SealingSwitchTests {
             let instance = try await door.instance(["software_version": "9"])
             var server = try await Sealing(fixture, key, toGateway: false)
             try await Self.update(instance, by: &server, at: door)
+            server = try await Sealing(fixture, key, toGateway: false, as: (instance, at: door))
             let assertion = try await door.assertion(instance.id, by: instance.key)
             let text = ServerFixture.query([("grant_type", "client_credentials")] + assertion)
             let plain = try await fixture.send("POST", fixture.oauth("access_token"), [Self.form], text: text)
@@ -183,6 +203,87 @@ struct SealingSwitchTests {
             #expect(sealed.json["error"] == "invalid_client", "\(sealed.json)")
         }
     }
+
+    @Test(
+        "In a session of another installation no credential of this one counts, and no proof is spent",
+        arguments: TheftTests.Place.allCases)
+    func mismatches(_ place: TheftTests.Place) async throws {
+        try await place.run(editing: Self.file) { servers in
+            let (node, key, door) = (
+                servers[0], try await SealedClient.key(servers[0]), try await Door(servers[0])
+            )
+            let (owner, other) = (try await door.instance(), try await door.instance())
+            let granted = try await door.ownToken(owner.id, by: owner.key, isBound: true)
+            let token = try #require(granted.json["access_token"]?.string)
+            var foreign = try await Sealing(node, key, toGateway: true, as: (other, at: door))
+            var own = try await Sealing(node, key, toGateway: true, as: (owner, at: door))
+            var anonymous = try await Sealing(node, key, toGateway: true)
+            let url = node.gateway("/app-info")
+            for server in servers {
+                func fields() async throws -> [(String, String)] {
+                    let proof = try await door.proof("GET", url, by: owner.key, token: token)
+                    return [("Authorization", "DPoP \(token)"), ("DPoP", proof)]
+                }
+                let shown = try await fields()
+                let refused = try await foreign.send(.get, url, shown, on: server)
+                #expect(refused.status == 403 && refused.json["code"]?.string == Self.mismatch, "\(refused.json)")
+                #expect(try await own.send(.get, url, shown, on: server).status == 200, "the proof was not spent")
+                // Where plain calls are taken, a session that nobody has proved anything for is no worse.
+                #expect(try await anonymous.send(.get, url, try await fields(), on: server).status == 200)
+            }
+            // Nor does it get a token there.
+            var door2 = try await Sealing(node, key, toGateway: false, as: (other, at: door))
+            let assertion = try await door.assertion(owner.id, by: owner.key)
+            let text = ServerFixture.query([("grant_type", "client_credentials")] + assertion)
+            let answer = try await door2.send(.post, node.oauth("access_token"), [Self.form], body: Array(text.utf8))
+            #expect(answer.status == 403 && answer.json["error"]?.string == Self.mismatch, "\(answer.json)")
+        }
+    }
+
+    @Test("A route whose calls must be sealed takes plain ones from nobody, also where it is public")
+    func routes() async throws {
+        func file(_ text: String) -> String {
+            let upstream = text.firstMatch(of: /upstream: (http:\S+)/).map { String($0.1) } ?? ""
+            let route = """
+                    - name: sealed
+                      path: /sealed
+                      upstream: \(upstream)
+                      public: true
+                      payloadEncryption: required
+
+                """
+            return RegistrationDoor.file(text).replacing("  routes:\n", with: "  routes:\n" + route)
+        }
+        try await ServerFixture.run(editing: file) { fixture in
+            var gateway = try await Sealing(fixture, try await SealedClient.key(fixture), toGateway: true)
+            for method in ["GET", "POST"] {
+                let plain = try await fixture.send(method, fixture.gateway("/sealed/x"))
+                #expect(plain.status == 403 && plain.json["code"]?.string == Self.code, "\(plain.text)")
+            }
+            #expect(try await gateway.send(.get, fixture.gateway("/sealed/x"), []).status == 200)
+            #expect(try await fixture.send("GET", fixture.gateway("/open")).status == 200, "the control")
+        }
+    }
+
+    #if PostgreSQL && os(Linux)
+    @Test("When a version is switched off, its sessions end at each node that has started with that file")
+    func ended() async throws {
+        let off = { (text: String) in
+            text.replacing("default: {status: enabled}}", with: "default: {status: enabled, payloadEncryption: off}}")
+        }
+        try await TwoNodes.run(editing: off, editingBoth: Self.file) { nodes in
+            let key = try await SealedClient.key(nodes.first)
+            var gateway = try await Sealing(nodes.first, key, toGateway: true)
+            let url = nodes.first.gateway("/open")
+            #expect(try await gateway.send(.get, url, []).status == 200)
+            let sealed = try gateway.client.sealed(gateway.client.request(.get, "/open"), number: 9)
+            #expect(try await gateway.client.send(sealed.bytes, on: nodes.second).refusal == .unknownSession)
+            let body = try SealedClient.handshake(nodes.second, key).request.body
+            #expect(try await SealedClient.send(nodes.second, body).refusal == .off)
+            #expect(try await gateway.send(.get, url, []).status == 200, "the other node has the old file")
+        }
+    }
+    #endif
 
     @Test("A version that goes back to one that need not seal says so plainly")
     func back() async throws {
@@ -228,6 +329,7 @@ struct SealingSwitchTests {
         #expect(versions.required == ["1 of the app pay of /", "default of the app pay of /"])
         #expect(versions.warning?.contains("1 of the app pay of / and 1 more") == true)
         #expect(versions.warning?.contains("assent admin payload-keys add") == true)
+        #expect(SealedVersions([:], routes: ["api"]).warning?.contains("required for the route api, and") == true)
     }
 
     @Test("Where realms have apps of one name, it is off only if all say so, and never for an app of another name")

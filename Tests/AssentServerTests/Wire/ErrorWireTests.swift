@@ -38,7 +38,7 @@ struct ErrorWireTests {
         (.transactionUnreadable, 401, "Unable to read transaction.", "128", false),
         (.sessionRequired, 401, "Access Denied", nil, false), (.forbidden, 403, "Permission denied.", nil, false),
         (.tokenKind, 403, nil, nil, false), (.statelessRefused, 403, nil, nil, false),
-        (.payloadEncryptionRequired, 403, nil, nil, false),
+        (.payloadEncryptionRequired, 403, nil, nil, false), (.payloadEncryptionMismatch, 403, nil, nil, false),
         (.notFound, 404, "Resource cannot be found.", nil, false),
         (.unknownPolicySet, 404, "/x application not found in realm.", nil, false),
         (.invalidResources, 400, "Invalid value resources", nil, false),
@@ -105,7 +105,8 @@ struct ErrorWireTests {
         "The gateway answers with the status that belongs to the code, and says when nobody can know",
         arguments: [
             (.invalidRequest, 400), (.sessionRequired, 401), (.forbidden, 403), (.tooLarge, 413),
-            (.payloadEncryptionRequired, 403), (.unsupportedMediaType, 415), (.tooManyRequests, 429),
+            (.payloadEncryptionRequired, 403), (.payloadEncryptionMismatch, 403), (.unsupportedMediaType, 415),
+            (.tooManyRequests, 429),
             (.unavailable, 503), (.busy, 503),
             (.outcomeUnknown, 503), (.internalFailure, 500), (.loginFailed, 500),
         ] as [(EngineError.Code, Int)])

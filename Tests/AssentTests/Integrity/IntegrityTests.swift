@@ -74,6 +74,39 @@ struct IntegrityTests {
         #expect(later?.code == .invalidMethod)
     }
 
+    @Test("A fetch asks each probe once; what it sends again, or sends late, asks once more")
+    func once() async throws {
+        let directory = try TemporaryDirectory()
+        let clock = ManualClock()
+        let probe = Injected(.debugger, nil)
+        let fetches = try EachFetch(keys: directory.url.appending(path: "keys")) {
+            $0.integrity.probes = [probe]
+            $0.clock = clock
+        }
+        try await fetches.signIn()
+        func asked(_ fetch: EachFetch.Kind) async throws -> Int {
+            let before = probe.asked.withLock { $0 }
+            #expect(await fetches.isRefused(fetch) == false)
+            return probe.asked.withLock { $0 } - before
+        }
+        #expect(try await asked(.nobody) == 1)
+        #expect(try await asked(.nobody) == 1)
+        // The first fetch of the user also gets tokens, by calls of their own.
+        _ = try await asked(.user)
+        #expect(try await asked(.user) == 1)
+        #expect(try await asked(.facade) == 1)
+    }
+
+    @Test("An examination counts for one sending, and for a second at most")
+    func examination() {
+        let start = Date(timeIntervalSince1970: 1_767_225_600)
+        for (seconds, isTaken) in [(0.0, true), (1, true), (1.1, false), (-0.1, false)] {
+            let examination = IntegrityExamination(at: start)
+            #expect(examination.take(at: start.addingTimeInterval(seconds)) == isTaken, "\(seconds)")
+            #expect(examination.take(at: start.addingTimeInterval(seconds)) == false)
+        }
+    }
+
     @Test("Passes: what attaches between the probes and the sending; the next fetch is refused")
     func between() async throws {
         let directory = try TemporaryDirectory()

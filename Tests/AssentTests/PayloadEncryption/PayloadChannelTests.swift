@@ -166,7 +166,6 @@ struct PayloadChannelTests {
     /// Proves with the nonce that it is told.
     private struct Prover: PayloadProver {
         let asked = Locked<[(claim: String, nonce: String?)]>([])
-        var isRegistered: Bool { true }
 
         func clientID() async throws -> String? { "bank~1" }
 

@@ -139,11 +139,25 @@ struct DeviceConfigurationKeeperTests {
     func damaged() async throws {
         try await tell(7)
         for text in ["", "{}", "[1]", #"{"v":1,"audience":"bank-app/linux/staging","version":9,"document":"x"}"#] {
-            try await world.store.update(DeviceConfigurationRecord.name, to: Secret(text), expected: .any)
+            let name = DeviceConfigurationRecord.name(for: DeviceConfigurationSamples.app.audience)
+            try await world.store.update(name, to: Secret(text), expected: .any)
             #expect(try await world.keeper().configuration()?.version == 7, "\(text)")
         }
         let record = DeviceConfigurationRecord(audience: "a/b/c", version: 3, document: "x")
         #expect(DeviceConfigurationRecord(record.secret) == record)
+    }
+
+    @Test("Two environments in one vault have a number each")
+    func audiences() async throws {
+        let other = ConfiguredApp(audience: "bank-app/linux/staging", version: "3.2.0")
+        try await tell(9)
+        #expect(try await world.keeper().configuration()?.version == 9)
+        try await tell(7, ["aud": "bank-app/linux/staging"])
+        #expect(try await world.keeper(of: other).configuration()?.version == 7)
+        // What the other one has reached has taken nothing away.
+        try await tell(8)
+        #expect(try await world.keeper().configuration()?.version == 9)
+        #expect(try await world.store.names().count == 2)
     }
 
     @Test("Processes that share the vault agree on the newest")

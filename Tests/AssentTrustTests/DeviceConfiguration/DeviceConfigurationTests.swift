@@ -50,11 +50,33 @@ struct DeviceConfigurationTests {
             ("app_version", "3 2"), ("aud", "bank-app/linux"), ("aud", "bank-app/linux/production/x"),
             ("exp", .integer(DeviceConfigurationSamples.time)),
             ("exp", .integer(DeviceConfigurationSamples.time + 301)),
+            ("pin", .null), ("pin", [:]), ("pin", "6"), ("pin", ["minLength": 6, "maxLength": 12]),
+            ("pin", rules(["minLength": 3])), ("pin", rules(["minLength": 13])), ("pin", rules(["history": 25])),
+            ("pin", rules(["common": "no"])), ("pin", rules(["more": 1])),
             ("webLinks", ["https://a.example", "https://a.example"]), ("webLinks", [""]), ("webLinks", "x"),
             ("webLinks", .array((0..<33).map { .string("https://a.example/\($0)") })),
         ] as [(String, JSONValue)])
     func values(name: String, value: JSONValue) async throws {
         #expect(try samples.refusal(try await samples.document(7, [name: value])) != nil)
+    }
+
+    /// Rules for a PIN, with changes.
+    private static func rules(_ changes: [String: JSONValue] = [:]) -> JSONValue {
+        var object: JSONObject = [
+            "minLength": 6, "maxLength": 12, "minNumeric": 6, "sequences": false, "common": false, "history": 3,
+            "minAge": 0, "maxAge": 0, "cache": 0,
+        ]
+        for (name, value) in changes { object[name] = value }
+        return .object(object)
+    }
+
+    @Test("The rules for a PIN are read as they were written")
+    func pin() async throws {
+        let members = samples.members(7, ["pin": Self.rules()])
+        let read = try DeviceConfiguration(
+            try await samples.sign(members), keys: samples.keys, for: DeviceConfigurationSamples.app)
+        #expect(read.content.pin?.minLength == 6 && read.content.pin?.least[.numeric] == 6)
+        #expect(JSONValue.object(read.content.members) == .object(members))
     }
 
     @Test("It is for one app, platform, environment and version")

@@ -52,17 +52,31 @@ struct PythonDeviceConfigurationTests {
             Case(text: try await samples.sign(samples.members(), header: ["typ": "assent-trust+jwt"])),
             Case(text: try await samples.sign(samples.members(), header: ["more": 1])),
         ]
-        let changes: [[String: JSONValue?]] = [
-            ["minimumVersion": JSONValue?.none], ["minimumVersion": "3..1"], ["minimumVersion": "1.2.3.4.5.6.7.8"],
-            ["minimumVersion": "1.2.3.4.5.6.7.8.9"], ["minimumVersion": "0000000001"], ["more": 1], ["v": 2],
-            ["v": true], ["aud": "bank-app/linux/staging"], ["aud": "a/b"], ["app_version": "3.2"],
-            ["app_version": "3 2"], ["version": 0], ["status": "loginOnly"], ["status": "Enabled"],
-            ["payloadEncryption": "off"], ["payloadEncryption": false], ["implicit": 1], ["stateless": "false"],
-            ["webLinks": []], ["webLinks": ["a", "a"]], ["webLinks": ["a b"]], ["webLinks": ["ü"]], ["webLinks": [1]],
-            ["exp": .integer(time)], ["exp": .integer(time + 1)], ["exp": .integer(time + 301)],
-            ["iat": JSONValue?.none], ["status": .null], ["version": .integer(time + 86_400)],
-            ["version": .integer(time + 86_401)],
+        let pins: [JSONValue] = [
+            [
+                "minLength": 6, "maxLength": 12, "sequences": false, "common": true, "history": 3, "minAge": 0,
+                "maxAge": 0,
+                "cache": 0, "minNumeric": 6,
+            ],
+            [
+                "minLength": 13, "maxLength": 12, "sequences": false, "common": true, "history": 3, "minAge": 0,
+                "maxAge": 0, "cache": 0,
+            ],
+            ["minLength": 6, "maxLength": 12], "6",
         ]
+        let changes: [[String: JSONValue?]] =
+            pins.map { ["pin": $0] } + [
+                ["minimumVersion": JSONValue?.none], ["minimumVersion": "3..1"], ["minimumVersion": "1.2.3.4.5.6.7.8"],
+                ["minimumVersion": "1.2.3.4.5.6.7.8.9"], ["minimumVersion": "0000000001"], ["more": 1], ["v": 2],
+                ["v": true], ["aud": "bank-app/linux/staging"], ["aud": "a/b"], ["app_version": "3.2"],
+                ["app_version": "3 2"], ["version": 0], ["status": "loginOnly"], ["status": "Enabled"],
+                ["payloadEncryption": "off"], ["payloadEncryption": false], ["implicit": 1], ["stateless": "false"],
+                ["webLinks": []], ["webLinks": ["a", "a"]], ["webLinks": ["a b"]], ["webLinks": ["ü"]],
+                ["webLinks": [1]],
+                ["exp": .integer(time)], ["exp": .integer(time + 1)], ["exp": .integer(time + 301)],
+                ["iat": JSONValue?.none], ["status": .null], ["version": .integer(time + 86_400)],
+                ["version": .integer(time + 86_401)],
+            ]
         for change in changes { cases.append(Case(text: try await samples.document(7, change))) }
         let keys = JSONValue.array(try samples.keys.map(\.json))
         let app = DeviceConfigurationSamples.app

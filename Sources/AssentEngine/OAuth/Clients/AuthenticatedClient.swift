@@ -108,7 +108,9 @@ package struct AuthenticatedClient: Sendable {
     func answering<Answer: Sendable>(_ body: () async throws -> Answer) async throws -> Answer {
         let answer: Answer
         do {
-            guard isSealed || !client.requiresSealing else { throw OAuthError.payloadEncryptionRequired }
+            let refusal = SealedSession.refusal(
+                of: client.id, requiresSealing: client.requiresSealing, isSealed: isSealed)
+            if let refusal { throw OAuthError(answering: EngineError(refusal)) }
             answer = try await body()
         } catch let refusal as OAuthError {
             // Nothing was given for the proof, so nobody without a good credential makes a database remember one.

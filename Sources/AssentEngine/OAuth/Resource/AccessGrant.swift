@@ -169,7 +169,7 @@ struct AccessClaims: Sendable {
     let sender: SenderBinding?
 
     /// How the rest of what an access token stands for is found. A proof beside it is not spent by a plain request that
-    /// must be sealed.
+    /// must be sealed, nor by one through a session of payload encryption that proves nothing about who has made it.
     func lookUp(
         in configuration: OAuthProviderConfiguration, at now: Int64, isSealed: Bool = true
     ) -> ProofLookUp {

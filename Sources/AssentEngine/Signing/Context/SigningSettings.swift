@@ -77,6 +77,13 @@ package struct SigningSettings: Sendable {
         ] + keys + oneTimeKeys.map { OfferedKey(usage: .otp, label: $0.label, policy: Self.policyID) }
     }
 
+    /// What a new PIN must be like that signs users in (docs/resources.md, "Logins"); `nil` where none does.
+    package var loginRules: PasswordRules? {
+        keys.lazy.filter { $0.usage == .auth }.compactMap { key in
+            policies.first { $0.id == key.policy }?.password
+        }.first { $0.mode == .assisted }?.rules
+    }
+
     /// What is wrong, one sentence each; empty when nothing is.
     package func faults() -> [String] {
         var faults: [String] = []

@@ -1,0 +1,24 @@
+public import AssentAuthorization
+import AssentCore
+public import AssentSigning
+
+extension Assent {
+    /// What a new PIN must be like, as the server tells it in the device configuration: for a screen that is drawn
+    /// before the user is enrolled. What counts are the rules that an enrolment asks with.
+    ///
+    /// ```swift
+    /// let rules = try await assent.pinRules()
+    /// let digits = rules?.minimumLength
+    /// ```
+    ///
+    /// - Returns: the rules; `nil` without a trust file, where the server has never told them, or where no PIN signs
+    ///   users in.
+    /// - Throws: `ResourceError` with code `storageLocked` when the vault cannot be read.
+    public func pinRules() async throws(ResourceError) -> SigningPasswordRules? {
+        do {
+            return try await network.told?.configuration()?.pin.map(SigningPasswordRules.init)
+        } catch {
+            throw ResourceError(.generic, .storageLocked, "The vault cannot be read.")
+        }
+    }
+}
