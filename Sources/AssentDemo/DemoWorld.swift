@@ -38,7 +38,8 @@ package final class DemoWorld: Sendable {
     /// How an app of the story knows the server.
     let app: App
 
-    private let server: IdentityServer
+    /// The server itself.
+    let server: IdentityServer
     private let services: ServiceGroup
     private let running: Task<Void, any Error>
 
