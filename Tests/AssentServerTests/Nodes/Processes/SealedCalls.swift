@@ -66,13 +66,13 @@ struct SealedCalls: Sendable {
         return text.replacing(
             "routes: [", with: "routes: [{name: open, path: /open, upstream: \"\(upstream)\", public: true}, "
         ).replacing(
-            "            policies:\n",
+            "        policies:\n",
             with: """
-                            policies:
-                              - name: calls
-                                resources: ["https://localhost:*/calls/*"]
-                                actionValues: {GET: true, POST: true}
-                                subject: {type: AuthenticatedUsers}
+                        policies:
+                          - name: calls
+                            resources: ["https://localhost:*/calls/*"]
+                            actionValues: {GET: true, POST: true}
+                            subject: {type: AuthenticatedUsers}
 
                 """)
     }

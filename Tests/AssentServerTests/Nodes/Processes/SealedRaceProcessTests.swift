@@ -7,7 +7,7 @@ import Testing
 @Suite("Two processes of assent serve that are killed: a sealed call runs once, whatever is copied")
 struct SealedRaceProcessTests {
     @Test(
-        "39: With a proof and without, copied to both while one may be killed, an unsafe call is executed once at most, and each safe one is answered"
+        "38: With a proof and without, copied to both while one may be killed, an unsafe call is executed once at most, and each safe one is answered"
     )
     func once() async throws {
         try await NodeProcesses.run(editing: { SealedCalls.file($0) }) { world in
