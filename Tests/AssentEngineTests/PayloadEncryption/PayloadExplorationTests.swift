@@ -8,9 +8,9 @@ import Testing
 
 @testable import AssentEngine
 
-/// Tries every combination of a fault at the row of a session with crashes of two nodes, the loss of the table, a number
-/// far ahead and copies of a message in between, on the real engine and a real database. With a SQLite file there is one
-/// process: the second node is a stranger then, and a crash ends the session.
+/// Tries every combination of a fault at the row of a session with crashes of two nodes, the loss of the table, a
+/// number far ahead and copies of a message in between, on the real engine and a real database. With a SQLite file
+/// there is one process: the second node is a stranger then, and a crash ends the session.
 @Suite("38: One sealed message, two nodes, and every way in which a node or the table can be lost")
 struct PayloadExplorationTests {
     private typealias Fault = NodeDatabase.Fault
@@ -181,7 +181,7 @@ struct PayloadExplorationTests {
         return PayloadSessions(context, keys: keys)
     }
 
-    @Test("Whatever is lost, an unsafe message runs once at most, and a session that the table has goes on at both nodes")
+    @Test("Whatever is lost, an unsafe message runs once at most, and a session that the table has goes on at both")
     func explore() async throws {
         let faults = try await faults(planted: .nothing)
         #expect(faults.isEmpty)

@@ -49,6 +49,7 @@ struct SealedCalls: Sendable {
     ///   - world: whose nodes they are.
     ///   - node: where Ana signs in.
     ///   - gateway: where the handshake goes.
+    /// - Throws: what the exchanges throw.
     init(_ world: NodeProcesses, at node: ServeProcess, gateway: String) async throws {
         key = try ProofKey()
         token = try await Self.token(of: key, at: node)

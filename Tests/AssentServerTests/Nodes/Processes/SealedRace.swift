@@ -5,8 +5,8 @@ import Testing
 
 @testable import AssentServer
 
-/// Unsafe calls whose messages are copied to the other process at once, safe ones beside them, and a process that may be
-/// killed meanwhile.
+/// Unsafe calls whose messages are copied to the other process at once, safe ones beside them, and a process that may
+/// be killed meanwhile.
 actor SealedRace {
     /// What the client was told of an unsafe call.
     private struct Told {
