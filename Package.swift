@@ -356,8 +356,8 @@ let package = Package(
             name: "AssentServerTests",
             dependencies: [
                 "AssentServer", "AssentConfiguration", "AssentEngine", "AssentSigningProtocol", "AssentStore",
-                "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting", "SigningTesting", "StoreTesting",
-                "TestSupport", hummingbird, httpTypes, logging, crypto,
+                "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting", "AssentTrust", "AssentVault",
+                "SigningTesting", "StoreTesting", "TestSupport", hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "InMemoryLogging", package: "swift-log"),

@@ -104,12 +104,40 @@ extension ServerConfiguration {
         if let reader = root.optionalMapping("pages") {
             configuration.pages = try PagesLoader(reader: reader, paths: paths).design()
         }
+        configuration.trustFiles = try trustFiles(root, paths)
         configuration.clockDifferenceSeconds = root.integer("clockDifferenceSeconds", default: 30, in: 5...3600)
         configuration.isCookiePartitioned = root.bool(
             "cookiePartitioned", default: configuration.cookieSameSite == .none)
         // A browser that was told so of localhost would no longer open what else runs there.
         configuration.sendsHSTS = root.bool("hsts", default: !isDevelopment)
     }
+
+    private static func trustFiles(
+        _ root: SettingsReader<Void>, _ paths: ConfigurationPaths
+    ) throws -> [String: String] {
+        guard let reader = root.optionalMapping("trustFiles") else { return [:] }
+        var directories: [String: String] = [:]
+        for name in reader.keys {
+            guard TrustFileRoute.isName(name) else {
+                throw reader.issue(name, "a name has 1 to 64 letters, digits and . _ -, and is no path")
+            }
+            let path = paths.resolve(reader.string(name))
+            var isDirectory: ObjCBool = false
+            guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue else {
+                throw reader.issue(
+                    name, "must name a directory with versions of a trust file, as 'assent config sign' fills it")
+            }
+            directories[name] = path
+        }
+        reader.finish()
+        guard directories.count <= maximumTrustFiles else {
+            throw root.issue("trustFiles", "may have \(maximumTrustFiles) names")
+        }
+        return directories
+    }
+
+    /// For how many apps one server serves trust files.
+    private static let maximumTrustFiles = 32
 
     private static func tls(_ root: SettingsReader<Void>, paths: ConfigurationPaths, isDevelopment: Bool) throws -> TLS
     {

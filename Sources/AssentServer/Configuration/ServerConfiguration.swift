@@ -95,6 +95,9 @@ public struct ServerConfiguration: Sendable {
     /// The gateway, if there is one.
     package var gateway: GatewayConfiguration?
 
+    /// The directories with versions of trust files that are served, by name (docs/trust-file.md).
+    package var trustFiles: [String: String] = [:]
+
     /// Where the certificate comes from.
     package enum TLS: Sendable, Hashable {
         /// Made here, for localhost.

@@ -6,8 +6,8 @@ import Hummingbird
 /// Which routes exist, who may call them, how, with how much, and what answers them. ``RouteRunner`` holds each request
 /// to its row before the handler sees it; the body's limit holds when the handler reads it.
 ///
-/// Three addresses have no row: the hosted pages (``SignInRoute``), which answer browsers, the gateway, whose routes
-/// are in the configuration, and ``HealthRoutes``, which know no realm.
+/// These addresses have no row: the hosted pages (``SignInRoute``), which answer browsers, the gateway, whose routes are
+/// in the configuration, and ``HealthRoutes`` and ``TrustFileRoute``, which know no realm.
 enum RouteTable {
     /// AM's REST interface and ours beside it, below `/json` and the realm. `Accept-API-Version` must name a version
     /// that AM has had. Pages of the origins that a realm lists may call all of them.

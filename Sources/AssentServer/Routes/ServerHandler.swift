@@ -14,6 +14,7 @@ struct ServerHandler: RequestHandler {
     let signing: RouteRunner<SigningWire, SigningRoutes>
     let signIn: SignInRoute
     let webLink: WebLinkRoute
+    let trustFiles: TrustFileRoute
     let health: HealthRoutes
 
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
@@ -40,6 +41,7 @@ struct ServerHandler: RequestHandler {
         }
         if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest, from: client) }
         if rest == WebLinkRoute.path { return await webLink.respond(to: request) }
+        if let answer = await trustFiles.respond(to: request, path: rest) { return answer }
         guard let below = Self.below("/json", rest) else { return notFound(request) }
         return try await json.respond(to: request, path: below, from: client)
     }

@@ -20,6 +20,7 @@ struct ServerParts: Sendable {
     private let authentication: Authentication
     private let signing: [String: SigningProvider]
     private let watch: NodeWatch
+    private let trustFiles: TrustFileShelf
 
     /// The parts of a server at these addresses.
     ///
@@ -33,6 +34,7 @@ struct ServerParts: Sendable {
         self.endpoints = endpoints
         self.cookie = cookie
         self.watch = watch
+        trustFiles = TrustFileShelf(configuration.trustFiles, clock: context.clock, logger: context.logger)
         self.keys = keys
         self.passwords = passwords
         sessions = Sessions(context)
@@ -89,6 +91,7 @@ struct ServerParts: Sendable {
     /// - Throws: `StoreError`.
     func begin() async throws {
         for provider in providers.values { try await provider.configuration.deviceConfigurations?.begin() }
+        await trustFiles.begin()
     }
 
     /// What deletes expired rows.
@@ -177,6 +180,7 @@ struct ServerParts: Sendable {
             webLink: WebLinkRoute(
                 links: WebLinks(context), callers: callers, grants: providers, cookie: cookie, origin: own,
                 basePath: basePath, design: configuration.pages, logger: context.logger),
+            trustFiles: TrustFileRoute(shelf: trustFiles),
             health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
     }
 

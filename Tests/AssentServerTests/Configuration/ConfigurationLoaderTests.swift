@@ -49,6 +49,8 @@ struct ConfigurationLoaderTests {
     @Test(
         "A mistake is named where it stands",
         arguments: [
+            Mistake("passwordCost: 1024", "trustFiles: {bank: nowhere}", at: "trustFiles:", "must name a directory"),
+            Mistake("passwordCost: 1024", "trustFiles: {a/b: .}", at: "trustFiles:", "a name has 1 to 64 letters"),
             Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "pasword: unknown key"),
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),

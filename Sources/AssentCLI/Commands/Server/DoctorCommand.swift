@@ -50,6 +50,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 throw ValidationError("--profile and --trust are for a client; \(config) is a server's file.")
             }
             findings = await ServerExamination.findings(file: config)
+            findings += ServedTrustExamination(file: config, clock: SystemClock()).findings()
         } else {
             let profile = profile ?? "default"
             try ClientProfile.check(name: profile)
