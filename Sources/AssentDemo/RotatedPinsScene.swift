@@ -41,7 +41,7 @@ struct RotatedPinsScene: Sendable {
         story.narration.tell(.note(.thief, "has the machine that serves it, puts a version 3 there, and signs it"))
         let kept = await later(assent)
         let isStillOpen = try await ask(assent)
-        story.check("the app goes by version 2 still: that is no key of the bank's", kept == 2 && isStillOpen == 200)
+        story.check("the app still goes by version 2: the bank has not signed that", kept == 2 && isStillOpen == 200)
         await assent.shutdown()
     }
 

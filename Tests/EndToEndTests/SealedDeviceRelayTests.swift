@@ -28,7 +28,7 @@ struct SealedDeviceRelayTests {
         static func members(_ name: String, _ members: [String: JSONValue?]) -> Deed {
             Deed(name) { asked in
                 var object = try #require(try JSONValue.parse(asked.body).object)
-                for (member, value) in members { object[member] = value ?? nil }
+                for (member, value) in members { object[member] = value }
                 asked.body = JSONValue.object(object).serializedBytes()
             }
         }
@@ -49,10 +49,12 @@ struct SealedDeviceRelayTests {
                 if let last = proof.indices.last.map({ $0 - 5 }), proof.indices.contains(last) { proof[last] ^= 1 }
                 asked.head.headerFields[.dpop] = String(decoding: proof, as: UTF8.self)
             },
-            Deed("sent twice, with the second reply", meddling: { asked, pass in
-                _ = try await pass(asked)
-                return try await pass(asked)
-            }),
+            Deed(
+                "sent twice, with the second reply",
+                meddling: { asked, pass in
+                    _ = try await pass(asked)
+                    return try await pass(asked)
+                }),
             .members("of another installation", ["client": "bank-pay~other"]),
             .members("of nobody", ["client": nil]),
             .members("as an app with a client", ["role": "app"]),
@@ -67,7 +69,7 @@ struct SealedDeviceRelayTests {
         try await RelayScene.run(registering: true) { scene in
             let first = try scene.client()
             #expect(await scene.call(first, .post) == .answered)
-            let isHandshake = { (asked: TLSEnder.Asked) in asked.head.path == RelayScene.handshake }
+            let isHandshake = { @Sendable (asked: TLSEnder.Asked) in asked.head.path == RelayScene.handshake }
             let agreed = try #require(scene.ender.passed.last { isHandshake($0.asked) })
             #expect(agreed.told.head.status == .ok)
             let body = try JSONValue.parse(agreed.asked.body)

@@ -5,8 +5,8 @@ import NIOPosix
 
 @testable import AssentDemo
 
-/// A stretch of network before the gateway of a story that ends a connection within a TLS record: it passes so many more
-/// bytes in one direction, and nothing after that.
+/// A stretch of network before the gateway of a story that ends a connection within a TLS record: it passes so many
+/// more bytes in one direction, and nothing after that.
 final class RecordCutter: Sendable {
     enum Direction: CaseIterable, Sendable { case request, reply }
 
