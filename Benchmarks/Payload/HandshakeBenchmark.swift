@@ -45,8 +45,8 @@ struct HandshakeBenchmark: Benchmark {
         _ world: HandshakeWorld, _ hand: HandMadePostgreSQLRows, parallel: Int
     ) async throws -> Comparison {
         var comparison = Comparison(
-            benchmark: Self.name, title: "handshakes / X25519 and an INSERT by hand, \(parallel) at a time", unit: "1/s",
-            aim: .atLeast(0.7))
+            benchmark: Self.name, title: "handshakes / X25519 and an INSERT by hand, \(parallel) at a time",
+            unit: "1/s", aim: .atLeast(0.7))
         let (rounds, each) = (setting.rounds(9, quick: 2), setting.rounds(2_000, quick: 200))
         let clock = ContinuousClock()
         for round in 0...rounds {
