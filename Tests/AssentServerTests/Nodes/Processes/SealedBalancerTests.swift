@@ -64,7 +64,7 @@ struct SealedBalancerTests {
                 let made = try await make(60, "first", calls, through: gateway, by: first, nonce: nonce)
                 #expect(made.allSatisfy { $0.outcome == .executed }, "\(made.map(\.outcome))")
                 let connections = try await haproxy.connections(askedBy: first)
-                #expect(connections.count == 2 && connections.allSatisfy { $0 > 1 }, "\(connections)")
+                #expect(connections.count == 2 && connections.allSatisfy { $0 > 0 }, "\(connections)")
 
                 // Whoever saw them sends them again, to each node.
                 for node in nodes {
@@ -90,7 +90,8 @@ struct SealedBalancerTests {
     ) async throws {
         let outcomes = made.map(\.outcome)
         // The other node's connection to the database may have waited for the killed one's.
-        #expect(outcomes.allSatisfy { [.executed, .unknown, .refused(.busy)].contains($0) }, "\(outcomes)")
+        let possible: [SealedCalls.Outcome] = [.executed, .unknown, .refused(.busy), .answered(503)]
+        #expect(outcomes.allSatisfy { possible.contains($0) }, "\(outcomes)")
         let lost = made.filter { $0.outcome != .executed }
         #expect(lost.count <= 2 * Self.lanes, "\(lost.count)")
         for call in made {
