@@ -54,7 +54,7 @@ struct SealedCallBenchmark: Benchmark {
         let call = try Self.call(gateway)
         let process = gateway.process
         func caller(_ transport: any HTTPTransport) -> TimedCaller {
-            TimedCaller(spent: { ProcessTime.now + (try process.processorTime) }) {
+            TimedCaller(spent: { try process.processorTime + ProcessTime.now }) {
                 let reply = try await transport.send(call)
                 return (reply.status, try await reply.body.collect(upTo: 1 << 20))
             }

@@ -66,8 +66,9 @@ struct SealedTransferBenchmark: Benchmark {
         for round in 0...rounds {
             for (index, way) in Way.allCases.enumerated() {
                 let isFirst = round.isMultiple(of: 2)
-                let first = try await seconds(way, isFirst ? sealing : plain, gateway, bytes)
-                let second = try await seconds(way, isFirst ? plain : sealing, gateway, bytes)
+                let order: [any HTTPTransport] = isFirst ? [sealing, plain] : [plain, sealing]
+                let first = try await seconds(way, order[0], gateway, bytes)
+                let second = try await seconds(way, order[1], gateway, bytes)
                 let (sealed, bare) = isFirst ? (first, second) : (second, first)
                 let byHand = try Self.time { _ = try (work.sealByHand(), work.openByHand()) }
                 // The first round warms all up.
@@ -100,7 +101,7 @@ struct SealedTransferBenchmark: Benchmark {
             let body = HTTPBody(length: bytes.count, isReplayable: false) {
                 let sent = Locked(0)
                 return {
-                    sent.withLock { sent in
+                    sent.withLock { sent -> [UInt8]? in
                         guard sent < bytes.count else { return nil }
                         let end = min(sent + Self.piece, bytes.count)
                         defer { sent = end }
