@@ -1,7 +1,7 @@
 /// One way of calling, with what its calls have taken.
 struct TimedCaller {
     private let send: @Sendable () async throws -> (status: Int, body: [UInt8])
-    private let spent: @Sendable () throws -> Double
+    private let spent: () throws -> Double
     private var durations: [Double] = []
     private var processor = 0.0
 
@@ -9,7 +9,7 @@ struct TimedCaller {
     ///   - spent: seconds that processors have worked so far: this process's, or those of a server as well.
     ///   - send: makes a call.
     init(
-        spent: @escaping @Sendable () throws -> Double = { ProcessTime.now },
+        spent: @escaping () throws -> Double = { ProcessTime.now },
         _ send: @escaping @Sendable () async throws -> (status: Int, body: [UInt8])
     ) {
         (self.spent, self.send) = (spent, send)
