@@ -1,11 +1,14 @@
+import Assent
 import AssentCore
 import AssentEngine
+import AssentPayload
 import AssentPeers
 import AssentStore
 import AssentTokens
 import AssentTransportNIO
 import AssentVault
 import Foundation
+import NIOCore
 
 /// The server as a process of its own, with a user who has signed in.
 struct BenchServer {
@@ -20,6 +23,9 @@ struct BenchServer {
 
     /// The server's base URL.
     let url: String
+
+    /// Its keys of payload encryption, in base64url.
+    let payloadKeys: [String]
 
     private let directory: String
 
@@ -42,6 +48,7 @@ struct BenchServer {
         accessToken = token
         self.session = session
         self.url = url
+        payloadKeys = ready["payloadKeys"]?.array?.compactMap(\.string) ?? []
     }
 
     /// What the configuration's file says of a database on this machine. Makes the master key, which such a file names.
@@ -83,11 +90,32 @@ struct BenchServer {
         return manager
     }
 
+    private var network: NIOTransportConfiguration {
+        NIOTransportConfiguration(
+            trustRoots: .pemFile(directory + "/data/authority.pem"), pins: ["localhost": .unpinned])
+    }
+
     /// The SDK's transport, which trusts the server's own CA.
-    func transport() throws -> NIOTransport {
-        try NIOTransport(
-            configuration: NIOTransportConfiguration(
-                trustRoots: .pemFile(directory + "/data/authority.pem"), pins: ["localhost": .unpinned]))
+    func transport() throws -> NIOTransport { try NIOTransport(configuration: network) }
+
+    /// The same on a group of the benchmark's own.
+    func transport(on group: any EventLoopGroup) throws -> NIOTransport {
+        try NIOTransport(configuration: network, eventLoopGroup: group)
+    }
+
+    /// Where the gateway is.
+    var gateway: String { "https://localhost:\(gatewayPort)" }
+
+    /// What seals all calls to the gateway, as the SDK has it right above the pinned transport.
+    func sealing(_ network: any HTTPTransport) throws -> PayloadTransport {
+        let keys = try payloadKeys.map { text in
+            ClientSession.Key(try PayloadKey(Base64URL.decode(text) ?? []), notAfter: .distantFuture)
+        }
+        let settings = PayloadSettings(
+            origin: try Origin(gateway), app: "bench", version: "1.0", platform: HostPlatform.name)
+        let seams = PayloadSeams(clock: SystemClock(), random: SystemRandom())
+        return PayloadTransport(
+            network, origins: [PayloadOrigin(settings, keys: keys, over: network, seams: seams)])
     }
 
     /// How many refreshes its audit log knows.

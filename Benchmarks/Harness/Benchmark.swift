@@ -50,9 +50,12 @@ enum Benchmarks {
             Entry(FetchToDecideBenchmark.self), Entry(BoundCallBenchmark.self), Entry(ProofBenchmark.self),
             Entry(KeyedTokenBenchmark.self), Entry(PINLoginBenchmark.self), Entry(MultipartBenchmark.self),
             Entry(ResourceCallBenchmark.self), Entry(TransferBenchmark.self), Entry(SealedFrameBenchmark.self),
+            Entry(GuardedCallBenchmark.self), Entry(SealedCallBenchmark.self), Entry(SealedTransferBenchmark.self),
+            Entry(PayloadSessionBenchmark.self),
         ]
         #if PostgreSQL && os(Linux)
         all.insert(contentsOf: [Entry(PostgreSQLTakeBenchmark.self), Entry(NodesBenchmark.self)], at: 2)
+        all.append(Entry(HandshakeBenchmark.self))
         #endif
         return all
     }

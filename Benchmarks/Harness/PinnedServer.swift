@@ -39,21 +39,24 @@ struct PinnedServer {
     /// Ends it.
     func stop() { process.stop() }
 
-    /// The SDK's transport, which pins the server.
-    func transport(on group: any EventLoopGroup) throws -> NIOTransport {
+    /// The SDK's transport, which pins the server, unless it is to take any key of the server's authority.
+    func transport(on group: any EventLoopGroup, isPinned: Bool = true) throws -> NIOTransport {
         try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: .certificates([Array(certificates.authorityPEM.utf8)]),
-                pins: ["localhost": .pins(certificates.pins)]), eventLoopGroup: group)
+                pins: ["localhost": isPinned ? .pins(certificates.pins) : .unpinned]), eventLoopGroup: group)
     }
 
     /// The SDK on this transport, with a session that it attaches to what goes to this server.
-    func assent(over transport: NIOTransport) async throws -> Assent {
+    func assent(
+        over transport: NIOTransport, _ change: (inout Assent.Configuration) -> Void = { _ in }
+    ) async throws -> Assent {
         var configuration = Assent.Configuration(
             server: origin + "/am", realm: "alpha", client: .init(id: "bank-app", redirectURI: "com.bank:/cb"),
             resources: [origin: .session], pins: [:], vault: .memory)
         configuration.transport = transport
         configuration.sessionCookieName = Self.cookieName
+        change(&configuration)
         let assent = try Assent(configuration)
         try await assent.tokens.install(Session(token: Secret(Self.session)))
         return assent

@@ -77,6 +77,7 @@ struct ServeGateway: AsyncParsableCommand {
           publicURL: https://localhost:0
           port: 0
           routes:
+            - {name: open, path: /open, upstream: "\(upstream)", public: true}
             - {name: bank, upstream: "\(upstream)", realm: alpha, policySet: bank}
 
         """
@@ -93,20 +94,22 @@ struct ServeGateway: AsyncParsableCommand {
         let running = Task { [logger] in try await ServiceGroup(services: [server], logger: logger).run() }
         let endpoints = try await server.endpoints
         guard let port = try await server.gatewayPort else { throw BenchFailure("there is no gateway") }
-        let (token, session) = try await Self.signIn(configuration, endpoints: endpoints, logger: logger)
+        let context = try await Self.context(configuration, logger: logger)
+        let (token, session) = try await Self.signIn(configuration, endpoints: endpoints, context)
+        let keys = try await Self.payloadKeys(context)
+        try await context.database.close()
         let ready: JSONValue = [
             "port": .integer(port), "token": .string(token.reveal()), "session": .string(session.reveal()),
-            "server": .string(endpoints.server),
+            "server": .string(endpoints.server), "payloadKeys": .array(keys.map(JSONValue.string)),
         ]
         try FileHandle.standardOutput.write(contentsOf: Data((ready.serialized() + "\n").utf8))
         try await running.value
     }
 
-    /// A session, and an access token that it has granted, from the server's own database: signing in is not what is
-    /// measured.
-    private static func signIn(
-        _ configuration: ServerConfiguration, endpoints: Endpoints, logger: Logger
-    ) async throws -> (accessToken: Secret, session: Secret) {
+    /// The server's own database: what is made there is not what is measured.
+    private static func context(
+        _ configuration: ServerConfiguration, logger: Logger
+    ) async throws -> EngineContext {
         let data = configuration.dataDirectory
         let keyFile = configuration.masterKeyFile ?? data + "/master.key"
         let keyText = try String(contentsOfFile: keyFile, encoding: .utf8)
@@ -115,9 +118,28 @@ struct ServeGateway: AsyncParsableCommand {
         }
         let location = configuration.postgreSQL.map(DatabaseLocation.postgresql)
         let database = try await (location ?? .sqlite(path: data + "/assent.sqlite")).open(clock: SystemClock())
-        let context = EngineContext(
+        return EngineContext(
             database: database, clock: SystemClock(), random: SystemRandom(),
             masterKey: try MasterKey(Secret(bytes: Array(key))), logger: logger)
+    }
+
+    /// Two keys of payload encryption, as clients have them.
+    private static func payloadKeys(_ context: EngineContext) async throws -> [String] {
+        let (keys, now) = (PayloadKeys(context), context.clock.epochSeconds)
+        var made: [String] = []
+        for _ in 0..<2 {
+            let key = try await keys.add(notBefore: now, notAfter: now + 365 * 86_400) { _ in
+                SQLStatement.read("SELECT 1 AS one")
+            }
+            made.append(key.publicKey)
+        }
+        return made
+    }
+
+    /// A session, and an access token that it has granted.
+    private static func signIn(
+        _ configuration: ServerConfiguration, endpoints: Endpoints, _ context: EngineContext
+    ) async throws -> (accessToken: Secret, session: Secret) {
         guard let user = try await Users(context).find(username: "ana", realm: realm),
             let clients = configuration.realms.first?.clients
         else { throw BenchFailure("the user is not there") }
@@ -147,7 +169,6 @@ struct ServeGateway: AsyncParsableCommand {
         let reply = try await grants.tokens(
             exchange, of: try await grants.clients.client(of: exchange, authorization: nil, at: .token),
             proof: nil, claimingProof: {})
-        try await database.close()
         return (reply.accessToken, begun.token)
     }
 }

@@ -54,7 +54,7 @@ struct SealedFrameBenchmark: Benchmark {
 }
 
 /// One message in all its forms. Each function returns how many bytes of plaintext it has worked through.
-private struct FrameWork {
+struct FrameWork {
     private static let chunk = 64 << 10
     private static let tag = 16
 

@@ -38,7 +38,8 @@ package final class DemoWorld: Sendable {
     /// How an app of the story knows the server.
     let app: App
 
-    private let server: IdentityServer
+    /// The server itself.
+    let server: IdentityServer
     private let services: ServiceGroup
     private let running: Task<Void, any Error>
 
@@ -133,6 +134,7 @@ package final class DemoWorld: Sendable {
             configuration.gateway?.port = 0
             configuration.gateway?.publicURL = "https://localhost:\(relay.port)"
             configuration.gateway?.setUpstream("http://127.0.0.1:\(bankRelay.port)", likeRoute: "bank")
+            configuration.trustFiles["bank"] = try trustFiles(in: directory)
             try sources.configure(&configuration)
             let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
             let services = ServiceGroup(services: [server], logger: logger)
@@ -164,6 +166,17 @@ package final class DemoWorld: Sendable {
             try? FileManager.default.removeItem(atPath: directory)
             throw error
         }
+    }
+
+    /// Where the server finds the versions of the apps' trust file.
+    var trustFiles: String { directory + Self.trustFiles }
+
+    private static let trustFiles = "/trust"
+
+    private static func trustFiles(in directory: String) throws -> String {
+        let path = directory + trustFiles
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        return path
     }
 
     /// Why the server refused a transaction, from its audit log: one entry for each refusal.

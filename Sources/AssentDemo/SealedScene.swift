@@ -37,6 +37,7 @@ struct SealedScene: Sendable {
         await assent.shutdown()
         await connections.shutdown()
         story.world.relay.letEndTLS(nil)
+        try await RotatedPinsScene(story).tell()
         try await loadLibrary()
     }
 

@@ -29,11 +29,12 @@ struct FacadeDeviceTests {
 
     /// An app on another machine: it has the issuer, keys of its own, and no session.
     private func phone(
-        _ story: Story, issuers: Set<String>, sealedWith payloadKeys: [Assent.PayloadEncryption.Key] = []
+        _ story: Story, issuers: Set<String>, over wire: SealedWire,
+        sealedWith payloadKeys: [Assent.PayloadEncryption.Key] = []
     ) throws -> Assent {
         let file = try #require(ClientFile(endpoints: story.world.endpoints, configuration: story.world.configuration))
         var configuration = file.configuration(vault: .memory)
-        configuration.transport = story.transport
+        configuration.transport = wire.watching(story.transport)
         configuration.clock = story.clock
         let keys = URL(fileURLWithPath: "\(story.world.directory)/\(SystemRandom().uuid()).keys")
         configuration.deviceKeys = SoftwareKeyProvider(unprotectedFile: keys)
@@ -70,6 +71,7 @@ struct FacadeDeviceTests {
         "A PIN is chosen, digits are typed late, a payment is shown and signed, and its evidence is established",
         arguments: [false, true])
     func story(isSealed: Bool) async throws {
+        let wire = SealedWire()
         try await World.run(logger: CollectingLog().logger, editing: Self.withPIN) { story in
             let app = try story.makeAssent()
             try await story.signIn(app, forcing: false)
@@ -77,7 +79,7 @@ struct FacadeDeviceTests {
             let issuer = try story.signing(app)
             let code = try SigningInvite(typed: try #require(invite["code"]?.string), issuer: issuer)
 
-            let stranger = try phone(story, issuers: ["https://am.other.example/signing/alpha"])
+            let stranger = try phone(story, issuers: ["https://am.other.example/signing/alpha"], over: wire)
             await #expect(throws: SigningError(.untrustedIssuer)) { try await stranger.device.enrol(code) }
 
             var keys: [Assent.PayloadEncryption.Key] = []
@@ -86,7 +88,7 @@ struct FacadeDeviceTests {
                 keys = [try await keyring.add()]
                 await keyring.shutdown()
             }
-            let phone = try phone(story, issuers: [issuer], sealedWith: keys)
+            let phone = try phone(story, issuers: [issuer], over: wire, sealedWith: keys)
             // A policy wants a PIN, and the first one breaks its rule.
             await #expect(throws: SigningError(.passwordRequired)) { try await phone.device.enrol(code) }
             await #expect(throws: SigningError(.invalidPassword)) {
@@ -123,6 +125,10 @@ struct FacadeDeviceTests {
                 on: try EvidenceBundle(reading: bundle.serializedBytes()),
                 trust: try ProtocolKey(identity).thumbprint)
             #expect(report.exitStatus == 0 && report.contradicted.isEmpty, "\(report)")
+
+            // Nothing that the phone has sent went otherwise than it should.
+            #expect(wire.isSealed == isSealed && wire.sent.count >= 6, "\(wire)")
+            #expect(wire.messages.isEmpty == !isSealed)
         }
     }
 }

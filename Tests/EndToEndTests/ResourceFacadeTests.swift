@@ -53,10 +53,13 @@ struct ResourceFacadeTests {
     private static let transfer = ResourceRequest.post("transfers", json: Story.transfer)
 
     @Test(
-        "28 A transfer through the user client steps up and runs once; without anybody to ask it is 10104 and runs not")
-    func transfer() async throws {
-        let wire = Wire(path: "/transfers")
-        try await World.run(logger: CollectingLog().logger, watching: wire.watching) { story in
+        "28 A transfer through the user client steps up and runs once, plain and sealed; without anybody to ask it is 10104 and runs not",
+        arguments: [false, true])
+    func transfer(isSealed: Bool) async throws {
+        let (wire, sealed) = (Wire(path: "/transfers"), SealedWire())
+        try await World.run(
+            logger: CollectingLog().logger, watching: wire.watching, sealed: isSealed ? sealed : nil
+        ) { story in
             let assent = try app(story)
             let early = await #expect(throws: ResourceError.self) {
                 try await assent.userClient.sendAuthenticatedRequest(Self.transfer)
@@ -92,6 +95,7 @@ struct ResourceFacadeTests {
             let keys = try sent.map { try #require($0.fields[.idempotencyKey]) }
             #expect(Set(keys).count == 1)
             #expect(sent.allSatisfy { $0.fields[.authorization]?.hasPrefix("Bearer ") == true })
+            #expect(!isSealed || sealed.hasSealed(atLeast: 8), "\(sealed)")
             await assent.shutdown()
         }
     }

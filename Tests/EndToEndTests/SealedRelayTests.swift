@@ -12,104 +12,13 @@ import Testing
 /// message both ways.
 @Suite("Payload encryption: a relay that ends TLS, with each field of each message changed")
 struct SealedRelayTests {
-    private static let handshake = "/assent-pe/1/handshake"
-    private static let message = "/assent-pe/1/message"
-    private static let target = "/open/pay?to=bob"
-    private static let content = Array("amount=200.00".utf8)
-
-    /// What a call has come to for the app that makes it.
-    private enum Outcome: Hashable {
-        /// With the reply that the service has given to this very call.
-        case answered
-        /// With an error that says that the server may have acted.
-        case unknown
-        /// With an error that says that nothing was sent.
-        case notSent
-        case other(String)
-    }
-
-    /// A story with a service that keeps what it was asked, and who ends TLS before it.
-    private struct Scene: Sendable {
-        let story: Story
-        let ender: TLSEnder
-        let ledger: LedgerService
-        let keys: [PayloadKey]
-
-        /// A client without a session. For the server time has passed in which it may make handshakes.
-        func client() throws -> PayloadTransport {
-            story.clock.advance(by: 10)
-            let settings = PayloadSettings(
-                origin: try Origin(ender.url), app: "bank", version: "1.0", platform: "linux")
-            return PayloadTransport(
-                ender.pinned,
-                origins: [
-                    PayloadOrigin(
-                        settings, keys: keys.map { .init($0, notAfter: .distantFuture) }, over: ender.pinned,
-                        seams: PayloadSeams(clock: story.clock, random: SystemRandom()))
-                ])
-        }
-
-        func call(_ client: PayloadTransport, _ method: HTTPRequest.Method) async -> Outcome {
-            let content = method == .post ? SealedRelayTests.content : []
-            do {
-                let reply = try await client.send(
-                    try HTTPCall(
-                        method, url: ender.url + SealedRelayTests.target,
-                        headerFields: method == .post ? [.contentType: "text/plain"] : [:],
-                        body: method == .post ? HTTPBody(content) : nil))
-                let bytes = try await reply.body.collect(upTo: 1 << 20)
-                let isRight = reply.status == 200 && bytes == ledger.answer(to: content)
-                return isRight ? .answered : .other("\(reply.status): \(String(decoding: bytes, as: UTF8.self))")
-            } catch let error as HTTPTransportError {
-                return error.mayHaveHadEffect ? .unknown : .notSent
-            } catch {
-                return .other("\(error)")
-            }
-        }
-
-        /// How often the call was executed since there were `before` entries; `nil` when something else was, too.
-        func runs(_ method: HTTPRequest.Method, since before: Int) -> Int? {
-            let entries = ledger.entries.dropFirst(before)
-            let asked = LedgerService.Entry(
-                method: method.rawValue, target: SealedRelayTests.target,
-                type: method == .post ? "text/plain" : nil, body: method == .post ? SealedRelayTests.content : [])
-            return entries.allSatisfy { $0 == asked } ? entries.count : nil
-        }
-    }
-
-    private static func run(_ body: (Scene) async throws -> Void) async throws {
-        try await TLSEnder.run { ender in
-            try await LedgerService.run { ledger in
-                try await World.run(
-                    logger: CollectingLog().logger, editing: ledger.routed, configuring: { ender.place(&$0) }
-                ) { story in
-                    try ender.join(story)
-                    let keyring = try await PayloadKeyring(story)
-                    let keys = [try await keyring.add(), try await keyring.add()].map(\.key)
-                    try await body(Scene(story: story, ender: ender, ledger: ledger, keys: keys))
-                    await keyring.shutdown()
-                }
-            }
-        }
-    }
-
-    /// Does something to the next request at a path alone.
-    private static func next(_ path: String, _ meddle: @escaping TLSEnder.Meddler) -> TLSEnder.Meddler {
-        let isDone = Locked(false)
-        return { asked, pass in
-            let isNext = isDone.withLock { isDone in
-                guard !isDone, asked.head.path == path else { return false }
-                isDone = true
-                return true
-            }
-            return try await isNext ? meddle(asked, pass) : pass(asked)
-        }
-    }
+    private static let handshake = RelayScene.handshake
+    private static let message = RelayScene.message
 
     // MARK: Messages
 
     /// What is done to one message.
-    private struct Change: Sendable {
+    struct Change: Sendable {
         let name: String
         /// Whether the server executes the call all the same.
         let isExecuted: Bool
@@ -158,7 +67,7 @@ struct SealedRelayTests {
     }
 
     /// Each field of requests and replies.
-    private static var fields: [Change] {
+    static var fields: [Change] {
         frames.flatMap { damage -> [Change] in
             [
                 Change(name: "request: \(damage.name)", isExecuted: false) { asked, pass in
@@ -241,7 +150,7 @@ struct SealedRelayTests {
 
     @Test("36: Whatever it does to a message, no changed call runs, no unsafe one twice, and the app is told so")
     func messages() async throws {
-        try await Self.run { scene in
+        try await RelayScene.run { scene in
             // The controls: it passes on as it should, and what is not sealed it changes at will.
             let client = try scene.client()
             for method in [HTTPRequest.Method.post, .get] {
@@ -259,7 +168,7 @@ struct SealedRelayTests {
                 older.withLock { $0 = scene.ender.passed.last.map { ($0.asked, $0.told) } }
                 for method in [HTTPRequest.Method.post, .get] {
                     let before = scene.ledger.entries.count
-                    scene.ender.meddle(Self.next(Self.message, change.meddle))
+                    scene.ender.meddle(RelayScene.next(Self.message, change.meddle))
                     let outcome = await scene.call(client, method)
                     // What is safe is sent once more.
                     let isRepeated = method == .get && !change.isAnswered && !change.isHandedOver
@@ -275,14 +184,14 @@ struct SealedRelayTests {
     }
 
     /// Without payload encryption the relay gets what it wants.
-    private func changedPlainly(_ scene: Scene) async throws {
+    private func changedPlainly(_ scene: RelayScene) async throws {
         scene.ender.meddle { asked, pass in
             var asked = asked
             asked.head.path = "/open/pay?to=mallory"
             asked.body = Array("amount=900.00".utf8)
             return try await pass(asked)
         }
-        let call = try HTTPCall(.post, url: scene.ender.url + Self.target, body: HTTPBody(Self.content))
+        let call = try HTTPCall(.post, url: scene.ender.url + RelayScene.target, body: HTTPBody(RelayScene.content))
         #expect(try await scene.ender.pinned.send(call).status == 200)
         let paid = try #require(scene.ledger.entries.last)
         #expect(paid.target == "/open/pay?to=mallory" && paid.body == Array("amount=900.00".utf8))
@@ -290,7 +199,7 @@ struct SealedRelayTests {
     }
 
     /// All that has passed, once more: nothing that is unsafe runs. What is safe may, where a session is read again.
-    private func sentAgain(_ scene: Scene) async throws {
+    private func sentAgain(_ scene: RelayScene) async throws {
         let before = scene.ledger.entries.count
         let messages = scene.ender.passed.map(\.asked).filter { $0.head.path == Self.message }
         #expect(messages.count > 150)
@@ -384,7 +293,7 @@ struct SealedRelayTests {
 
     @Test("36: Whatever it does to a handshake, nothing of the call leaves before the server's key has confirmed")
     func handshakes() async throws {
-        try await Self.run { scene in
+        try await RelayScene.run { scene in
             let first = try scene.client()
             #expect(await scene.call(first, .post) == .answered)
             let agreed = scene.ender.passed.first { $0.asked.head.path == Self.handshake }
@@ -393,7 +302,7 @@ struct SealedRelayTests {
                 let name = deed.name
                 scene.ender.clear()
                 let before = scene.ledger.entries.count
-                scene.ender.meddle(Self.next(Self.handshake, deed.meddle))
+                scene.ender.meddle(RelayScene.next(Self.handshake, deed.meddle))
                 let client = try scene.client()
                 #expect(await scene.call(client, .post) == .notSent, "\(name)")
                 #expect(scene.ender.arrived.map(\.head.path) == [Self.handshake], "\(name)")
@@ -426,11 +335,11 @@ struct SealedRelayTests {
             ),
             ("an unknown key", 2, { _, _ in .json(unknown.status, unknown.body) }),
         ]
-        try await Self.run { scene in
+        try await RelayScene.run { scene in
             for (name, handshakes, meddle) in harmless {
                 scene.ender.clear()
                 let before = scene.ledger.entries.count
-                scene.ender.meddle(Self.next(Self.handshake, meddle))
+                scene.ender.meddle(RelayScene.next(Self.handshake, meddle))
                 let client = try scene.client()
                 #expect(await scene.call(client, .post) == .answered, "\(name)")
                 #expect(scene.runs(.post, since: before) == 1, "\(name)")

@@ -11,22 +11,28 @@ import Testing
 
 @Suite("The story, on real sockets")
 struct StoryTests {
-    @Test("Every step comes out as it must, and no secret is where none may be")
-    func wholeStory() async throws {
+    @Test(
+        "Every step comes out as it must, plainly and with every call of the apps sealed, and no secret is where none may be",
+        arguments: [false, true])
+    func wholeStory(isSealed: Bool) async throws {
         let log = CollectingLog()
         let witness = SecretWitness()
+        let wire = SealedWire()
         try await World.run(
-            logger: log.logger, watching: witness.watching, configuring: { try $0.rememberUsersOfStory() }
+            logger: log.logger, watching: witness.watching, sealed: isSealed ? wire : nil,
+            configuring: { try $0.rememberUsersOfStory() }
         ) { story in
             // The transport logs what it cannot reach, and nothing else.
             var nowhere = HTTPRequest(method: .get, scheme: "https", authority: "localhost:1", path: "/")
             nowhere.headerFields[.authorization] = "Bearer a-token-for-nobody-0123456789"
             await #expect(throws: HTTPTransportError.self) { try await story.transport.send(HTTPCall(nowhere)) }
+            wire.clear()
             try await story.tell()
             story.judgeEvidence()
+            #expect(!isSealed || wire.hasSealed(atLeast: 100), "\(wire)")
             let narration = story.narration
             #expect(narration.failures == [])
-            #expect(narration.checkCount == 84)
+            #expect(narration.checkCount == 88)
             expectThiefRefused(narration.events)
 
             let kept = try keptSecrets(story.world.directory)

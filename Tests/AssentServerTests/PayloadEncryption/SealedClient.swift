@@ -1,7 +1,6 @@
 import AssentCore
 import AssentPayload
 import AssentStore
-import Foundation
 import HTTPTypes
 import Testing
 
@@ -10,27 +9,14 @@ import Testing
 
 /// A client of payload encryption as its page describes one, with the values that both sides share.
 struct SealedClient: Sendable {
+    typealias Sealed = SealedChannel.Sealed
+    typealias Opened = SealedChannel.Opened
+
     static let field = [("Content-Type", "application/assent-pe")]
 
     let node: ServerFixture
-    let origin: Origin
     let toGateway: Bool
-    let secrets: PayloadSecrets
-
-    /// A request as bytes, and what its reply is bound to.
-    struct Sealed: Sendable {
-        let head: FrameHead
-        let bytes: [UInt8]
-    }
-
-    /// An opened reply.
-    struct Opened: Sendable {
-        let response: HTTPResponse
-        let content: [UInt8]
-
-        var status: Int { response.status.code }
-        var json: JSONValue { (try? JSONValue.parse(content)) ?? .null }
-    }
+    let session: SealedChannel
 
     static func url(_ node: ServerFixture, toGateway: Bool, _ path: String) -> String {
         toGateway ? node.gateway(path) : node.root(path)
@@ -42,7 +28,11 @@ struct SealedClient: Sendable {
 
     /// A static key of the node's database.
     static func key(_ node: ServerFixture, days: Int64 = 365) async throws -> PayloadKeys.Listed {
-        let context = node.server.context
+        try await key(node.server.context, days: days)
+    }
+
+    /// A static key of a database.
+    static func key(_ context: EngineContext, days: Int64 = 365) async throws -> PayloadKeys.Listed {
         let now = context.clock.epochSeconds
         return try await PayloadKeys(context).add(notBefore: now, notAfter: now + days * 86_400) { _ in
             SQLStatement.read("SELECT 1 AS one")
@@ -53,11 +43,8 @@ struct SealedClient: Sendable {
         _ node: ServerFixture, _ key: PayloadKeys.Listed, client: String? = nil, version: String = "1.0",
         toGateway: Bool = true
     ) throws -> ClientHandshake {
-        let peer = PayloadPeer(
-            role: client == nil ? .app : .device, origin: try origin(node, toGateway: toGateway).description,
-            client: client, app: "pay", version: version, platform: "linux")
-        let bytes = try #require(Base64URL.decode(key.publicKey))
-        return try ClientHandshake(peer, serverKey: try PayloadKey(bytes), random: SystemRandom())
+        try SealedChannel.handshake(
+            at: try origin(node, toGateway: toGateway), key, client: client, version: version)
     }
 
     static func send(
@@ -82,32 +69,25 @@ struct SealedClient: Sendable {
             }
             fields.append(("DPoP", proof))
         }
-        let answer = try await Self.send(node, handshake.request.body, toGateway: toGateway, fields: fields)
-        #expect(answer.status == 200, "\(answer.text)")
+        let proved = fields
         self.node = node
         self.toGateway = toGateway
-        origin = try Self.origin(node, toGateway: toGateway)
-        secrets = try handshake.finish(answer.bytes).secrets
+        session = try await SealedChannel(
+            at: try Self.origin(node, toGateway: toGateway), handshake
+        ) { try await Self.send(node, $0, toGateway: toGateway, fields: proved) }
     }
 
-    func request(
-        _ method: HTTPRequest.Method, _ path: String, _ fields: HTTPFields = [:]
-    ) -> HTTPRequest {
-        HTTPRequest(
-            method: method, scheme: origin.scheme, authority: origin.authority, path: path, headerFields: fields)
+    func request(_ method: HTTPRequest.Method, _ path: String, _ fields: HTTPFields = [:]) -> HTTPRequest {
+        session.request(method, path, fields)
     }
 
     /// Seals a request of known length.
     func sealed(_ request: HTTPRequest, _ content: [UInt8] = [], number: UInt64) throws -> Sealed {
-        try sealed(plaintext: BinaryHTTPWriter.request(request, content: content), number: number)
+        try session.sealed(request, content, number: number)
     }
 
     func sealed(plaintext: [UInt8], number: UInt64) throws -> Sealed {
-        let head = FrameHead(.request, session: secrets.session, number: number, random: SystemRandom())
-        var sealer = FrameSealer(head, key: secrets.request, bound: [])
-        let bytes =
-            try sealer.seal(plaintext + Padding.bytes(behind: plaintext.count)) + sealer.finish()
-        return Sealed(head: head, bytes: bytes)
+        try session.sealed(plaintext: plaintext, number: number)
     }
 
     /// Sends what was sealed to the client's node, or to another one.
@@ -124,23 +104,7 @@ struct SealedClient: Sendable {
     func open(_ answer: Answer, to request: FrameHead) throws -> Opened {
         #expect(answer.status == 200, "\(answer.text)")
         #expect(answer["content-type"] == "application/assent-pe")
-        let head = try FrameHead(answer.bytes.prefix(FrameHead.length))
-        #expect(head.kind == .reply)
-        #expect(head.number == request.number)
-        var opener = FrameOpener(head, key: secrets.reply, bound: request.binding)
-        let plaintext = try opener.open(answer.bytes.dropFirst(FrameHead.length))
-        try opener.finish()
-        var reader = BinaryHTTPReader(.reply)
-        var response: HTTPResponse?
-        var content: [UInt8] = []
-        for part in try reader.read(plaintext) + reader.finish() {
-            switch part {
-            case .response(let found): response = found
-            case .content(let bytes): content += bytes
-            case .request: Issue.record("a reply has a request")
-            }
-        }
-        return Opened(response: try #require(response), content: content)
+        return try session.open(answer, to: request)
     }
 }
 

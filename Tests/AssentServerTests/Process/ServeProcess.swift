@@ -77,12 +77,14 @@ final class ServeProcess: Sendable {
     static func makeClient() -> HTTPClient { .forTests(connections: 32, repeats: false) }
 
     func send(
-        _ method: String, _ url: String, _ fields: [(String, String)] = [], text: String? = nil
+        _ method: String, _ url: String, _ fields: [(String, String)] = [], text: String? = nil,
+        body: [UInt8]? = nil
     ) async throws -> Answer {
         var request = HTTPClientRequest(url: url)
         request.method = HTTPMethod(rawValue: method)
         for (name, value) in fields { request.headers.add(name: name, value: value) }
         if let text { request.body = .bytes(ByteBuffer(string: text)) }
+        if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
         let reply = try await client.execute(request, timeout: .seconds(Int64(Patience.seconds)))
         let bytes = try await reply.body.collect(upTo: 8 << 20)
         return Answer(status: Int(reply.status.code), fields: reply.headers, bytes: Array(bytes.readableBytesView))

@@ -8,8 +8,11 @@ import Testing
 @testable import AssentDemo
 
 /// What leaves the apps of a story, and how they are set up to seal it.
-struct SealedWire: Sendable {
+struct SealedWire: Sendable, CustomStringConvertible {
     private let kept = Locked<[HTTPRequest]>([])
+
+    /// How many calls the apps have made since ``clear()`` in a world that seals them.
+    private let calls = Locked(0)
 
     /// What was sent since ``clear()``, as who ends TLS sees it.
     var sent: [HTTPRequest] { kept.withLock { $0 } }
@@ -19,7 +22,10 @@ struct SealedWire: Sendable {
     var messages: [HTTPRequest] { sent.filter { $0.path == "/assent-pe/1/message" } }
 
     /// Forgets what was sent.
-    func clear() { kept.withLock { $0 = [] } }
+    func clear() {
+        kept.withLock { $0 = [] }
+        calls.withLock { $0 = 0 }
+    }
 
     /// Whether all that was sent is handshakes and messages, which say nothing of the calls inside.
     var isSealed: Bool {
@@ -29,7 +35,30 @@ struct SealedWire: Sendable {
             && sealed.allSatisfy { $0.headerFields[.cookie] == nil }
     }
 
+    /// Whether the apps have made so many calls, and each was a sealed message, and nothing was sent beside them.
+    func hasSealed(atLeast count: Int) -> Bool {
+        let calls = calls.withLock { $0 }
+        return isSealed && calls >= count && messages.count >= calls
+    }
+
+    var description: String {
+        "\(calls.withLock { $0 }) calls, \(messages.count) messages, and \(Set(sent.map { $0.path ?? "" }))"
+    }
+
+    /// Counts the calls that come to what seals them.
+    func counting(_ transport: any HTTPTransport) -> any HTTPTransport { Counted(wire: self, transport: transport) }
+
     func watching(_ transport: any HTTPTransport) -> any HTTPTransport { Watched(wire: self, transport: transport) }
+
+    private struct Counted: HTTPTransport {
+        let wire: SealedWire
+        let transport: any HTTPTransport
+
+        @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
+            wire.calls.withLock { $0 += 1 }
+            return try await transport.send(call)
+        }
+    }
 
     private struct Watched: HTTPTransport {
         let wire: SealedWire

@@ -43,9 +43,10 @@ enum World {
     }
 
     /// Runs `body` in a world of its own, whose file is the example's as `edit` leaves it, and ends it whatever
-    /// happens.
+    /// happens. With `sealed` all that the story's apps send goes sealed, past that wire; what is `watching` sees the
+    /// calls inside.
     static func run(
-        logger: Logger, watching: (any HTTPTransport) -> any HTTPTransport = { $0 },
+        logger: Logger, watching: (any HTTPTransport) -> any HTTPTransport = { $0 }, sealed wire: SealedWire? = nil,
         editing edit: (String) -> String = { $0 },
         configuring: @escaping @Sendable (inout ServerConfiguration) throws -> Void = { _ in },
         _ body: (Story) async throws -> Void
@@ -67,8 +68,15 @@ enum World {
         let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
         do {
             let narration = Narration(to: Console(silent: true))
+            let keys = wire == nil ? [] : try await payloadKeys(of: world)
+            let origins = try payloadOrigins(of: world)
             try await body(
-                Story(world: world, clock: clock, narration: narration, logger: logger, watching: watching))
+                Story(
+                    world: world, clock: clock, narration: narration, logger: logger,
+                    watching: { network in
+                        guard let wire else { return watching(network) }
+                        return watching(wire.sealing(network, to: origins, with: keys, clock: clock))
+                    }))
         } catch {
             await world.stop()
             throw error

@@ -3,10 +3,12 @@ import AssentCore
 import AssentStore
 import AsyncHTTPClient
 import Foundation
+import Logging
 import StoreTesting
 import TestSupport
 import Testing
 
+@testable import AssentEngine
 @testable import AssentServer
 
 /// Processes of `assent serve` on one PostgreSQL database, as behind a load balancer, and one service behind them all.
@@ -56,6 +58,20 @@ final class NodeProcesses: Sendable {
         let serve = try await ServeProcess.start(directory: place, client: client)
         nodes.withLock { $0.append(serve) }
         return serve
+    }
+
+    /// A static key of payload encryption, as an operator makes one.
+    func payloadKey() async throws -> PayloadKeys.Listed {
+        let text = try String(contentsOfFile: node.keyFile, encoding: .utf8)
+        let bytes = try #require(Data(base64Encoded: text.trimmingCharacters(in: .whitespacesAndNewlines)))
+        let database = try await openDatabase()
+        let context = EngineContext(
+            database: database, clock: SystemClock(), random: SystemRandom(),
+            masterKey: try MasterKey(Secret(bytes: Array(bytes))),
+            logger: Logger(label: "nodes", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let key = try await SealedClient.key(context)
+        try await database.close()
+        return key
     }
 
     /// The nodes' database, opened by this process beside them.

@@ -1,0 +1,106 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import AssentPayload
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AssentServer
+
+@Suite("Payload encryption behind HAProxy, which sends each connection to another of two processes")
+struct SealedBalancerTests {
+    private struct Call: Sendable {
+        let name: String
+        let message: SealedChannel.Sealed
+        var outcome = SealedCalls.Outcome.unknown
+    }
+
+    private static let lanes = 12
+
+    /// Makes unsafe calls, and a safe one beside each, over several connections at once; `onAnswer` hears how many
+    /// unsafe ones have ended.
+    private func make(
+        _ count: Int, _ prefix: String, _ calls: SealedCalls, through gateway: String, by node: ServeProcess,
+        nonce: String, onEnd: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async throws -> [Call] {
+        let ended = Locked(0)
+        return try await withThrowingTaskGroup(of: [Call].self) { group in
+            for lane in 0..<Self.lanes {
+                group.addTask {
+                    var made: [Call] = []
+                    for index in stride(from: lane, to: count, by: Self.lanes) {
+                        let kinds = SealedCalls.Kind.allCases
+                        let name = "\(prefix)-\(index)"
+                        let message = try await calls.message(kinds[index % kinds.count], name, nonce: nonce)
+                        var call = Call(name: name, message: message)
+                        call.outcome = await calls.send(message, to: gateway, by: node)
+                        made.append(call)
+                        onEnd(
+                            ended.withLock { ended in
+                                ended += 1
+                                return ended
+                            })
+                        let isRead = try await calls.read("\(name)-read", from: [gateway], by: node)
+                        #expect(isRead, "\(name)")
+                    }
+                    return made
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+    }
+
+    @Test(
+        "38: A session of one node is good at both; unsafe calls run once, also when their messages are copied to each node, and one is killed"
+    )
+    func balanced() async throws {
+        try await NodeProcesses.run(editing: { SealedCalls.file($0) }) { world in
+            let nodes = [try await world.start(), try await world.start()]
+            let (first, last) = (nodes[0], nodes[1])
+            try await HAProxy.run(before: nodes) { haproxy in
+                let gateway = haproxy.gateway
+                let calls = try await SealedCalls(world, at: first, gateway: gateway)
+                let nonce = try await calls.nonce(at: first)
+                let made = try await make(60, "first", calls, through: gateway, by: first, nonce: nonce)
+                #expect(made.allSatisfy { $0.outcome == .executed }, "\(made.map(\.outcome))")
+                let connections = try await haproxy.connections(askedBy: first)
+                #expect(connections.count == 2 && connections.allSatisfy { $0 > 0 }, "\(connections)")
+
+                // Whoever saw them sends them again, to each node.
+                for node in nodes {
+                    for call in made {
+                        let again = await calls.send(call.message, to: node.gateway ?? "", by: first)
+                        #expect(again == .refused(.repeated) || again == .answered(401), "\(call.name): \(again)")
+                    }
+                }
+                #expect(world.executions == Dictionary(uniqueKeysWithValues: made.map { ($0.name, 1) }))
+
+                let more = try await make(60, "second", calls, through: gateway, by: first, nonce: nonce) { ended in
+                    if ended == 20 { first.process.signal(SIGKILL) }
+                }
+                #expect(await first.process.exit() == -SIGKILL)
+                try await afterKill(more, calls, at: last, world)
+            }
+        }
+    }
+
+    /// Each call was answered or is unknown, and nothing that is sent again makes it run twice.
+    private func afterKill(
+        _ made: [Call], _ calls: SealedCalls, at node: ServeProcess, _ world: NodeProcesses
+    ) async throws {
+        let outcomes = made.map(\.outcome)
+        // The other node's connection to the database may have waited for the killed one's.
+        let possible: [SealedCalls.Outcome] = [.executed, .unknown, .refused(.busy), .answered(503)]
+        #expect(outcomes.allSatisfy { possible.contains($0) }, "\(outcomes)")
+        let lost = made.filter { $0.outcome != .executed }
+        #expect(lost.count <= 2 * Self.lanes, "\(lost.count)")
+        for call in made {
+            let again = await calls.send(call.message, to: node.gateway ?? "", by: node)
+            #expect(again != .executed || call.outcome != .executed, "\(call.name)")
+        }
+        let executions = world.executions
+        #expect(executions.values.allSatisfy { $0 == 1 })
+        for call in made where call.outcome == .executed { #expect(executions[call.name] == 1, "\(call.name)") }
+    }
+}
+#endif
