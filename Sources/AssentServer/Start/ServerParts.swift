@@ -201,9 +201,8 @@ struct ServerParts: Sendable {
         return Gateway(
             publicOrigin: try Origin(url), serverURL: endpoints.server, hosts: try hosts,
             routes: gateway.routes,
-            access: GatewayAccess(callers: callers, settlement: access, keys: keys), cookie: cookie,
-            upstream: upstream,
-            logger: context.logger)
+            decisions: LocalDecisions(access: GatewayAccess(callers: callers, settlement: access, keys: keys)),
+            cookie: cookie, upstream: upstream, logger: context.logger)
     }
 }
 
