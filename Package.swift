@@ -147,7 +147,7 @@ let package = Package(
         .target(
             name: "AssentServer",
             dependencies: [
-                "AssentCore", "AssentConfiguration", "AssentJOSE", "AssentOTP", "AssentPayload",
+                "AssentCore", "AssentConfiguration", "AssentEnforcement", "AssentJOSE", "AssentOTP", "AssentPayload",
                 "AssentSigningProtocol",
                 "AssentStore", "AssentEngine", "AssentTransportNIO", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),

@@ -31,12 +31,21 @@ struct BoundBodyReader: Sendable {
     func checked() async throws -> [UInt8] {
         let type = try type()
         let bytes = try await bytes()
+        try check(bytes, type)
+        return bytes
+    }
+
+    /// Checks that content of this request that was read can be bound.
+    ///
+    /// - Throws: as ``checked()``.
+    func check(_ bytes: [UInt8]) throws { try check(bytes, try type()) }
+
+    private func check(_ bytes: [UInt8], _ type: BoundMediaType?) throws {
         guard let type else {
             guard bytes.isEmpty else { throw BoundMediaType.refusal(of: route.mediaType) }
-            return bytes
+            return
         }
         if type.isJSON { _ = try BoundJSON.parse(bytes, limits: JSONLimits(bytes: route.maxBodyBytes)) }
-        return bytes
     }
 
     /// The type of the content; `nil` when none is stated.

@@ -117,7 +117,9 @@ struct Gateway: RequestHandler {
                 accessToken: visit.route.requirement(origin: origin)),
             mediaType: request.headers[.contentType], transactionID: visit.transactionID,
             clientAddress: visit.client.ip, idempotencyKey: request.headers[.idempotencyKey],
-            mayUseCookie: mayUseCookie(visit), cacheSeconds: visit.route.cacheSeconds)
+            mayUseCookie: mayUseCookie(visit), cacheSeconds: visit.route.cacheSeconds,
+            authorization: request.headers[values: .authorization], identity: visit.route.identity?.service,
+            issuer: origin)
         let answer = try await decisions.decide(question, body: body(of: visit))
         var response = try await carryOut(answer.verdict, visit, question.inquiry)
         response.give(nonce: answer.newNonce)
@@ -217,7 +219,8 @@ struct Gateway: RequestHandler {
     private func body(of visit: Visit) -> QuestionBody {
         let reader = BoundBodyReader(visit.request, visit.route)
         return QuestionBody(
-            limit: visit.route.maxBodyBytes, isShort: reader.isShort, bytes: reader.bytes, checked: reader.checked)
+            limit: visit.route.maxBodyBytes, isShort: reader.isShort, bytes: reader.bytes, checked: reader.checked,
+            check: reader.check)
     }
 
     private func target(of request: Request) throws -> (CanonicalResource, String?) {

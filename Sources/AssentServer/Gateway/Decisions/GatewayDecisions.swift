@@ -37,6 +37,15 @@ struct GatewayQuestion: Sendable {
 
     /// For how many seconds a granted answer may be used again for the same request; 0 for never.
     let cacheSeconds: Int
+
+    /// The values of the field `Authorization`.
+    let authorization: [String]
+
+    /// The service that is told in a signed token who calls; `nil` where it is not.
+    let identity: ServiceIdentity?
+
+    /// The gateway's own origin.
+    let issuer: String
 }
 
 /// The body of a request that is decided on.
@@ -53,6 +62,9 @@ struct QuestionBody: Sendable {
 
     /// Reads it whole and checks that it can be bound.
     let checked: @Sendable () async throws -> [UInt8]
+
+    /// Checks that what was read can be bound.
+    let check: @Sendable ([UInt8]) throws -> Void
 }
 
 /// What came of a question.
