@@ -26,7 +26,6 @@ struct GatewayLoader {
             isSenderConstrained: route.bool("senderConstrained", default: false),
             passHeaders: try Self.passHeaders(route), stripHeaders: try Self.headers(route, "stripHeaders"),
             allowedOrigins: Set(try WebOrigins.read(route)), home: try Self.home(route))
-        try realms.check(route, access: access)
         read.identity = try RouteIdentity.read(route)
         read.tunnels = try RouteTunnels.read(route, upstream: upstream, access: access, realms: realms.configurations)
         read.cacheSeconds = try cacheSeconds(route, isPublic: accepts == nil)
@@ -39,6 +38,9 @@ struct GatewayLoader {
         guard route.has("cacheSeconds") else { return 0 }
         guard realms.isElsewhere else {
             throw route.issue("cacheSeconds", "belongs to a gateway alone: beside the engine, each request is looked up")
+        }
+        guard !route.has("identity") else {
+            throw route.issue("cacheSeconds", "cannot stand beside identity: a token is for one request")
         }
         return route.integer("cacheSeconds", default: 0, in: 0...GatewayRoute.longestCache)
     }

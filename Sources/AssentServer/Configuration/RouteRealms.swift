@@ -33,20 +33,4 @@ enum RouteRealms {
             }
         }
     }
-
-    /// Checks that a route wants nothing that only a gateway beside its engine can do.
-    ///
-    /// - Throws: what is wrong, with its place.
-    func check(_ route: SettingsReader<Void>, access: GatewayRoute.Access) throws {
-        guard isElsewhere, case .policies = access else { return }
-        if route.has("identity") {
-            throw route.issue(
-                "identity", "belongs to a gateway beside its engine: this one has no key that services could trust")
-        }
-        if route.bool("websocket", default: false) {
-            throw route.issue(
-                "websocket",
-                "belongs to a gateway beside its engine, which looks callers up again, or to a public route")
-        }
-    }
 }

@@ -23,7 +23,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         name: .shortAndLong,
-        help: "A server's file (assent.yaml) or a client's (client.yaml); otherwise the one that the profile keeps.",
+        help: "A server's or a gateway's file (assent.yaml) or a client's (client.yaml); otherwise the one that the profile keeps.",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
@@ -49,7 +49,9 @@ struct DoctorCommand: AsyncParsableCommand {
             guard profile == nil, trust == nil else {
                 throw ValidationError("--profile and --trust are for a client; \(config) is a server's file.")
             }
-            findings = await ServerExamination.findings(file: config)
+            findings =
+                GatewayExamination.concerns(file: config)
+                ? await GatewayExamination.findings(file: config) : await ServerExamination.findings(file: config)
         } else {
             let profile = profile ?? "default"
             try ClientProfile.check(name: profile)
