@@ -68,9 +68,8 @@ package enum GatewayExamination {
         var findings: [Diagnosis] = []
         for (realm, client) in engine.realms.sorted(by: { $0.key < $1.key }) {
             do {
-                let account = EngineAccount(
-                    try PolicyServer(engine.url, realm: realm), clientID: client.id, proof: client.proof,
-                    transport: transport, clock: clock, random: SystemRandom())
+                let account = try EngineAccount(
+                    engine, realm: realm, client, transport: transport, clock: clock, random: SystemRandom())
                 _ = try await account.session(replacing: nil)
                 findings.append(Diagnosis(.fine, "the engine knows the client \(client.id) of \(realm)"))
             } catch {

@@ -206,10 +206,10 @@ extension EngineSettings {
     ) throws -> [String: EnforcementClient] {
         var clients: [String: EnforcementClient] = [:]
         for (realm, client) in realms {
-            let server = try PolicyServer(url, realm: realm)
-            let account = EngineAccount(
-                server, clientID: client.id, proof: client.proof, transport: transport, clock: clock, random: random)
-            clients[realm] = EnforcementClient(server, credentials: account, transport: transport)
+            let account = try EngineAccount(
+                self, realm: realm, client, transport: transport, clock: clock, random: random)
+            clients[realm] = EnforcementClient(
+                try PolicyServer(url, realm: realm), credentials: account, transport: transport)
         }
         return clients
     }

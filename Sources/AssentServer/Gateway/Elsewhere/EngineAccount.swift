@@ -19,6 +19,8 @@ actor EngineAccount: EnforcementCredentials {
     }
 
     private let server: PolicyServer
+    /// The provider's name, by which it takes assertions.
+    private let issuer: String
     private let clientID: String
     private let proof: Proof
     private let transport: any HTTPTransport
@@ -42,13 +44,17 @@ actor EngineAccount: EnforcementCredentials {
     private static let limits = HTTPLimits(
         connect: .seconds(5), read: .seconds(10), total: .seconds(10), replyBytes: 64 << 10)
 
+    /// The client of a realm.
+    ///
+    /// - Throws: `EnforcementError` for a URL or a realm that cannot be used.
     init(
-        _ server: PolicyServer, clientID: String, proof: Proof, transport: any HTTPTransport, clock: any WallClock,
-        random: any RandomSource
-    ) {
-        self.server = server
-        self.clientID = clientID
-        self.proof = proof
+        _ engine: EngineSettings, realm: String, _ client: EngineSettings.Client, transport: any HTTPTransport,
+        clock: any WallClock, random: any RandomSource
+    ) throws(EnforcementError) {
+        server = try PolicyServer(engine.url, realm: realm)
+        issuer = try PolicyServer(engine.publicURL, realm: realm).issuer
+        clientID = client.id
+        proof = client.proof
         self.transport = transport
         self.clock = clock
         self.random = random
@@ -126,7 +132,7 @@ actor EngineAccount: EnforcementCredentials {
     private func assertion(by key: any SigningKey, keyID: String?) async throws -> String {
         let now = clock.epochSeconds
         let claims: JSONObject = [
-            "iss": .string(clientID), "sub": .string(clientID), "aud": .string(server.issuer),
+            "iss": .string(clientID), "sub": .string(clientID), "aud": .string(issuer),
             "jti": .string(random.token(byteCount: 16)), "iat": .integer(now),
             "exp": .integer(now + Self.assertionLifetime),
         ]
