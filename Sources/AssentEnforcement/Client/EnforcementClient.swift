@@ -54,10 +54,15 @@ package struct EnforcementClient: Sendable {
 
     /// Tells the engine what became of a request whose transaction was taken. It may be said again.
     ///
-    /// - Throws: ``EnforcementError``; `refused`, `forbidden` and `malformedReply` will not change.
+    /// - Throws: ``EnforcementError``; what is `refused` once is refused again.
     package func report(_ statement: OutcomeStatement) async throws(EnforcementError) {
         let reply = try await send(statement.json, to: server.enforcement("outcome"))
-        guard (200..<300).contains(reply.status) else { throw refusal(reply) }
+        guard !(200..<300).contains(reply.status) else { return }
+        // A transaction that the attempt has not taken, or that is there no more.
+        guard reply.status != 404 else {
+            throw EnforcementError(.refused, "The engine knows no such transaction of this attempt.", status: 404)
+        }
+        throw refusal(reply)
     }
 
     private struct Reply {

@@ -85,6 +85,11 @@ public final class GatewayServer: Service {
         get async { await outcomes.count }
     }
 
+    /// Whether it waits before it tells the engine again.
+    package var isPausing: Bool {
+        get async { await outcomes.isPausing }
+    }
+
     private var publicURL: String {
         get async throws { IdentityServer.withPort(try await listener.port, in: configuration.gateway.publicURL) }
     }

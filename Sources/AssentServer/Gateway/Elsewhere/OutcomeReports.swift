@@ -43,6 +43,9 @@ actor OutcomeReports {
     /// How many the engine has not heard of.
     var count: Int { waiting.count }
 
+    /// Whether it waits before it tries again.
+    var isPausing: Bool { pause != nil }
+
     /// Takes a report over. It is sent at once if the engine answers, else again and again.
     func add(_ report: Report) {
         if waiting.count >= capacity, waiting.count > sending {

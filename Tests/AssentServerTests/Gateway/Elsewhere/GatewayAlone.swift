@@ -189,7 +189,7 @@ final class GatewayAlone: Sendable {
     /// Waits until the engine has heard of every outcome. Time passes meanwhile, which the pauses between tries need.
     func waitUntilHeard() async {
         while await gateway.unheardOutcomes > 0, !Task.isCancelled {
-            if engine.clock.sleeperCount > 0 { engine.clock.advance(by: 0.05) }
+            if await gateway.isPausing { engine.clock.advance(by: 1) }
             await Task.yield()
         }
     }
