@@ -37,9 +37,11 @@ package struct EnforcementClient: Sendable {
     package func decide(_ question: EnforcementQuestion) async throws(EnforcementError) -> EnforcementAnswer {
         let url = server.enforcement("decide")
         let content = question.json
-        let reply: Reply
+        var reply: Reply
         do throws(EnforcementError) {
             reply = try await send(content, to: url)
+            // The engine does not know what its database did, and the same question tells.
+            if reply.saysUnknown { reply = try await send(content, to: url) }
         } catch {
             guard error.code == .outcomeUnknown else { throw error }
             reply = try await send(content, to: url)
@@ -68,6 +70,11 @@ package struct EnforcementClient: Sendable {
     private struct Reply {
         let status: Int
         let json: JSONValue?
+
+        /// Whether the engine says that nobody knows what it has done.
+        var saysUnknown: Bool {
+            status == 503 && json?["detail"]?["errorCode"]?.string == EnforcementError.Code.outcomeUnknown.rawValue
+        }
     }
 
     /// Sends with an access token; once more with another one, where the engine does not take this one: then it has
@@ -107,7 +114,10 @@ package struct EnforcementClient: Sendable {
     }
 
     private func refusal(_ reply: Reply) -> EnforcementError {
-        switch reply.status {
+        if reply.saysUnknown {
+            return EnforcementError(.outcomeUnknown, "The engine does not know whether a transaction was taken.")
+        }
+        return switch reply.status {
         case 400, 409, 413, 415:
             EnforcementError(.refused, "The engine refuses what it was asked.", status: reply.status)
         case 401: EnforcementError(.notSignedIn, "The engine does not accept the gateway's access token.")

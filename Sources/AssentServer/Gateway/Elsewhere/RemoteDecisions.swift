@@ -60,6 +60,7 @@ struct RemoteDecisions: GatewayDecisions {
     private func undecided(_ error: EnforcementError, _ exchange: Exchange) async -> GatewayAnswer {
         logger.error(
             "the engine did not decide", metadata: ["error": "\(error.code.rawValue)", "detail": "\(error.detail)"])
+        if let refusal = error.clientsFault { return GatewayAnswer(verdict: .denied(.refused(refusal))) }
         guard let transaction = exchange.question.transaction, error.mayHaveActed else {
             return GatewayAnswer(verdict: .denied(.unavailable))
         }
@@ -196,6 +197,16 @@ private struct RemoteGrant: GatewayGrant {
 extension EnforcementError {
     /// Whether the engine may have taken a transaction though there is no answer that could be used.
     fileprivate var mayHaveActed: Bool { code == .outcomeUnknown || code == .malformedReply }
+
+    /// What the client is told where the engine cannot read what it has sent; `nil` for anything else.
+    fileprivate var clientsFault: EngineError? {
+        guard code == .refused else { return nil }
+        return switch status {
+        case 400: EngineError(.invalidRequest, "The request has fields that the engine cannot read.")
+        case 413: EngineError(.tooLarge, "The request is larger than the engine takes.")
+        default: nil
+        }
+    }
 }
 
 extension GatewayQuestion {
@@ -216,8 +227,9 @@ extension GatewayQuestion {
         asked.requirement.kinds = requirement.kinds.map(\.rawValue).sorted()
         asked.requirement.isSenderConstrained = requirement.isSenderConstrained
         asked.address = clientAddress.map { "\($0)" }
-        asked.contentType = mediaType
-        asked.idempotencyKey = idempotencyKey
+        // An empty text is none on the wire. A body without a type cannot be bound.
+        asked.contentType = mediaType.flatMap { $0.isEmpty ? nil : $0 }
+        asked.idempotencyKey = idempotencyKey.flatMap { $0.isEmpty ? nil : $0 }
         asked.transaction = transactionID
         asked.identity = identity.map { .init(audience: $0.audience, issuer: issuer, claims: $0.claims) }
         return asked
