@@ -147,9 +147,8 @@ let package = Package(
         .target(
             name: "AssentServer",
             dependencies: [
-                "AssentCore", "AssentConfiguration", "AssentEnforcement", "AssentJOSE", "AssentOTP", "AssentPayload",
-                "AssentSigningProtocol",
-                "AssentStore", "AssentEngine", "AssentTransportNIO", hummingbird,
+                "AssentCore", "AssentConfiguration", "AssentEnforcement", "AssentJOSE", "AssentOTP",
+                "AssentPayload", "AssentSigningProtocol", "AssentStore", "AssentEngine", "AssentTransportNIO", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
