@@ -354,7 +354,8 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentConfiguration", "AssentEngine", "AssentSigningProtocol", "AssentStore",
+                "AssentServer", "AssentConfiguration", "AssentEnforcement", "AssentEngine", "AssentJOSE",
+                "AssentSigningProtocol", "AssentStore",
                 "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting", "SigningTesting", "StoreTesting",
                 "TestSupport", hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),

@@ -37,7 +37,7 @@ struct GatewayLoader {
     private func cacheSeconds(_ route: SettingsReader<Void>, isPublic: Bool) throws -> Int {
         guard route.has("cacheSeconds") else { return 0 }
         guard realms.isElsewhere else {
-            throw route.issue("cacheSeconds", "belongs to a gateway alone: beside the engine, each request is looked up")
+            throw route.issue("cacheSeconds", "belongs to a gateway alone: beside the engine each request is decided on")
         }
         guard !route.has("identity") else {
             throw route.issue("cacheSeconds", "cannot stand beside identity: a token is for one request")
@@ -114,6 +114,7 @@ struct GatewayLoader {
     /// - Parameters:
     ///   - reader: the section.
     ///   - serverPort: the port of the server beside it; `nil` where there is none.
+    /// - Returns: what it says.
     /// - Throws: what is wrong, with its place.
     func gateway(_ reader: SettingsReader<Void>, besides serverPort: Int?) throws -> GatewayConfiguration {
         var routes: [GatewayRoute] = []
