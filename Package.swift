@@ -148,7 +148,8 @@ let package = Package(
             name: "AssentServer",
             dependencies: [
                 "AssentCore", "AssentConfiguration", "AssentEnforcement", "AssentJOSE", "AssentOTP",
-                "AssentPayload", "AssentSigningProtocol", "AssentStore", "AssentEngine", "AssentTransportNIO", hummingbird,
+                "AssentPayload", "AssentSigningProtocol", "AssentStore", "AssentEngine", "AssentTransportNIO",
+                hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
