@@ -29,7 +29,8 @@ package struct TransactionBinding: Sendable, Hashable {
         _ policySet: PolicySet, _ policy: Policy, _ condition: TransactionCondition, resource: CanonicalResource,
         content: RequestContent?, presented: PresentedSession, maker: TransactionMaker
     ) {
-        guard !policy.bind.contains(.method) || content != nil, !policy.bind.contains(.body) || content?.knowsBody == true
+        guard !policy.bind.contains(.method) || content != nil,
+            !policy.bind.contains(.body) || content?.knowsBody == true
         else { return nil }
         self.maker = maker
         realm = policySet.realm

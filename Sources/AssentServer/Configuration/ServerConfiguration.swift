@@ -190,6 +190,9 @@ package struct RealmConfiguration: Sendable {
     /// starts.
     package var signing: SigningSettings?
 
+    /// The groups of gateways elsewhere that may ask about its policy sets.
+    package var enforcement: [EnforcementGroup] = []
+
     /// The users that are made when the realm has none of their name.
     package let users: [UserSeed]
 }

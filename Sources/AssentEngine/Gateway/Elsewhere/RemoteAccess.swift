@@ -202,7 +202,9 @@ extension Callers {
             try demandSealing(grant, in: provider)
             caller = .accessToken(grant, newNonce: nil)
         case .absent:
-            guard let credential = credentials.session else { return requirement.isSenderConstrained ? nil : .anonymous }
+            guard let credential = credentials.session else {
+                return requirement.isSenderConstrained ? nil : .anonymous
+            }
             guard let session = try await sessions.live(token: credential.token), session.realm == realm,
                 !requirement.isSenderConstrained || session.sender != nil
             else { return nil }
