@@ -73,7 +73,7 @@ package struct EnforcementClient: Sendable {
 
         /// Whether the engine says that nobody knows what it has done.
         var saysUnknown: Bool {
-            status == 503 && json?["detail"]?["errorCode"]?.string == EnforcementError.Code.outcomeUnknown.rawValue
+            status == 503 && json?["code"]?.string == EnforcementError.Code.outcomeUnknown.rawValue
         }
     }
 

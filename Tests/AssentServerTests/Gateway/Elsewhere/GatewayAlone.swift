@@ -32,7 +32,7 @@ final class GatewayAlone: Sendable {
             with: """
                       enforcement:
                         edge:
-                          client: \(clientID)
+                          clients: [\(clientID)]
                           policySets: [bank]
                           origins: ["\(origin)"]
                           believesAddress: true
