@@ -170,8 +170,11 @@ public final class GatewayServer: Service {
                 hosts: try ServedHosts(urls: [url], names: configuration.hosts),
                 routes: configuration.gateway.routes, decisions: decisions,
                 cookie: SessionCookie(name: configuration.cookieName), upstream: upstream, logger: logger))
+        // Behind a load balancer the port in the public URL is not this gateway's.
+        let port = try await listener.port
         logger.notice(
-            "serving", metadata: ["gateway": "\(url)", "engine": "\(configuration.engine.url)"])
+            "serving",
+            metadata: ["gateway": "\(url)", "gatewayPort": "\(port)", "engine": "\(configuration.engine.url)"])
     }
 
     /// Ends all connections, to clients and to services.

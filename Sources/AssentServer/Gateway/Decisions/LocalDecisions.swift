@@ -56,13 +56,22 @@ struct LocalDecisions: GatewayDecisions {
 extension CredentialRefusal {
     /// The refusal as clients hear it, on a route that wants these scopes.
     init(_ refusal: TokenRefusal, scopes: [String]) throws {
-        let isScope = refusal.reason == .insufficientScope
-        let challenge =
-            isScope && refusal.scheme == .bearer
+        try self.init(
+            refusal.scheme, error: refusal.error, detail: refusal.detail, nonce: refusal.nonce, scopes: scopes)
+    }
+
+    /// The same by its parts.
+    init(_ scheme: TokenScheme, error: String?, detail: String, nonce: String?, scopes: [String]) throws {
+        let isScope = error == OAuthError.Code.insufficientScope.rawValue
+        var challenge = TokenChallenge(scheme, error: error)
+        if isScope, !scopes.isEmpty {
+            challenge.parameters = [.init(name: "scope", value: scopes.joined(separator: " "))]
+        }
+        let field =
+            isScope && scheme == .bearer
             ? #"Bearer error="insufficient_scope", scope="\#(scopes.joined(separator: " "))""#
-            : try TokenChallenge(refusal, scopes: scopes).fieldValue()
-        self.init(
-            status: isScope ? 403 : 401, detail: refusal.detail, challenge: challenge, nonce: refusal.nonce)
+            : try challenge.fieldValue()
+        self.init(status: isScope ? 403 : 401, detail: detail, challenge: field, nonce: nonce)
     }
 }
 

@@ -96,7 +96,7 @@ struct RemoteDecisions: GatewayDecisions {
                 verdict: .refused(
                     .credentials(
                         try CredentialRefusal(
-                            scheme: scheme, error: error, detail: detail, nonce: nonce,
+                            scheme, error: error, detail: detail, nonce: nonce,
                             scopes: question.inquiry.accessToken.scopes))))
         case .needBody:
             // It was sent all that there is.
@@ -256,19 +256,6 @@ extension GatewayQuestion {
         credentials.authorization = authorization.map { Secret($0) }
         credentials.proofs = presented.proof?.fields ?? []
         return credentials
-    }
-}
-
-extension CredentialRefusal {
-    /// The refusal of an engine elsewhere, as clients hear it.
-    fileprivate init(scheme: TokenScheme, error: String?, detail: String, nonce: String?, scopes: [String]) throws {
-        let isScope = error == OAuthError.Code.insufficientScope.rawValue
-        var challenge = TokenChallenge(scheme, error: error)
-        if isScope, !scopes.isEmpty {
-            challenge.parameters = [.init(name: "scope", value: scopes.joined(separator: " "))]
-        }
-        self.init(
-            status: isScope ? 403 : 401, detail: detail, challenge: try challenge.fieldValue(), nonce: nonce)
     }
 }
 

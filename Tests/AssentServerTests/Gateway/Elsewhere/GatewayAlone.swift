@@ -27,25 +27,25 @@ final class GatewayAlone: Sendable {
 
     /// The text of a server's file with the group and the client of these gateways.
     static func admitting(_ text: String) -> String {
-        text.replacing(
-            "      clients:\n        bank-app:\n          redirectURIs: [\"http://127.0.0.1/callback\"]\n          scopes: [openid, profile",
-            with: """
-                      enforcement:
-                        edge:
-                          clients: [\(clientID)]
-                          policySets: [bank]
-                          origins: ["\(origin)"]
-                          believesAddress: true
-                      clients:
-                        \(clientID):
-                          secretHash: \(Base64URL.encode(SHA2.sha256(secret.utf8)))
-                          grantTypes: [client_credentials]
-                          scopes: [enforcement]
-                          accessTokenSeconds: 600
-                        bank-app:
-                          redirectURIs: ["http://127.0.0.1/callback"]
-                          scopes: [openid, profile
-                """.replacing("                ", with: ""), maxReplacements: 1)
+        let clients = "\n    clients:\n"
+        let addition = """
+
+                enforcement:
+                  edge:
+                    clients: [\(clientID)]
+                    policySets: [bank]
+                    origins: ["\(origin)"]
+                    believesAddress: true
+                clients:
+                  \(clientID):
+                    secretHash: \(Base64URL.encode(SHA2.sha256(secret.utf8)))
+                    grantTypes: [client_credentials]
+                    scopes: [enforcement]
+                    accessTokenSeconds: 600
+
+            """
+        // The first realm's alone.
+        return text.replacing(clients, with: addition, maxReplacements: 1)
     }
 
     /// The text of a gateway's file.

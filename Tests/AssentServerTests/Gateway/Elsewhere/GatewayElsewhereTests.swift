@@ -64,11 +64,6 @@ struct GatewayElsewhereTests {
             #expect(try await alone.post("/nods?x=1", mine, transaction: id).status == 403)
             let thief = ServerFixture.session(try await alone.engine.session())
             #expect(try await alone.post(thief, transaction: id).status == 403)
-            // What was made elsewhere is not taken at the gateway beside the engine.
-            let beside = try await alone.engine.send(
-                "POST", alone.engine.gateway("/nods"), ServerFixture.jsonFields + mine + [("X-TxID", id)],
-                text: FixtureBody.transfer)
-            #expect(beside.status == 403)
             #expect(alone.upstream.requests.isEmpty)
             #expect(try await alone.post(mine, transaction: id).status == 201)
             #expect(alone.upstream.requests.count == 1)
