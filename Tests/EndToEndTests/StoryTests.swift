@@ -26,7 +26,7 @@ struct StoryTests {
             story.judgeEvidence()
             let narration = story.narration
             #expect(narration.failures == [])
-            #expect(narration.checkCount == 84)
+            #expect(narration.checkCount == 87)
             expectThiefRefused(narration.events)
 
             let kept = try keptSecrets(story.world.directory)

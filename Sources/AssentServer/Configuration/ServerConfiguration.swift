@@ -175,7 +175,7 @@ package struct RealmConfiguration: Sendable {
     package let allowedOrigins: [String]
 
     /// The OAuth clients.
-    package let clients: [OAuthClient]
+    package var clients: [OAuthClient]
 
     /// The apps whose instances register as clients.
     package var apps: [OAuthApp]
