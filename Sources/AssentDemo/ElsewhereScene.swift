@@ -28,8 +28,8 @@ struct ElsewhereScene: Sendable {
             story.check("approved at the server, made by the gateway elsewhere: 201", reply.status == 201)
             let after = try await story.balance(assent)
             story.check("paid once", Self.difference(before, after) == 5)
-            let id = approved.withLock { $0 } ?? ""
-            let again = try await assent.send(.post(url + "?_txid=\(id)", json: Self.payment)) { _ in .decline }
+            let id = approved.withLock { $0 }
+            let again = try await story.raw(assent, Self.payment, id: id, at: url)
             story.check("the same id again: 409", again.status == 409)
         }
     }
