@@ -23,7 +23,8 @@ final class DemoGateway: Sendable {
     static func reserve() async throws -> DemoGateway {
         let port = Locked<Int?>(nil)
         return DemoGateway(
-            key: try SoftwareSigningKey.generate(.es256), relay: try await Relay.start { port.withLock { $0 } }, port: port)
+            key: try SoftwareSigningKey.generate(.es256), relay: try await Relay.start { port.withLock { $0 } },
+            port: port)
     }
 
     private init(key: SoftwareSigningKey, relay: Relay, port: Locked<Int?>) {

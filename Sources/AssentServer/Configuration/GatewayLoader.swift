@@ -37,7 +37,8 @@ struct GatewayLoader {
     private func cacheSeconds(_ route: SettingsReader<Void>, isPublic: Bool) throws -> Int {
         guard route.has("cacheSeconds") else { return 0 }
         guard realms.isElsewhere else {
-            throw route.issue("cacheSeconds", "belongs to a gateway alone: beside the engine each request is decided on")
+            throw route.issue(
+                "cacheSeconds", "belongs to a gateway alone: beside the engine each request is decided on")
         }
         guard !route.has("identity") else {
             throw route.issue("cacheSeconds", "cannot stand beside identity: a token is for one request")

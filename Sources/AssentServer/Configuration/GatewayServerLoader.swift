@@ -102,7 +102,8 @@ struct GatewayServerLoader {
     private func engine(_ reader: SettingsReader<Void>) throws -> EngineSettings {
         let url = try ServerConfiguration.publicURL(reader, "url", allowsPath: true)
         var settings = EngineSettings(
-            url: url, publicURL: reader.has("publicURL")
+            url: url,
+            publicURL: reader.has("publicURL")
                 ? try ServerConfiguration.publicURL(reader, "publicURL", allowsPath: true) : url,
             realms: [:])
         for (name, client) in reader.mappings("realms") {

@@ -46,13 +46,16 @@ package enum GatewayExamination {
         let address = ListenAddress(host: configuration.host, port: configuration.gateway.port)
         if let fault = address.fault { return [Diagnosis(.problem, fault)] }
         guard configuration.gateway.port != 0, address.isTaken else { return [] }
-        return [Diagnosis(.note, "gateway.port \(configuration.gateway.port) is in use: by this gateway, or by another")]
+        return [
+            Diagnosis(.note, "gateway.port \(configuration.gateway.port) is in use: by this gateway, or by another")
+        ]
     }
 
     private static func cached(_ configuration: GatewayServerConfiguration) -> [Diagnosis] {
         configuration.gateway.routes.filter { $0.cacheSeconds > 0 }.map {
             Diagnosis(
-                .note, "the route \($0.name) sees the end of a session up to \($0.cacheSeconds) seconds late (cacheSeconds)")
+                .note,
+                "the route \($0.name) sees the end of a session up to \($0.cacheSeconds) seconds late (cacheSeconds)")
         }
     }
 

@@ -115,6 +115,7 @@ struct GatewayServerLoaderTests {
         #expect(refusal(text) == "accepted")
         #expect(refusal(text + "\nengine: {url: https://am.example}\n").contains("serve --gateway-only"))
         #expect(
-            refusal(text.replacing("maxBodyBytes: 4096", with: "cacheSeconds: 5")).contains("belongs to a gateway alone"))
+            refusal(text.replacing("maxBodyBytes: 4096", with: "cacheSeconds: 5")).contains(
+                "belongs to a gateway alone"))
     }
 }

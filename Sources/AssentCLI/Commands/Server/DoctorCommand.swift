@@ -23,7 +23,8 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         name: .shortAndLong,
-        help: "A server's or a gateway's file (assent.yaml) or a client's (client.yaml); otherwise the one that the profile keeps.",
+        help:
+            "A server's or a gateway's file (assent.yaml) or a client's (client.yaml); otherwise the one that the profile keeps.",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 

@@ -10,6 +10,7 @@ protocol GatewayDecisions: Sendable {
     /// - Parameters:
     ///   - question: what is asked.
     ///   - body: the request's body, which is read once at most.
+    /// - Returns: what is to be done with it.
     /// - Throws: what `body` throws; `EngineError` for what is wrong with the request; anything else when nobody can
     ///   decide now.
     func decide(_ question: GatewayQuestion, body: QuestionBody) async throws -> GatewayAnswer

@@ -63,7 +63,9 @@ struct DecisionCache: Sendable {
         let now = clock.now
         guard ends > now else { return }
         state.withLock { state in
-            if state.entries.updateValue(Entry(grant: grant, ends: ends), forKey: key) == nil { state.order.append(key) }
+            if state.entries.updateValue(Entry(grant: grant, ends: ends), forKey: key) == nil {
+                state.order.append(key)
+            }
             while state.entries.count > capacity, state.first < state.order.count {
                 state.entries[state.order[state.first]] = nil
                 state.first += 1

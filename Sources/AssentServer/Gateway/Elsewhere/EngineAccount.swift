@@ -69,7 +69,8 @@ actor EngineAccount: EnforcementCredentials {
         pending = task
         let result = await task.value
         pending = nil
-        failure = if case .failure(let error) = result { (error, clock.now.addingTimeInterval(Self.pause)) } else { nil }
+        failure =
+            if case .failure(let error) = result { (error, clock.now.addingTimeInterval(Self.pause)) } else { nil }
         return try result.get()
     }
 

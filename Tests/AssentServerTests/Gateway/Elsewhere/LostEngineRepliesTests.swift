@@ -1,7 +1,9 @@
 import AssentCore
+import AssentStore
 import Foundation
 import Testing
 
+@testable import AssentEngine
 @testable import AssentServer
 
 @Suite("A gateway elsewhere whose engine is away, or whose replies are lost")
@@ -78,6 +80,26 @@ struct LostEngineRepliesTests {
             await alone.shutDown()
             let row = try await alone.engine.rows("SELECT outcome FROM transactions WHERE id = \(id)").first
             #expect(try row?.optionalText("outcome") == "answered")
+        }
+    }
+
+    @Test("A gateway that ends before it has told: after ten minutes the engine says that nobody knows")
+    func neverTold() async throws {
+        try await GatewayAlone.run { alone in
+            let session = try await alone.engine.session()
+            let id = try await alone.approved(session: session)
+            alone.relay.lose("outcome", .losesRequest, .losesRequest, .losesRequest)
+            #expect(try await alone.post(ServerFixture.session(session), transaction: id).status == 201)
+            await alone.relay.calls.wait { $0.last == "outcome" }
+            await alone.shutDown()
+            let transactions = Transactions(alone.engine.server.context)
+            alone.engine.clock.advance(by: TimeInterval(Transactions.forwardingLimit - 1))
+            #expect(try await transactions.recordLostOutcomes() == 0)
+            alone.engine.clock.advance(by: 2)
+            _ = try await transactions.recordLostOutcomes()
+            let row = try await alone.engine.rows("SELECT outcome FROM transactions WHERE id = \(id)").first
+            #expect(try row?.optionalText("outcome") == "unknown")
+            #expect(alone.upstream.requests.count == 1)
         }
     }
 
