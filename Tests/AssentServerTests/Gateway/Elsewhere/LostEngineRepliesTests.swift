@@ -88,7 +88,7 @@ struct LostEngineRepliesTests {
         try await GatewayAlone.run { alone in
             let session = try await alone.engine.session()
             let id = try await alone.approved(session: session)
-            alone.relay.lose("outcome", .losesRequest, .losesRequest, .losesRequest)
+            alone.relay.lose("outcome", .losesRequest, .losesRequest, .losesRequest, .losesRequest, .losesRequest)
             #expect(try await alone.post(ServerFixture.session(session), transaction: id).status == 201)
             await alone.relay.calls.wait { $0.last == "outcome" }
             await alone.shutDown()
