@@ -102,11 +102,11 @@ struct EnforcementAnswerTests {
     @Test("An answer that is not known grants nothing, and neither does a word that is not known in one")
     func unknown() throws {
         for (name, value) in [
-            ("answer", JSONValue.string("allowed")), ("reason", "perhaps"), ("scheme", "Basic"), ("form", "half"),
+            ("answer", "allowed"), ("reason", "perhaps"), ("scheme", "Basic"), ("form", "half"),
             ("limit", 0), ("limit", .integer(EnforcementBounds.largestBody + 1)), ("keepSeconds", 86_401),
             ("advice", [:]), ("outcome", ["state": "paid"]), ("outcome", ["state": "unknown", "status": 200]),
             ("outcome", ["state": "answered"]),
-        ] {
+        ] as [(String, JSONValue)] {
             for answer in try Self.every() {
                 var object = try #require(answer.json(to: Self.attempt).object)
                 guard object[name] != nil else { continue }
