@@ -355,8 +355,8 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentConfiguration", "AssentEngine", "AssentSigningProtocol", "AssentStore",
-                "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting", "SigningTesting", "StoreTesting",
+                "AssentServer", "AssentConfiguration", "AssentEnforcement", "AssentEngine", "AssentSigningProtocol",
+                "AssentStore", "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting", "SigningTesting", "StoreTesting",
                 "TestSupport", hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
