@@ -356,7 +356,8 @@ let package = Package(
             name: "AssentServerTests",
             dependencies: [
                 "AssentServer", "AssentConfiguration", "AssentEnforcement", "AssentEngine", "AssentSigningProtocol",
-                "AssentStore", "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting", "SigningTesting", "StoreTesting",
+                "AssentStore", "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting", "SigningTesting",
+                "StoreTesting",
                 "TestSupport", hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
