@@ -115,7 +115,7 @@ extension EnforcementAnswer.User {
             throw members.fault("claims", "is not an object")
         }
         guard object.duplicateNames.isEmpty else {
-            throw members.fault(.duplicate, "claims", "names one claim twice")
+            throw members.fault("claims", "names one claim twice", .duplicate)
         }
         claims = object
         try members.finish()

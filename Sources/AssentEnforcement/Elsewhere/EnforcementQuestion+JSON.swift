@@ -68,7 +68,7 @@ extension EnforcementQuestion.Content {
                 throw members.fault("body", "is not base64url")
             }
             guard bytes.count <= EnforcementBounds.largestBody else {
-                throw members.fault(.tooLarge, "body", "has more than \(EnforcementBounds.largestBody) bytes")
+                throw members.fault("body", "has more than \(EnforcementBounds.largestBody) bytes", .tooLarge)
             }
             self = .whole(bytes)
         } else if let digest {

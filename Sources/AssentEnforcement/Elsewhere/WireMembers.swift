@@ -52,7 +52,7 @@ struct WireMembers {
     mutating func texts(_ name: String, count: Int, upTo limit: Int) throws(WireError) -> [String] {
         guard let value = value(name) else { return [] }
         guard let elements = value.array else { throw fault(name, "is not a list") }
-        guard elements.count <= count else { throw fault(.tooMany, name, "has more than \(count) elements") }
+        guard elements.count <= count else { throw fault(name, "has more than \(count) elements", .tooMany) }
         var texts: [String] = []
         for element in elements { texts.append(try checked(element, name, upTo: limit)) }
         return texts
@@ -93,13 +93,13 @@ struct WireMembers {
     }
 
     /// An error about a member.
-    func fault(_ code: WireError.Code = .malformed, _ name: String, _ what: String) -> WireError {
+    func fault(_ name: String, _ what: String, _ code: WireError.Code = .malformed) -> WireError {
         WireError(code, "\(place.isEmpty ? name : "\(place).\(name)") \(what)")
     }
 
     private func checked(_ value: JSONValue, _ name: String, upTo limit: Int) throws(WireError) -> String {
         guard let text = value.string else { throw fault(name, "is not a text") }
-        guard text.utf8.count <= limit else { throw fault(.tooLarge, name, "has more than \(limit) bytes") }
+        guard text.utf8.count <= limit else { throw fault(name, "has more than \(limit) bytes", .tooLarge) }
         guard !text.isEmpty, text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
             throw fault(name, "is empty or has control characters")
         }
