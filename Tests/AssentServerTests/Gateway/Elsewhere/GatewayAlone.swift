@@ -19,34 +19,11 @@ final class GatewayAlone: Sendable {
     private let group: ServiceGroup
     private let running: Task<Void, any Error>
 
-    /// The origin by which clients know these gateways, whatever their ports are.
-    static let origin = "https://localhost:9555"
+    /// The origin by which clients know these gateways, whatever their ports are. The group `edge` of the fixture's file
+    /// may speak for it.
+    static let origin = "https://localhost:9443"
 
     static let clientID = "edge"
-    static let secret = "edge-secret-0123456789abcdef0123456789"
-
-    /// The text of a server's file with the group and the client of these gateways.
-    static func admitting(_ text: String) -> String {
-        let clients = "\n    clients:\n"
-        let addition = """
-
-                enforcement:
-                  edge:
-                    clients: [\(clientID)]
-                    policySets: [bank]
-                    origins: ["\(origin)"]
-                    believesAddress: true
-                clients:
-                  \(clientID):
-                    secretHash: \(Base64URL.encode(SHA2.sha256(secret.utf8)))
-                    grantTypes: [client_credentials]
-                    scopes: [enforcement]
-                    accessTokenSeconds: 600
-
-            """
-        // The first realm's alone.
-        return text.replacing(clients, with: addition, maxReplacements: 1)
-    }
 
     /// The text of a gateway's file.
     static func yaml(engine: String, publicURL: String, directory: String, upstream: Int) -> String {
@@ -93,7 +70,7 @@ final class GatewayAlone: Sendable {
         relay = try await EngineRelay(engine)
         upstream = try await TestUpstream.start()
         let secret = engine.directory + "/edge-secret"
-        if !FileManager.default.fileExists(atPath: secret) { try PrivateFile.create(secret, Array(Self.secret.utf8)) }
+        if !FileManager.default.fileExists(atPath: secret) { try PrivateFile.create(secret, Array(FixtureConfiguration.clientSecret.utf8)) }
         let text = Self.yaml(
             engine: "https://localhost:\(relay.port)/am", publicURL: engine.endpoints.server,
             directory: engine.directory, upstream: upstream.port)
@@ -111,11 +88,11 @@ final class GatewayAlone: Sendable {
 
     /// Runs `body` beside an engine and a gateway elsewhere, and stops both.
     static func run(
-        editingEngine: (String) -> String = { $0 }, editing: (String) -> String = { $0 },
+        editing: (String) -> String = { $0 },
         configuring change: (inout GatewayServerConfiguration) -> Void = { _ in },
         _ body: (GatewayAlone) async throws -> Void
     ) async throws {
-        try await ServerFixture.run(editing: { editingEngine(admitting($0)) }) { engine in
+        try await ServerFixture.run { engine in
             try await run(at: engine, editing: editing, configuring: change, body)
         }
     }

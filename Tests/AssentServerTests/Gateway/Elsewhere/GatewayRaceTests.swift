@@ -42,7 +42,7 @@ struct GatewayRaceTests {
     #if PostgreSQL && os(Linux)
     @Test("Of 200 takes of one transaction over two gateways at two nodes one reaches a service")
     func nodes() async throws {
-        try await TwoNodes.run(editingBoth: GatewayAlone.admitting) { nodes in
+        try await TwoNodes.run { nodes in
             try await GatewayAlone.run(at: nodes.first) { first in
                 try await GatewayAlone.run(at: nodes.second) { second in
                     try await Self.check([first, second], rounds: 2)

@@ -130,7 +130,7 @@ struct LostEngineRepliesTests {
     func restarted() async throws {
         let directory = try ServerFixture.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        let first = try await ServerFixture(kept: directory, editing: GatewayAlone.admitting)
+        let first = try await ServerFixture(kept: directory)
         try await GatewayAlone.run(at: first) { alone in
             let session = try await first.session()
             let mine = ServerFixture.session(session)
@@ -138,13 +138,14 @@ struct LostEngineRepliesTests {
             await first.stop()
             alone.relay.lead(to: nil)
             #expect(try await alone.get("/accounts", mine).status == 503)
-            let second = try await ServerFixture(kept: directory, clock: first.clock, editing: GatewayAlone.admitting)
+            let second = try await ServerFixture(kept: directory, clock: first.clock)
             alone.relay.lead(to: second)
             #expect(try await alone.get("/accounts", mine).status == 200)
             #expect(try await alone.post(mine, transaction: id).status == 201)
             let tokens = alone.relay.count("access_token")
-            first.clock.advance(by: 595)
-            #expect(try await alone.get("/accounts", mine).status == 200)
+            first.clock.advance(by: 3595)
+            let later = ServerFixture.session(try await second.session())
+            #expect(try await alone.get("/accounts", later).status == 200)
             #expect(alone.relay.count("access_token") == tokens + 1)
             await second.stop()
         }
@@ -153,7 +154,7 @@ struct LostEngineRepliesTests {
     @Test("A client whose secret is wrong gets no token, and is not tried for each request")
     func wrongSecret() async throws {
         let text = { (text: String) in text.replacing("edge-secret}", with: "wrong-secret}") }
-        try await ServerFixture.run(editing: GatewayAlone.admitting) { engine in
+        try await ServerFixture.run { engine in
             try PrivateFile.create(
                 engine.directory + "/wrong-secret", Array("wrong-secret-0123456789abcdef0123456789".utf8))
             try await GatewayAlone.run(at: engine, editing: text) { alone in
