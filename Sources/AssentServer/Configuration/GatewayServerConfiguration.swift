@@ -1,6 +1,3 @@
-package import AssentCore
-import AssentConfiguration
-
 /// How a gateway without an engine is set up: the operator's YAML file, read and checked (`assent serve
 /// --gateway-only`). It has no database, no master key and no journeys.
 public struct GatewayServerConfiguration: Sendable {

@@ -1,4 +1,4 @@
-import AssentConfiguration
+import AssentCore
 import AssentEngine
 
 /// The realms whose policies a gateway's routes may name.

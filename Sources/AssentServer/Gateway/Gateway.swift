@@ -134,7 +134,8 @@ struct Gateway: RequestHandler {
         case .granted(let grant, let boundBody):
             let forwarding = forwarding(of: visit, grant: grant)
             guard let transaction = grant.transaction else {
-                if let tunnel = try await open(visit, forwarding, isGranted: grant.isStillGranted) { return tunnel }
+                let tunnel = try await open(visit, forwarding) { await grant.isStillGranted() }
+                if let tunnel { return tunnel }
                 return await forwarding.send(request, boundBody: boundBody).response
             }
             let result = await grant.forwarding { await forwarding.send(request, boundBody: boundBody) }

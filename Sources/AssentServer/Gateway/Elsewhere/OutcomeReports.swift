@@ -37,7 +37,7 @@ actor OutcomeReports {
         self.capacity = max(1, capacity)
         self.clock = clock
         self.logger = logger
-        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
     /// How many the engine has not heard of.
