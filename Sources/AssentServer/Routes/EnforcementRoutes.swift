@@ -27,6 +27,8 @@ struct EnforcementRoutes: Sendable {
         } catch let error as EngineError where error.code == .payloadEncryptionRequired {
             answer = .denied(.init(.request, code: error.code.rawValue, detail: error.detail))
         }
+        // No answer: the same question, asked again, tells.
+        if case .denied(let denial) = answer, denial.reason == .outcomeUnknown { throw EngineError.outcomeUnknown }
         return .json(200, answer.json(to: question.attempt), headers: [.cacheControl: "no-store"])
     }
 
