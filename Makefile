@@ -1,6 +1,7 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
 # make docs: the reference of all products. make cluster: two nodes, of which one is killed, and a database that moves.
-.PHONY: demo first-call first-resource cluster test traits consumer races soak bench check docs setup setup-tests build
+# make edge: a gateway without a server, which asks one.
+.PHONY: demo first-call first-resource cluster edge test traits consumer races soak bench check docs setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
@@ -70,6 +71,11 @@ cluster: setup-tests
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
 	@Examples/cluster/run.sh "$$($(swift) build $(ASSENT_BUILD_FLAGS) --show-bin-path)"
+
+edge: setup-tests
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
+	@Examples/edge/run.sh "$$($(swift) build $(ASSENT_BUILD_FLAGS) --show-bin-path)"
 
 bench: setup-tests
 	@$(swift) build -c release $(ASSENT_BUILD_FLAGS) --product AssentBench

@@ -147,9 +147,9 @@ let package = Package(
         .target(
             name: "AssentServer",
             dependencies: [
-                "AssentCore", "AssentConfiguration", "AssentJOSE", "AssentOTP", "AssentPayload",
-                "AssentSigningProtocol",
-                "AssentStore", "AssentEngine", "AssentTransportNIO", hummingbird,
+                "AssentCore", "AssentConfiguration", "AssentEnforcement", "AssentJOSE", "AssentOTP",
+                "AssentPayload", "AssentSigningProtocol", "AssentStore", "AssentEngine", "AssentTransportNIO",
+                hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -355,9 +355,10 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentConfiguration", "AssentEngine", "AssentSigningProtocol", "AssentStore",
-                "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting", "AssentTrust", "AssentVault",
-                "SigningTesting", "StoreTesting", "TestSupport", hummingbird, httpTypes, logging, crypto,
+                "AssentServer", "AssentConfiguration", "AssentEnforcement", "AssentEngine", "AssentJOSE",
+                "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting",
+                "AssentTrust", "AssentVault", "SigningTesting", "StoreTesting", "TestSupport", hummingbird, httpTypes,
+                logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "InMemoryLogging", package: "swift-log"),

@@ -82,6 +82,13 @@ func serve(_ logger: Logger) async throws {
     // snippet: server end
 }
 
+func serveGateway(_ logger: Logger) async throws {
+    // snippet: gatewayServer begin
+    let gateway = try GatewayServer(configuration: .load(file: "edge.yaml"), logger: logger)
+    try await ServiceGroup(services: [gateway], gracefulShutdownSignals: [.sigterm], logger: logger).run()
+    // snippet: gatewayServer end
+}
+
 func configuration(report: (String) -> Void) throws -> ServerConfiguration? {
     do {
         return try ServerConfiguration.load(file: "assent.yaml")

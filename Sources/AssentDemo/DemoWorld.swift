@@ -23,6 +23,9 @@ package final class DemoWorld: Sendable {
     /// The stretch of network between the app and the gateway.
     let relay: Relay
 
+    /// The gateway without an engine.
+    let elsewhere: DemoGateway
+
     /// The stretch of network between the gateway and the bank, which tells what passes.
     private let bankRelay: Relay
 
@@ -84,6 +87,7 @@ package final class DemoWorld: Sendable {
     private struct Network {
         let relay: Relay
         let bankRelay: Relay
+        let elsewhere: DemoGateway
     }
 
     /// The server, as it runs.
@@ -106,6 +110,7 @@ package final class DemoWorld: Sendable {
         self.bank = bank
         relay = network.relay
         bankRelay = network.bankRelay
+        elsewhere = network.elsewhere
         endpoints = running.endpoints
         self.configuration = configuration
         app = running.app
@@ -135,6 +140,8 @@ package final class DemoWorld: Sendable {
             configuration.gateway?.publicURL = "https://localhost:\(relay.port)"
             configuration.gateway?.setUpstream("http://127.0.0.1:\(bankRelay.port)", likeRoute: "bank")
             configuration.trustFiles["bank"] = try trustFiles(in: directory)
+            let elsewhere = try await DemoGateway.reserve()
+            try elsewhere.admit(to: &configuration)
             try sources.configure(&configuration)
             let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
             let services = ServiceGroup(services: [server], logger: logger)
@@ -158,7 +165,8 @@ package final class DemoWorld: Sendable {
             }
             return DemoWorld(
                 directory: directory, clock: clock, programs: sources.programs, bank: bank,
-                network: Network(relay: relay, bankRelay: bankRelay), configuration: configuration,
+                network: Network(relay: relay, bankRelay: bankRelay, elsewhere: elsewhere),
+                configuration: configuration,
                 running: Running(
                     server: server, services: services, task: running, endpoints: endpoints, account: account, app: app)
             )
@@ -192,6 +200,7 @@ package final class DemoWorld: Sendable {
         _ = try? await running.value
         try? await relay.stop()
         try? await bankRelay.stop()
+        await elsewhere.stop()
         await bank.stop()
         try? FileManager.default.removeItem(atPath: directory)
     }

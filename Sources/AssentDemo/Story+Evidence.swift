@@ -31,7 +31,7 @@ extension Story {
 
     /// Judges the evidence when there is no server any more, as `assent verify` does.
     package func judgeEvidence() {
-        narration.tell(.step(number: 14, title: "The server is gone: the evidence of the payment stands without it"))
+        narration.tell(.step(number: 15, title: "The server is gone: the evidence of the payment stands without it"))
         guard let kept = evidence.withLock({ $0 }), let report = kept.report(of: kept.bundle.serialized()) else {
             return check("there is evidence of the payment", false)
         }

@@ -9,7 +9,7 @@ extension Story {
     func signOnPhone(_ assent: Assent) async throws {
         narration.tell(
             .step(
-                number: 12,
+                number: 13,
                 title: "Her phone, another process, is enrolled: it shows a payment, and signs what it shows"))
         let early = try await ask(assent, "invites", [:])
         check("her sign-in is too long ago to invite a device: 403", early.status == 403)
@@ -18,7 +18,7 @@ extension Story {
         try await enrol(phone, assent)
         let (reply, transaction) = try await pay(assent, with: phone)
         check("the phone's signature instead of a code: 201", reply.status == 201)
-        check("the money moved", try await balance(assent) == "30.00")
+        check("the money moved", try await balance(assent) == "25.00")
         try await keepEvidence(of: transaction, assent)
     }
 

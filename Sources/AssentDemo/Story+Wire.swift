@@ -8,10 +8,11 @@ import Logging
 /// What the story does past the SDK, as an attacker or a careless program would.
 extension Story {
     /// A transfer by hand with the app's own access token, and with a transaction's id if there is one.
-    func raw(_ assent: Assent, _ json: JSONValue, id: String?, quietly: Bool = false, wishingHeader: Bool = true)
-        async throws -> HTTPReply
-    {
-        var url = transfers
+    func raw(
+        _ assent: Assent, _ json: JSONValue, id: String?, quietly: Bool = false, wishingHeader: Bool = true,
+        at address: String? = nil
+    ) async throws -> HTTPReply {
+        var url = address ?? transfers
         if let id { url = URLText.appending("_txid", id, to: url) }
         let token = try await assent.tokens.tokens().accessToken
         var pairs = [

@@ -55,7 +55,9 @@ package struct Story: Sendable {
     var parties: [Int: Narration.Party] {
         var parties: [Int: Narration.Party] = [:]
         if let port = try? Origin(world.endpoints.server).port { parties[port] = .server }
-        if let port = try? Origin(gateway).port { parties[port] = .gateway }
+        for url in [gateway, world.elsewhere.url] {
+            if let port = try? Origin(url).port { parties[port] = .gateway }
+        }
         return parties
     }
 
@@ -80,6 +82,7 @@ package struct Story: Sendable {
         try await guardByKey(with: assent)
         try await KindsScene(self).tell(with: assent)
         try await SealedScene(self).tell(with: assent)
+        try await ElsewhereScene(self).tell(with: assent)
         try await signOnPhone(assent)
         try await signOut(assent)
         await assent.shutdown()
@@ -95,6 +98,7 @@ package struct Story: Sendable {
         let keys = SoftwareKeyProvider(unprotectedFile: keyFile(ofVault: name), clock: clock)
         var configuration = world.app.configuration(
             .file(at: URL(fileURLWithPath: "\(world.directory)/\(name)"), keys: .software(keys)))
+        configuration.resources[world.elsewhere.url] = configuration.resources[gateway]
         try configure(&configuration, keys)
         configuration.transport = NarratingTransport(
             transport: connections ?? transport, narration: narration, parties: parties)
@@ -271,7 +275,7 @@ package struct Story: Sendable {
     }
 
     private func signOut(_ assent: Assent) async throws {
-        narration.tell(.step(number: 13, title: "She signs out: tokens revoked, session ended, vault emptied"))
+        narration.tell(.step(number: 14, title: "She signs out: tokens revoked, session ended, vault emptied"))
         let session = try await assent.tokens.session()
         let tokens = try await assent.tokens.tokens()
         let result = await assent.signOut()

@@ -54,6 +54,15 @@ public struct PolicyServer: Sendable, Hashable {
     /// A URL below `/json` of the realm.
     func json(_ target: String) -> String { "\(url)/json/\(path)/\(target)" }
 
+    /// A URL below `/enforcement` of the realm, for gateways elsewhere.
+    func enforcement(_ target: String) -> String { "\(url)/enforcement/\(path)/\(target)" }
+
+    /// The token endpoint of the realm's provider (RFC 6749 §3.2).
+    package var tokenEndpoint: String { "\(issuer)/access_token" }
+
+    /// The realm's provider.
+    package var issuer: String { "\(url)/oauth2/\(path)" }
+
     private static func isRealmByte(_ byte: UInt8) -> Bool {
         byte.isASCIIPrintable && !",\"\\".utf8.contains(byte)
     }

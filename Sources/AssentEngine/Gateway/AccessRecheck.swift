@@ -9,20 +9,24 @@ extension GatewayAccess {
     package func isStillGranted(
         _ inquiry: GatewayInquiry, to caller: Caller, clientAddress: IPAddress?
     ) async -> Bool {
-        guard let set = settlement.decisions.policySet(inquiry.policySet, realm: inquiry.realm) else { return false }
         do {
             let again = try await callers.again(
                 caller, with: inquiry.credentials, realm: inquiry.realm, requirement: inquiry.accessToken)
             guard let again else { return false }
-            let matched = settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.method)
-            // A policy that asks for a transaction would make one at each look.
-            guard matched.policies.allSatisfy({ $0.condition?.transactions.isEmpty ?? true }) else { return false }
-            let admission = GatewayAdmission(caller: again, matched: matched)
-            let decision = await settle(GatewayRequest(admission, clientAddress: clientAddress))
-            return decision == .granted(taken: nil)
+            return await isGranted(inquiry, to: again, clientAddress: clientAddress)
         } catch {
             return false
         }
+    }
+
+    /// Whether somebody is let in without a transaction.
+    func isGranted(_ inquiry: GatewayInquiry, to caller: Caller, clientAddress: IPAddress?) async -> Bool {
+        guard let set = settlement.decisions.policySet(inquiry.policySet, realm: inquiry.realm) else { return false }
+        let matched = settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.method)
+        // A policy that asks for a transaction would make one at each look.
+        guard matched.policies.allSatisfy({ $0.condition?.transactions.isEmpty ?? true }) else { return false }
+        let admission = GatewayAdmission(caller: caller, matched: matched)
+        return await settle(GatewayRequest(admission, clientAddress: clientAddress)) == .granted(taken: nil)
     }
 }
 

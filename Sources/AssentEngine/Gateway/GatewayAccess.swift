@@ -125,6 +125,15 @@ package struct GatewayRequest: Sendable {
     /// The value of `Idempotency-Key`, which tells requests apart that look alike.
     package var idempotencyKey: String?
 
+    /// Which gateway asks.
+    var maker = TransactionMaker.gateway
+
+    /// What a gateway elsewhere calls the request.
+    var attempt: TransactionAttempt?
+
+    /// The SHA-256 of the body, where a gateway elsewhere has sent that alone.
+    var bodyDigest: [UInt8]?
+
     /// A request.
     package init(
         _ admission: GatewayAdmission, mediaType: String? = nil, body: [UInt8]? = nil, transactionID: String? = nil,
@@ -147,8 +156,11 @@ extension AccessSettlement {
 
     /// Decides on a request at the gateway and settles its transaction. A transaction id that does not help is a
     /// refusal, never a new advice. Whatever fails, the request is denied.
-    package func settle(_ request: GatewayRequest) async -> AccessDecision {
-        guard let matched = request.admission.matched else { return .denied(.unavailable) }
+    package func settle(_ request: GatewayRequest) async -> AccessDecision { await decide(request).decision }
+
+    /// The same, with when the decision may come out otherwise because time has passed, in seconds since 1970.
+    func decide(_ request: GatewayRequest) async -> (decision: AccessDecision, nextChange: Int64?) {
+        guard let matched = request.admission.matched else { return (.denied(.unavailable), nil) }
         let presented = request.admission.caller.presented
         let session = presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
         let facts = PolicyFacts(
@@ -157,24 +169,37 @@ extension AccessSettlement {
             scopes: request.admission.caller.scopes)
         do {
             let question = AccessQuestion(
-                matched: matched, maker: .gateway, facts: try await withSightings(facts, for: matched.policies),
-                presented: presented,
-                // Without a body that was read, only what is bound without one can be bound.
-                content: matched.action.map {
-                    RequestContent(method: $0, mediaType: request.mediaType, body: request.body)
-                }, transactionID: request.transactionID, idempotencyKey: request.idempotencyKey)
-            let decision = try await settle(question).decision
-            if case .denied(.noPolicy) = decision, presented == nil, !request.admission.caller.isClientItself {
-                return .denied(.noSession)
+                matched: matched, maker: request.maker, facts: try await withSightings(facts, for: matched.policies),
+                presented: presented, content: request.content(of: matched), transactionID: request.transactionID,
+                idempotencyKey: request.idempotencyKey, attempt: request.attempt)
+            let settled = try await settle(question)
+            if case .denied(.noPolicy) = settled.decision, presented == nil, !request.admission.caller.isClientItself {
+                return (.denied(.noSession), nil)
             }
-            return decision
-        } catch let error as EngineError where error.code == .sessionRequired {
-            return .denied(.noSession)
-        } catch let error as EngineError where Self.refusals.contains(error.code) {
-            return .denied(.refused(error))
+            return (settled.decision, settled.assessment.nextChange)
         } catch {
-            context.logger.error("a decision failed", metadata: ["error": "\(error)"])
-            return .denied((error as? EngineError)?.code == .outcomeUnknown ? .outcomeUnknown : .unavailable)
+            return (.denied(denial(of: error)), nil)
         }
+    }
+
+    /// What a request is denied for that could not be decided on.
+    private func denial(of error: any Error) -> AccessDenial {
+        guard let error = error as? EngineError else {
+            context.logger.error("a decision failed", metadata: ["error": "\(error)"])
+            return .unavailable
+        }
+        if error.code == .sessionRequired { return .noSession }
+        if Self.refusals.contains(error.code) { return .refused(error) }
+        context.logger.error("a decision failed", metadata: ["error": "\(error)"])
+        return error.code == .outcomeUnknown ? .outcomeUnknown : .unavailable
+    }
+}
+
+extension GatewayRequest {
+    /// What of the request can be bound. Without a body that was read, only what is bound without one can be.
+    fileprivate func content(of matched: MatchedPolicies) -> RequestContent? {
+        guard let method = matched.action else { return nil }
+        if let bodyDigest { return RequestContent(method: method, mediaType: mediaType, bodyDigest: bodyDigest) }
+        return RequestContent(method: method, mediaType: mediaType, body: body)
     }
 }

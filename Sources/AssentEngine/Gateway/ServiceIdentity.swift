@@ -38,9 +38,7 @@ package struct ServiceIdentity: Sendable, Hashable {
     ) -> JSONObject? {
         var statement = JSONObject()
         if let user = caller.user {
-            let about = UserClaims.claims(
-                about: user, scopes: Array(Set(claims.compactMap(UserClaims.scope(of:)))))
-            for name in claims { statement[name] = about[name] }
+            statement = UserClaims.chosen(claims, about: user)
             statement["sub"] = .string(user.id)
         }
         if case .accessToken(let grant, _) = caller {
@@ -70,22 +68,29 @@ package struct SpentRequest: Sendable {
     /// What was asked for, as clients know it.
     package let resource: CanonicalResource
 
-    /// The body, where the policy binds it: the very bytes that the service gets.
-    package let body: [UInt8]?
+    /// The SHA-256 of the body in base64url, where the policy binds it: of the very bytes that the service gets.
+    let bodyDigest: String?
 
-    /// A request.
+    /// A request, with its body where the policy binds it.
     package init(transaction: String, method: String, resource: CanonicalResource, body: [UInt8]?) {
+        self.init(
+            transaction: transaction, method: method, resource: resource,
+            bodyDigest: body.map { Base64URL.encode(SHA2.sha256($0)) })
+    }
+
+    /// A request, with the digest of its body where the policy binds it.
+    init(transaction: String, method: String, resource: CanonicalResource, bodyDigest: String?) {
         self.transaction = transaction
         self.method = method
         self.resource = resource
-        self.body = body
+        self.bodyDigest = bodyDigest
     }
 
     fileprivate var json: JSONObject {
         var json: JSONObject = [
             "id": .string(transaction), "method": .string(method), "url": .string(resource.url),
         ]
-        if let body { json["body_sha256"] = .string(Base64URL.encode(SHA2.sha256(body))) }
+        if let bodyDigest { json["body_sha256"] = .string(bodyDigest) }
         return json
     }
 }

@@ -52,6 +52,7 @@ package struct AccessSettlement: Sendable {
             return .denied(.unboundContent)
         }
         if let spent = try await spend(question, binding, &reasons) { return spent }
+        guard question.content?.knowsDigestAlone != true else { return .denied(.unboundContent) }
         let display = try TransactionDisplay.render(
             pending.policy, of: question.content, query: question.matched.resource.query)
         let record = try await transactions.create(
@@ -68,7 +69,7 @@ extension AccessSettlement {
         _ question: AccessQuestion, _ binding: TransactionBinding, _ reasons: inout [String]
     ) async throws -> AccessDecision? {
         guard let id = question.transactionID else { return nil }
-        switch try await transactions.take(id: id, binding: binding) {
+        switch try await transactions.take(id: id, binding: binding, by: question.attempt) {
         case .taken(let taken): return .granted(taken: taken)
         case .alreadyTaken(let record):
             reasons.append("the transaction was taken before")
@@ -103,6 +104,8 @@ struct AccessQuestion {
     let transactionID: String?
     /// What tells requests apart that look alike.
     var idempotencyKey: String?
+    /// What a gateway elsewhere calls the request.
+    var attempt: TransactionAttempt?
     /// Whether who asks wants to hear what became of a transaction that was used before, and reports what becomes of
     /// one that is taken now.
     var reportsOutcome = false

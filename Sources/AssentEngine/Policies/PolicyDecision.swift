@@ -53,12 +53,32 @@ package struct RequestContent: Sendable, Hashable {
     /// The raw bytes of the body, exactly as they will be forwarded; `nil` when they are not known.
     package let body: [UInt8]?
 
+    private let digest: [UInt8]?
+
     /// Parts of a request.
     package init(method: String, mediaType: String?, body: [UInt8]?) {
         self.method = method
         self.mediaType = mediaType
         self.body = body
+        digest = nil
     }
+
+    /// Parts of a request of whose body only the SHA-256 is known: enough to take a transaction, and not to make one.
+    package init(method: String, mediaType: String?, bodyDigest: [UInt8]) {
+        self.method = method
+        self.mediaType = mediaType
+        body = nil
+        digest = bodyDigest
+    }
+
+    /// The SHA-256 of the body in base64url; `nil` when nothing is known of it.
+    var bodyDigest: String? { (digest ?? body.map { SHA2.sha256($0) }).map { Base64URL.encode($0) } }
+
+    /// Whether the body is known, or its digest.
+    var knowsBody: Bool { body != nil || digest != nil }
+
+    /// Whether of the body only the digest is known.
+    var knowsDigestAlone: Bool { digest != nil }
 
     /// The parts from the environment of an evaluate request; `nil` when it names no method, or the body is not
     /// base64url.

@@ -29,7 +29,8 @@ package struct TransactionBinding: Sendable, Hashable {
         _ policySet: PolicySet, _ policy: Policy, _ condition: TransactionCondition, resource: CanonicalResource,
         content: RequestContent?, presented: PresentedSession, maker: TransactionMaker
     ) {
-        guard !policy.bind.contains(.method) || content != nil, !policy.bind.contains(.body) || content?.body != nil
+        guard !policy.bind.contains(.method) || content != nil,
+            !policy.bind.contains(.body) || content?.knowsBody == true
         else { return nil }
         self.maker = maker
         realm = policySet.realm
@@ -43,7 +44,7 @@ package struct TransactionBinding: Sendable, Hashable {
         query = resource.comparedQuery
         method = content?.method
         mediaType = content?.mediaType.map(MediaType.normalised)
-        bodyDigest = content?.body.map { Base64URL.encode(SHA2.sha256($0)) }
+        bodyDigest = content?.bodyDigest
         userID = presented.session.user.id
         sessionID = presented.session.id
         sessionAuditID = presented.session.auditID
@@ -54,7 +55,7 @@ package struct TransactionBinding: Sendable, Hashable {
     /// By what the same request is known when it comes again; `nil` when that cannot be said: its body was not read,
     /// and may be another one.
     func requestKey(idempotencyKey: String?) -> String? {
-        let isWhole = maker != .gateway || bodyDigest != nil || method == "GET" || method == "HEAD"
+        let isWhole = !maker.isGateway || bodyDigest != nil || method == "GET" || method == "HEAD"
         guard isWhole else { return nil }
         let parts = [
             maker.text, realm, policySet, policy, policyRevision, strategy, specifier, resource, query, method,

@@ -46,6 +46,12 @@ package struct TransactionRecord: Sendable, Hashable {
     /// What the user was first shown; `nil` as long as nobody has looked.
     package var shown: ShownLines?
 
+    /// The request of a gateway elsewhere that it was taken for; `nil` for any other.
+    var attempt: TransactionAttempt?
+
+    /// When it was taken, in seconds since 1970.
+    var takenAt: Int64?
+
     /// The approval that the journey asks for: what is bound, for the client to compare with the request that it will
     /// repeat, and what the user is shown.
     package var approval: PendingApproval {
@@ -90,7 +96,8 @@ extension TransactionRecord {
             id: try row.text("id"), state: state, binding: try TransactionBinding(row), url: try row.text("url"),
             display: display, createdAt: try row.integer("created_at"), expiresAt: try row.integer("expires_at"),
             outcome: state == .taken ? try UpstreamOutcome(row) : nil,
-            shown: try row.optionalText("shown").flatMap(ShownLines.init(stored:)))
+            shown: try row.optionalText("shown").flatMap(ShownLines.init(stored:)),
+            attempt: try TransactionAttempt(row), takenAt: try row.optionalInteger("taken_at"))
     }
 }
 

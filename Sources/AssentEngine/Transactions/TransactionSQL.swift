@@ -105,8 +105,15 @@ package enum TransactionSQL {
         """
     }
 
-    /// COMPLETED → TAKEN. This one statement is what makes an approval good for one access.
-    package static func take(_ id: String, binding: TransactionBinding, at now: Int64) -> SQL {
+    /// COMPLETED → TAKEN. This one statement is what makes an approval good for one access. With an attempt it is also
+    /// noted as forwarded: who asked may send at once.
+    package static func take(
+        _ id: String, binding: TransactionBinding, by attempt: TransactionAttempt? = nil, at now: Int64
+    ) -> SQL {
+        var set: SQL = "state = 'TAKEN', taken_at = \(now)"
+        if let attempt {
+            set = "\(set), forwarded_at = \(now), attempt = \(attempt.id), question = \(attempt.question)"
+        }
         var compared: SQL = ""
         if binding.bound.contains(.query) { compared = "\(compared) AND query IS NOT DISTINCT FROM \(binding.query)" }
         if binding.bound.contains(.method) {
@@ -119,7 +126,7 @@ package enum TransactionSQL {
                 """
         }
         return """
-            UPDATE transactions SET state = 'TAKEN', taken_at = \(now)
+            UPDATE transactions SET \(set)
             WHERE id = \(id) AND state = 'COMPLETED' AND \(isCurrent(at: now))
                 AND completed_at <= \(now + clockTolerance)
                 AND maker = \(binding.maker.text) AND realm = \(binding.realm) AND policy_set = \(binding.policySet) AND policy = \(binding.policy)
@@ -159,6 +166,17 @@ package enum TransactionSQL {
         UPDATE transactions SET outcome = \(outcome), upstream_status = \(status), outcome_at = \(now)
         WHERE id = \(id) AND state = 'TAKEN' AND (outcome IS NULL OR outcome = 'unknown') RETURNING *
         """
+    }
+
+    /// Notes what became of the request of an attempt, if that says more than what is known.
+    static func conclude(
+        _ id: String, by attempt: String, outcome: String, status: Int?, at now: Int64
+    ) -> SQL {
+        let isOpen: SQL = outcome == "unknown" ? "outcome IS NULL" : "(outcome IS NULL OR outcome = 'unknown')"
+        return """
+            UPDATE transactions SET outcome = \(outcome), upstream_status = \(status), outcome_at = \(now)
+            WHERE id = \(id) AND state = 'TAKEN' AND attempt = \(attempt) AND \(isOpen)
+            """
     }
 
     /// The records of which nobody has noted what became of them: forwarded at `oldest` or before, or taken by the

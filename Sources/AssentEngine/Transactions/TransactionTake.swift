@@ -23,18 +23,26 @@ package enum TakeResult: Sendable, Hashable {
 extension Transactions {
     /// COMPLETED → TAKEN, if everything that it is bound to is the same: one statement, together with its audit record.
     ///
+    /// - Parameters:
+    ///   - id: the transaction.
+    ///   - binding: what it must be bound to.
+    ///   - attempt: the request of a gateway elsewhere that it is for. It is then on record as forwarded, and the same
+    ///     attempt has it a second time within ``TransactionAttempt/repetition`` seconds.
+    /// - Returns: what came of it.
     /// - Throws: ``EngineError``; then nothing was taken.
-    package func take(id: String, binding: TransactionBinding) async throws -> TakeResult {
+    package func take(
+        id: String, binding: TransactionBinding, by attempt: TransactionAttempt? = nil
+    ) async throws -> TakeResult {
         try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds
             let take = SQLStatement(
-                TransactionSQL.take(id, binding: binding, at: now), expecting: .exactly(1))
+                TransactionSQL.take(id, binding: binding, by: attempt, at: now), expecting: .exactly(1))
             let note = audit.statement(record(.transactionTake, .success, id: id, binding: binding))
             do {
                 _ = try await context.database.run([take, note])
                 return .taken(TakenTransaction(id: id))
             } catch let error as StoreError where error.code == .unexpectedCount {
-                return try await explain(id, binding: binding, at: now)
+                return try await explain(id, binding: binding, by: attempt, at: now)
             }
         }
     }
@@ -71,12 +79,17 @@ extension Transactions {
         _ = try await context.database.run(statements)
     }
 
-    private func explain(_ id: String, binding: TransactionBinding, at now: Int64) async throws -> TakeResult {
+    private func explain(
+        _ id: String, binding: TransactionBinding, by attempt: TransactionAttempt?, at now: Int64
+    ) async throws -> TakeResult {
         let found = try await find(id, at: now)
         let reason = found.map { found in
             found.record.binding.firstDifference(from: binding) ?? found.refusal(at: now)
         }
         let refusal = reason ?? .unknown
+        if refusal == .taken, let attempt, found?.record.wasTaken(by: attempt, at: now) == true {
+            return .taken(TakenTransaction(id: id))
+        }
         let note = record(.transactionTake, .refused, reason: refusal, id: found?.record.id, binding: binding)
         try await close(found?.record, reason: refusal, at: now, note: note)
         if refusal == .taken, let found { return .alreadyTaken(found.record) }

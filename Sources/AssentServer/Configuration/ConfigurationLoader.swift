@@ -2,7 +2,6 @@ import AssentConfiguration
 import AssentCore
 import AssentEngine
 import Foundation
-import HTTPTypes
 
 extension ServerConfiguration {
     /// Reads and checks a file.
@@ -22,6 +21,9 @@ extension ServerConfiguration {
         if root.has("client"), !root.has("realms") {
             throw root.issue(
                 "client", "belongs in a client's file: name the server's own file, for example assent.yaml, here")
+        }
+        if root.has("engine") {
+            throw root.issue("engine", "belongs in the file of a gateway alone: assent serve --gateway-only")
         }
         let isDevelopment = root.bool("development", default: false)
         let paths = ConfigurationPaths(file: file)
@@ -45,7 +47,7 @@ extension ServerConfiguration {
         if let confusion = DeviceConfigurationLoader.confusion(among: realms) { throw root.issue("realms", confusion) }
         var gateway: GatewayConfiguration?
         if let reader = root.optionalMapping("gateway") {
-            gateway = try Self.gateway(reader, paths, realms: realms, serverPort: port)
+            gateway = try GatewayLoader(realms: .known(realms), paths: paths).gateway(reader, besides: port)
         }
         let postgreSQL = try DatabaseLoader(paths: paths).postgreSQL(root)
         let masterKeyFile = root.optionalString("masterKeyFile").map(paths.resolve)
@@ -155,7 +157,7 @@ extension ServerConfiguration {
         return files
     }
 
-    private static func trustedProxies(_ root: SettingsReader<Void>) throws -> TrustedProxies {
+    static func trustedProxies(_ root: SettingsReader<Void>) throws -> TrustedProxies {
         var proxies = TrustedProxies()
         proxies.networks = try root.strings("trustedProxies").map { text in
             guard let network = TrustedProxies.Network(text) else {
@@ -176,7 +178,7 @@ extension ServerConfiguration {
         return proxies
     }
 
-    private static func publicURL(_ reader: SettingsReader<Void>, _ key: String, allowsPath: Bool) throws -> String {
+    static func publicURL(_ reader: SettingsReader<Void>, _ key: String, allowsPath: Bool) throws -> String {
         let text = reader.string(key)
         let url = text.hasSuffix("/") ? String(text.dropLast()) : text
         guard let parts = URLComponents(string: url), parts.scheme == "https", let host = parts.host, !host.isEmpty,
@@ -188,141 +190,6 @@ extension ServerConfiguration {
                 "must be an https URL\(allowsPath ? "" : " without a path"), for example https://localhost:8443")
         }
         return url
-    }
-
-    private static func route(
-        _ route: SettingsReader<Void>, _ paths: ConfigurationPaths, realms: [RealmConfiguration]
-    ) throws -> GatewayRoute {
-        let name = route.string("name")
-        let accepts = try RouteKinds.read(route, name: name)
-        let access = try access(route, isPublic: accepts == nil, realms: realms)
-        let path = route.optionalString("path") ?? "/"
-        guard path.hasPrefix("/"), path == "/" || !path.hasSuffix("/") else {
-            throw route.issue("path", "must begin with a slash and not end with one")
-        }
-        let upstream = try UpstreamLoader(reader: route, paths: paths).settings()
-        var read = GatewayRoute(
-            name: name, path: path, upstream: upstream, access: access, accepts: accepts ?? [],
-            mediaType: try mediaType(route),
-            maxBodyBytes: route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
-            keepsAuthorization: route.bool("keepAuthorization", default: false),
-            scopes: route.strings("scopes"), audience: route.strings("audience"),
-            isSenderConstrained: route.bool("senderConstrained", default: false),
-            passHeaders: try passHeaders(route), stripHeaders: try headers(route, "stripHeaders"),
-            allowedOrigins: Set(try WebOrigins.read(route)), home: try home(route))
-        read.identity = try RouteIdentity.read(route)
-        read.tunnels = try RouteTunnels.read(route, upstream: upstream, access: access, realms: realms)
-        read.rewrite = try rewrite(route)
-        read.requiresSealing = try requiresSealing(route, hasTunnels: read.tunnels != nil)
-        route.finish()
-        return read
-    }
-
-    /// The key `payloadEncryption` of a route. To seal is always allowed: it takes nothing from anybody.
-    private static func requiresSealing(_ route: SettingsReader<Void>, hasTunnels: Bool) throws -> Bool {
-        let word = route.string("payloadEncryption", default: "allowed")
-        guard ["allowed", "required"].contains(word) else {
-            throw route.issue("payloadEncryption", "can be allowed (the default) or required")
-        }
-        guard word == "allowed" || !hasTunnels else {
-            throw route.issue("payloadEncryption", "cannot be required beside websocket: WebSockets are not sealed")
-        }
-        return word == "required"
-    }
-
-    /// Where a browser is led, so nothing but a path of the gateway or a page that nobody can change on the way.
-    private static func home(_ route: SettingsReader<Void>) throws -> String? {
-        guard let home = route.optionalString("home") else { return nil }
-        let url = home.hasPrefix("/") ? "https://gateway.example\(home)" : home
-        guard let page = try? CanonicalResource(url), page.scheme == "https", !home.hasPrefix("//") else {
-            throw route.issue(
-                "home", "must be a path of the gateway, for example /app, or an https URL of an app's page")
-        }
-        return home
-    }
-
-    private static func rewrite(_ route: SettingsReader<Void>) throws -> String? {
-        guard let path = route.optionalString("rewrite") else { return nil }
-        guard GatewayRoute.canRewrite(to: path) else {
-            throw route.issue("rewrite", "must be a path as it is sent, without a slash at its end, for example /api")
-        }
-        return path
-    }
-
-    private static func access(
-        _ route: SettingsReader<Void>, isPublic: Bool, realms: [RealmConfiguration]
-    ) throws -> GatewayRoute.Access {
-        if isPublic {
-            let idle = [
-                "realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType", "senderConstrained",
-                "identity",
-            ]
-            if let key = idle.first(where: { route.has($0) }) {
-                throw route.issue(key, "a public route has no \(key): nobody is asked who they are")
-            }
-            return .everybody
-        }
-        let realm = RealmLoader.realmName(route.string("realm"))
-        let policySet = route.string("policySet")
-        guard let known = realms.first(where: { $0.name == realm }) else {
-            throw route.issue("realm", "there is no realm \(realm)")
-        }
-        guard known.policySets.contains(where: { $0.name == policySet }) else {
-            let names = known.policySets.map(\.name).joined(separator: ", ")
-            throw route.issue("policySet", "realm \(realm) has no policy set \(policySet); known: \(names)")
-        }
-        return .policies(realm: realm, policySet: policySet)
-    }
-
-    private static func mediaType(_ route: SettingsReader<Void>) throws -> String {
-        guard let text = route.optionalString("mediaType") else { return "application/json" }
-        guard let type = BoundMediaType(text), type.essence == type.normalised else {
-            throw route.issue("mediaType", "must be one type without parameters, for example application/json")
-        }
-        return type.essence
-    }
-
-    private static func passHeaders(_ route: SettingsReader<Void>) throws -> Set<String> {
-        try headers(route, "passHeaders") { name in
-            ForwardedFields.canPass(name)
-                ? nil : "\(name.rawName) cannot pass: it is for one hop, has an underscore, or only the gateway says it"
-        }
-    }
-
-    private static func headers(
-        _ route: SettingsReader<Void>, _ key: String, issue: (HTTPField.Name) -> String? = { _ in nil }
-    ) throws -> Set<String> {
-        Set(
-            try route.strings(key).map { name in
-                guard let field = HTTPField.Name(name) else {
-                    throw route.issue(key, "\(name) cannot be the name of a header field")
-                }
-                if let issue = issue(field) { throw route.issue(key, issue) }
-                return field.canonicalName
-            })
-    }
-
-    private static func gateway(
-        _ reader: SettingsReader<Void>, _ paths: ConfigurationPaths, realms: [RealmConfiguration], serverPort: Int
-    ) throws -> GatewayConfiguration {
-        var routes: [GatewayRoute] = []
-        for route in reader.list("routes") {
-            let read = try Self.route(route, paths, realms: realms)
-            if let rival = routes.first(where: read.isRival) {
-                throw route.issue("path", "the route \(rival.name) answers \(rival.path) already; paths ignore case")
-            }
-            routes.append(read)
-        }
-        guard !routes.isEmpty else { throw reader.issue("routes", "must name a route") }
-        if let fault = RouteIdentity.fault(in: routes) { throw reader.issue("routes", fault) }
-        let read = GatewayConfiguration(
-            publicURL: try Self.publicURL(reader, "publicURL", allowsPath: false),
-            port: reader.integer("port", default: 8444, in: 0...65_535), routes: routes)
-        guard read.port == 0 || read.port != serverPort else {
-            throw reader.issue("port", "is the server's own port: the gateway needs another one")
-        }
-        reader.finish()
-        return read
     }
 }
 

@@ -48,7 +48,7 @@ struct RealmLoader {
         if !reader.has("deviceConfig"), let app = apps.first(where: { $0.minimumVersion != nil }) {
             throw reader.issue("apps", "\(app.id): minimumVersion belongs to deviceConfig, which tells it to the app")
         }
-        let realm = RealmConfiguration(
+        var realm = RealmConfiguration(
             name: name, journeys: journeys, defaultJourney: defaultJourney, sessionLimits: limits,
             tokensKeepSessions: tokensKeepSessions, requiresNonce: try ClientLoader.requiresNonce(reader),
             transactionFailureStatus: failureStatus, contexts: try contexts(journeys), scopeTexts: try scopeTexts(),
@@ -63,6 +63,7 @@ struct RealmLoader {
                 try SigningLoader(reader: $0, realm: name).settings()
             },
             users: try users())
+        realm.enforcement = try EnforcementLoader(reader: reader, realm: realm).groups()
         reader.finish()
         return realm
     }

@@ -178,7 +178,7 @@ package struct RealmConfiguration: Sendable {
     package let allowedOrigins: [String]
 
     /// The OAuth clients.
-    package let clients: [OAuthClient]
+    package var clients: [OAuthClient]
 
     /// The apps whose instances register as clients.
     package var apps: [OAuthApp]
@@ -195,6 +195,9 @@ package struct RealmConfiguration: Sendable {
     /// How the realm offers transaction signing; `nil` when it does not. The issuer's name is known when the server
     /// starts.
     package var signing: SigningSettings?
+
+    /// The groups of gateways elsewhere that may ask about its policy sets.
+    package var enforcement: [EnforcementGroup] = []
 
     /// The users that are made when the realm has none of their name.
     package let users: [UserSeed]

@@ -15,7 +15,7 @@ struct Gateway: RequestHandler {
 
     private let hosts: ServedHosts
     private let routes: [GatewayRoute]
-    private let access: GatewayAccess
+    private let decisions: any GatewayDecisions
     private let cookie: SessionCookie
     private let upstream: Upstream
     private let logger: Logger
@@ -26,14 +26,14 @@ struct Gateway: RequestHandler {
     private let anywhere: TrustedOrigins?
 
     init(
-        publicOrigin: Origin, serverURL: String, hosts: ServedHosts, routes: [GatewayRoute], access: GatewayAccess,
-        cookie: SessionCookie, upstream: Upstream, logger: Logger
+        publicOrigin: Origin, serverURL: String, hosts: ServedHosts, routes: [GatewayRoute],
+        decisions: any GatewayDecisions, cookie: SessionCookie, upstream: Upstream, logger: Logger
     ) {
         self.publicOrigin = publicOrigin
         self.serverURL = serverURL
         self.hosts = hosts
         self.routes = routes
-        self.access = access
+        self.decisions = decisions
         self.cookie = cookie
         self.upstream = upstream
         self.logger = logger
@@ -111,60 +111,50 @@ struct Gateway: RequestHandler {
             return .problem(403, "A page of this origin cannot open a WebSocket here.")
         }
         guard case .policies(let realm, let policySet) = visit.route.access else {
-            let forwarding = forwarding(of: visit, caller: nil, transaction: nil)
+            let forwarding = forwarding(of: visit, grant: nil)
             if let tunnel = try await open(visit, forwarding, isGranted: nil) { return tunnel }
             return await forwarding.send(request, boundBody: nil).response
         }
-        let credentials = PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway)
-        // Also a proof is verified here, before anything is made or taken: who is asked for another nonce may repeat
-        // an approved request.
-        let inquiry = GatewayInquiry(
-            realm: realm, policySet: policySet, method: request.method.rawValue, resource: visit.resource,
-            credentials: credentials, accessToken: visit.route.requirement(origin: origin))
-        let admission = try await access.admit(inquiry)
-        if let refusal = try refusal(of: admission.caller, visit, realm: realm) { return refusal }
-        var response = try await settled(visit, admission, inquiry)
-        response.give(nonce: admission.caller.newNonce)
+        let question = GatewayQuestion(
+            inquiry: GatewayInquiry(
+                realm: realm, policySet: policySet, method: request.method.rawValue, resource: visit.resource,
+                credentials: PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway),
+                accessToken: visit.route.requirement(origin: origin)),
+            mediaType: request.headers[.contentType], transactionID: visit.transactionID,
+            clientAddress: visit.client.ip, idempotencyKey: request.headers[.idempotencyKey],
+            mayUseCookie: mayUseCookie(visit), cacheSeconds: visit.route.cacheSeconds,
+            authorization: request.headers[values: .authorization], identity: visit.route.identity?.service,
+            issuer: origin)
+        let answer = try await decisions.decide(question, body: body(of: visit))
+        var response = try await carryOut(answer.verdict, visit, question.inquiry)
+        response.give(nonce: answer.newNonce)
         return response
     }
 
-    private func settled(
-        _ visit: Visit, _ admission: GatewayAdmission, _ inquiry: GatewayInquiry
+    private func carryOut(
+        _ verdict: GatewayAnswer.Verdict, _ visit: Visit, _ inquiry: GatewayInquiry
     ) async throws -> Response {
         let request = visit.request
-        let (credentials, realm) = (inquiry.credentials, inquiry.realm)
-        // Nobody without a session can have a transaction: their bodies are not even read.
-        let needsBody = admission.bindsBody && admission.caller.presented != nil
-        let boundBody = needsBody ? try await boundBody(of: request, route: visit.route) : nil
-        let decision = await access.settle(
-            GatewayRequest(
-                admission, mediaType: request.headers[.contentType], body: boundBody,
-                transactionID: visit.transactionID, clientAddress: visit.client.ip,
-                idempotencyKey: request.headers[.idempotencyKey]))
-        switch decision {
-        case .granted(let transaction):
-            let forwarding = forwarding(of: visit, caller: admission.caller, transaction: transaction?.id)
-            guard let transaction else {
-                let ip = visit.client.ip
-                let tunnel = try await open(visit, forwarding) { [access] in
-                    await access.isStillGranted(inquiry, to: admission.caller, clientAddress: ip)
-                }
+        switch verdict {
+        case .granted(let grant, let boundBody):
+            let forwarding = forwarding(of: visit, grant: grant)
+            guard let transaction = grant.transaction else {
+                let tunnel = try await open(visit, forwarding) { await grant.isStillGranted() }
                 if let tunnel { return tunnel }
                 return await forwarding.send(request, boundBody: boundBody).response
             }
-            let result = await access.forwarding(transaction) {
-                await forwarding.send(request, boundBody: boundBody)
-            }
-            return Forwarding.response(to: result, transaction: transaction.id)
-        case .advised(let advice, _):
+            let result = await grant.forwarding { await forwarding.send(request, boundBody: boundBody) }
+            return Forwarding.response(to: result, transaction: transaction)
+        case .advised(let advice, let acrValues):
             return try AdviceReply(serverURL: serverURL, publicOrigin: publicOrigin).reply(
-                to: request, resource: visit.resource, realm: realm, advice: advice,
-                client: adviceClient(visit, admission.caller, credentials, advice, realm: realm))
-        case .alreadyTaken(let record):
+                to: request, resource: visit.resource, realm: inquiry.realm, advice: advice,
+                client: adviceClient(visit, inquiry.credentials, acrValues: acrValues))
+        case .alreadyTaken(let transaction, let outcome):
             return .problem(
                 409, "This transaction was used before. Nothing was forwarded now.",
-                members: ["transaction": .string(record.id), "outcome": record.outcome?.json ?? .null])
-        case .denied(let denial): return deny(denial, realm: realm)
+                members: ["transaction": .string(transaction), "outcome": outcome])
+        case .refused(let refusal): return refuse(refusal)
+        case .denied(let denial): return deny(denial, realm: inquiry.realm)
         }
     }
 
@@ -181,61 +171,45 @@ struct Gateway: RequestHandler {
         ).run()
     }
 
-    private func forwarding(of visit: Visit, caller: Caller?, transaction: String?) -> Forwarding {
-        Forwarding(
-            upstream: upstream, route: visit.route, resource: visit.resource, user: caller?.user?.username,
+    private func forwarding(of visit: Visit, grant: (any GatewayGrant)?) -> Forwarding {
+        let transaction = grant?.transaction
+        return Forwarding(
+            upstream: upstream, route: visit.route, resource: visit.resource, user: grant?.user,
             transaction: transaction, cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text,
-            identify: { [access, origin] boundBody in
-                guard let caller, let identity = visit.route.identity,
-                    case .policies(let realm, _) = visit.route.access
-                else { return nil }
+            identify: { [origin] boundBody in
+                guard let grant, let identity = visit.route.identity else { return nil }
                 let spent = transaction.map { id in
                     SpentRequest(
                         transaction: id, method: visit.request.method.rawValue, resource: visit.resource,
                         body: boundBody)
                 }
-                let token = try await access.token(
-                    identity.service, about: caller, realm: realm, issuer: origin, of: spent)
+                let token = try await grant.token(identity.service, issuer: origin, of: spent)
                 return token.map { HTTPField(name: identity.field, value: $0.reveal()) }
             })
     }
 
     private func adviceClient(
-        _ visit: Visit, _ caller: Caller, _ credentials: PresentedCredentials, _ advice: Advice, realm: String
+        _ visit: Visit, _ credentials: PresentedCredentials, acrValues: [String]
     ) -> AdviceReply.Client {
-        var hasToken = false
-        if case .accessToken = caller { hasToken = true }
+        // Who came with one that is not valid gets no advice.
+        let scheme = credentials.accessToken.scheme
         var isForeignPage = false
         if case .listed = visit.pages.sender(of: visit.request.headers) { isForeignPage = true }
         return AdviceReply.Client(
-            isForeignPage: isForeignPage, hasTokenAlone: hasToken && credentials.session == nil,
-            scheme: credentials.accessToken.scheme ?? .bearer,
-            acrValues: hasToken ? access.acrValues(meeting: advice, realm: realm) : [])
+            isForeignPage: isForeignPage, hasTokenAlone: scheme != nil && credentials.session == nil,
+            scheme: scheme ?? .bearer, acrValues: acrValues)
     }
 
-    /// Why a caller is refused before any policy is asked; `nil` when they are not.
-    private func refusal(of caller: Caller, _ visit: Visit, realm: String) throws -> Response? {
-        switch caller {
-        case .refusedToken(let refusal) where refusal.reason == .insufficientScope && refusal.scheme == .bearer:
-            let scopes = visit.route.scopes.joined(separator: " ")
-            return .problem(
-                403, refusal.detail,
-                headers: [.wwwAuthenticate: #"Bearer error="insufficient_scope", scope="\#(scopes)""#])
-        case .refusedToken(let refusal):
-            let challenge = try TokenChallenge(refusal, scopes: visit.route.scopes).fieldValue()
-            let status = refusal.reason == .insufficientScope ? 403 : 401
-            var response = Response.problem(status, refusal.detail, headers: [.wwwAuthenticate: challenge])
+    private func refuse(_ refusal: CallerRefusal) -> Response {
+        switch refusal {
+        case .credentials(let refusal):
+            var response = Response.problem(
+                refusal.status, refusal.detail, headers: [.wwwAuthenticate: refusal.challenge])
             response.give(nonce: refusal.nonce)
             return response
-        case .session(_, .cookie, _):
-            // A browser always says which page opens a WebSocket (RFC 6455 §4.1).
-            let isUnnamed = visit.handshake != nil && visit.pages.sender(of: visit.request.headers) == .unnamed
-            guard !isUnnamed, mayUseCookie(visit.request, visit.pages) else {
-                return .problem(403, "A request with the session cookie must come from an allowed origin.")
-            }
-            return nil
-        case .refusedKind: return .problem(EngineError(.tokenKind))
-        case .session(_, .field, _), .accessToken, .anonymous, .foreignSession: return nil
+        case .foreignPage:
+            return .problem(403, "A request with the session cookie must come from an allowed origin.")
+        case .kind: return .problem(EngineError(.tokenKind))
         }
     }
 
@@ -246,6 +220,13 @@ struct Gateway: RequestHandler {
         else { return false }
         if case .policies = route.access { return true }
         return false
+    }
+
+    private func body(of visit: Visit) -> QuestionBody {
+        let reader = BoundBodyReader(visit.request, visit.route)
+        return QuestionBody(
+            limit: visit.route.maxBodyBytes, isShort: reader.isShort, bytes: reader.bytes, checked: reader.checked,
+            check: reader.check)
     }
 
     private func target(of request: Request) throws -> (CanonicalResource, String?) {
@@ -268,33 +249,18 @@ struct Gateway: RequestHandler {
         return (resource, named.first.flatMap { $0.isEmpty ? nil : $0 })
     }
 
-    /// The body, read whole, where a policy binds it: what is hashed is what will be forwarded.
-    private func boundBody(of request: Request, route: GatewayRoute) async throws -> [UInt8] {
-        guard request.headers[values: .contentType].count <= 1 else {
-            throw RequestError(400, "The request has more than one Content-Type.")
-        }
-        guard request.headers[.contentEncoding].map({ $0.lowercased() == "identity" }) ?? true else {
-            throw RequestError(415, "A request that must be approved cannot have a Content-Encoding.")
-        }
-        let type = try request.headers[.contentType].map { try BoundMediaType.required(route.mediaType, $0) }
-        let bytes = try await request.bytes(upTo: route.maxBodyBytes)
-        guard let type else {
-            guard bytes.isEmpty else { throw BoundMediaType.refusal(of: route.mediaType) }
-            return bytes
-        }
-        if type.isJSON { _ = try BoundJSON.parse(bytes, limits: JSONLimits(bytes: route.maxBodyBytes)) }
-        return bytes
-    }
-
     /// Whether a browser says that a request with the cookie comes from our own pages, or from those that are listed.
     /// One that changes nothing may also come from a link, and from who says nothing of the kind.
-    private func mayUseCookie(_ request: Request, _ pages: TrustedOrigins) -> Bool {
+    private func mayUseCookie(_ visit: Visit) -> Bool {
+        let request = visit.request
         let fields = request.headers
         let site = fields[.secFetchSite]
-        switch pages.sender(of: fields) {
+        switch visit.pages.sender(of: fields) {
         case .own, .listed: return true
         case .foreign: return Self.safeMethods.contains(request.method) && site != "cross-site"
         case .unnamed:
+            // A browser always says which page opens a WebSocket (RFC 6455 §4.1).
+            guard visit.handshake == nil else { return false }
             guard Self.safeMethods.contains(request.method) else { return site == "same-origin" || site == "none" }
             return site != "cross-site" || fields[.secFetchMode] == "navigate"
         }

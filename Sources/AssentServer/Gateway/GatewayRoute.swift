@@ -70,6 +70,12 @@ package struct GatewayRoute: Sendable, Hashable {
     /// What is allowed of its WebSockets; `nil` where it has none.
     package var tunnels: RouteTunnels?
 
+    /// For how many seconds a gateway elsewhere may use a decision again for the same safe request; 0 for never.
+    package var cacheSeconds = 0
+
+    /// The most of them.
+    static let longestCache = 60
+
     /// The path as it is compared: policies do not tell upper from lower case either.
     private let folded: String
 

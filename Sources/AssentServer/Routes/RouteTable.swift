@@ -1,3 +1,4 @@
+import AssentEnforcement
 import AssentEngine
 import AssentSigningProtocol
 import HTTPTypes
@@ -192,6 +193,27 @@ enum RouteTable {
                         .confidentialClient(scope: "signing"), otherwise: .session(foreign: .unauthorized)))
             ) { try await $0.evidence($1) },
         ]
+
+    /// Questions of gateways elsewhere, below `/enforcement` and the realm (docs/enforcement-wire.md).
+    static let enforcement: [Route<EnforcementRoutes, EnforcementDesk>] = [
+        // The handler reads no more than the client's group may send.
+        gateway("decide", bodyLimit: EnforcementBounds.question(bodyBytes: EnforcementBounds.largestBody)) {
+            try await $0.decide($1)
+        },
+        gateway("outcome", bodyLimit: OutcomeStatement.maximumBytes) { try await $0.outcome($1) },
+    ]
+
+    /// A row for gateways elsewhere.
+    private static func gateway(
+        _ path: String, bodyLimit: Int,
+        _ answer: @escaping Route<EnforcementRoutes, EnforcementDesk>.Answer
+    ) -> Route<EnforcementRoutes, EnforcementDesk> {
+        Route(
+            RouteRule(
+                path, methods: [.post], caller: .confidentialClient(scope: EnforcementDesk.scope),
+                door: .relyingParty, bodyLimit: bodyLimit, cookie: .unguarded, crossOrigin: .sameOrigin),
+            answer: answer)
+    }
 
     /// The rows that show policies and what they are made of, except the list of policies.
     private static let policyObjects: [Route<JSONRoutes, OAuthProvider>] = PolicyObjectRoutes.Kind.allCases.flatMap {

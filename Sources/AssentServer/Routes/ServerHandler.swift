@@ -14,6 +14,7 @@ struct ServerHandler: RequestHandler {
     let json: RouteRunner<JSONWire, JSONRoutes>
     let oauth: RouteRunner<OAuthWire, OAuthRoutes>
     let signing: RouteRunner<SigningWire, SigningRoutes>
+    let enforcement: RouteRunner<EnforcementWire, EnforcementRoutes>
     let signIn: SignInRoute
     let webLink: WebLinkRoute
     let trustFiles: TrustFileRoute
@@ -40,6 +41,9 @@ struct ServerHandler: RequestHandler {
         }
         if let below = Self.below("/signing", rest) {
             return try await signing.respond(to: request, path: below, from: client)
+        }
+        if let below = Self.below("/enforcement", rest) {
+            return try await enforcement.respond(to: request, path: below, from: client)
         }
         if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest, from: client) }
         if rest == WebLinkRoute.path { return await webLink.respond(to: request) }

@@ -266,7 +266,7 @@ public final class IdentityServer: Service {
         credentials.authorityPEM == nil ? nil : directory.file("authority.pem")
     }
 
-    private static func withPort(_ port: Int, in url: String) -> String {
+    static func withPort(_ port: Int, in url: String) -> String {
         guard var parts = URLComponents(string: url), parts.port == 0 else { return url }
         parts.port = port
         return parts.string ?? url

@@ -177,6 +177,9 @@ struct ServerParts: Sendable {
             signing: RouteRunner(
                 SigningWire(logger: context.logger), RouteTable.signing, handlers: SigningRoutes(), services: signing,
                 callers: check, origins: origins),
+            enforcement: RouteRunner(
+                EnforcementWire(logger: context.logger), RouteTable.enforcement, handlers: EnforcementRoutes(),
+                services: enforcement(callers), callers: check, origins: origins),
             signIn: SignInRoute(
                 authentication: authentication, callers: callers, sessions: sessions, grants: providers, cookie: cookie,
                 origin: own, gateway: try endpoints.gateway.map { try Origin($0) },
@@ -187,6 +190,15 @@ struct ServerParts: Sendable {
                 basePath: basePath, design: configuration.pages, logger: context.logger),
             trustFiles: TrustFileRoute(shelf: trustFiles),
             health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
+    }
+
+    /// What answers gateways elsewhere, in the realms that have some.
+    private func enforcement(_ callers: Callers) -> [String: EnforcementDesk] {
+        let access = RemoteAccess(GatewayAccess(callers: callers, settlement: access, keys: keys))
+        let desks = configuration.realms.filter { !$0.enforcement.isEmpty }.map {
+            ($0.name, EnforcementDesk($0.enforcement, access: access))
+        }
+        return Dictionary(desks, uniquingKeysWith: { $1 })
     }
 
     private func jsonRoutes(_ origin: String) -> JSONRoutes {
@@ -210,9 +222,8 @@ struct ServerParts: Sendable {
         return Gateway(
             publicOrigin: try Origin(url), serverURL: endpoints.server, hosts: try hosts,
             routes: gateway.routes,
-            access: GatewayAccess(callers: callers, settlement: access, keys: keys), cookie: cookie,
-            upstream: upstream,
-            logger: context.logger)
+            decisions: LocalDecisions(access: GatewayAccess(callers: callers, settlement: access, keys: keys)),
+            cookie: cookie, upstream: upstream, logger: context.logger)
     }
 }
 

@@ -60,4 +60,13 @@ extension Migration {
 
     /// Since then a record holds what its user was first shown, in one language.
     static let shownLines = Migration("shown lines", ["ALTER TABLE transactions ADD COLUMN shown TEXT"])
+
+    /// Since then a record holds the request of a gateway elsewhere that it was taken for: SHA-256 values of the
+    /// client with its attempt, and of the whole question.
+    static let transactionAttempts = Migration(
+        "transaction attempts",
+        [
+            "ALTER TABLE transactions ADD COLUMN attempt TEXT",
+            "ALTER TABLE transactions ADD COLUMN question TEXT",
+        ])
 }

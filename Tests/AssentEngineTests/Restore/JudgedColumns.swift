@@ -139,7 +139,8 @@ struct JudgedColumns: Sendable {
             used: "last_step",
             "user_id sealed_secret algorithm digits period"),
         "transactions": JudgedColumns(
-            used: "state started_at shown completed_at taken_at forwarded_at outcome upstream_status outcome_at",
+            used:
+                "state started_at shown completed_at taken_at forwarded_at outcome upstream_status outcome_at attempt question",
             """
             id kind realm policy_set policy policy_revision strategy specifier url resource query method \
             media_type body_sha256 user_id session_id session_audit_id grant_id sender display \

@@ -131,11 +131,11 @@ struct RowBindingTests {
     }
 }
 
-/// Runs rows of the three tables with handlers that say who reached them.
+/// Runs rows of the four tables with handlers that say who reached them.
 struct RowBench {
     /// The tables of the server.
     enum Table: CaseIterable {
-        case json, oauth, signing
+        case json, oauth, signing, enforcement
 
         /// Its rows.
         var rules: [RouteRule] {
@@ -143,6 +143,7 @@ struct RowBench {
             case .json: RouteTable.json.map(\.rule)
             case .oauth: RouteTable.oauth.map(\.rule)
             case .signing: RouteTable.signing.map(\.rule)
+            case .enforcement: RouteTable.enforcement.map(\.rule)
             }
         }
     }
@@ -180,6 +181,8 @@ struct RowBench {
     private let json: JSONWire
     private let oauth: OAuthWire
     private let signing: SigningWire
+    private let enforcement: EnforcementWire
+    private let desk: EnforcementDesk
     private let provider: OAuthProvider
     private let issuer: SigningProvider
     private let check: CallerCheck
@@ -208,6 +211,15 @@ struct RowBench {
         json = JSONWire(logger: context.logger)
         oauth = OAuthWire(design: configuration.pages, basePath: "/am")
         signing = SigningWire(logger: context.logger)
+        enforcement = EnforcementWire(logger: context.logger)
+        desk = EnforcementDesk(
+            realm.enforcement,
+            access: RemoteAccess(
+                GatewayAccess(
+                    callers: check.callers,
+                    settlement: AccessSettlement(
+                        context, decisions: PolicyDecisionPoint(policySets: realm.policySets),
+                        transactions: Transactions(context)), keys: ServerKeys(context))))
 
         let session = try await fixture.session("ana")
         self.cookie = [(.cookie, "\(ServerFixture.cookieName)=\(session)")]
@@ -232,6 +244,8 @@ struct RowBench {
     /// Who reached the handler, or why nobody did.
     func outcome(_ response: Response) -> String {
         if let caller = response.headers[.from] { return caller }
+        // One interface tells a missing scope by 403, as RFC 6750 §3.1 has it.
+        if response.headers[.wwwAuthenticate]?.contains("insufficient_scope") == true { return "401" }
         return response.status == .unauthorized ? "401" : "\(response.status.code)"
     }
 
@@ -248,6 +262,7 @@ struct RowBench {
         case .json: return try await run(json, provider, rule, request, path)
         case .oauth: return try await run(oauth, provider, rule, request, path)
         case .signing: return try await run(signing, issuer, rule, request, path)
+        case .enforcement: return try await run(enforcement, desk, rule, request, path)
         }
     }
 

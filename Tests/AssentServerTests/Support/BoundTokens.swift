@@ -48,9 +48,14 @@ extension ServerFixture {
 
     /// An access token of the relying party `shop` that belongs to a key.
     func boundPartyToken(to key: ProofKey) async throws -> String {
-        let basic = Data("shop:\(FixtureConfiguration.clientSecret)".utf8).base64EncodedString()
+        try await boundToken(ofClient: "shop", scope: "signing", to: key)
+    }
+
+    /// An access token of a client itself that belongs to a key.
+    func boundToken(ofClient client: String, scope: String, to key: ProofKey) async throws -> String {
+        let basic = Data("\(client):\(FixtureConfiguration.clientSecret)".utf8).base64EncodedString()
         let tokens = try await provider().tokens(
-            try Self.parameters([("grant_type", "client_credentials"), ("scope", "signing")]),
+            try Self.parameters([("grant_type", "client_credentials"), ("scope", scope)]),
             authorization: "Basic \(basic)", keyThumbprint: key.thumbprint)
         return tokens.accessToken.reveal()
     }

@@ -97,6 +97,21 @@ enum FixtureConfiguration {
                 grantTypes: [client_credentials]
                 scopes: [accounts]
                 defaultScopes: [accounts]
+              edge:
+                secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
+                grantTypes: [client_credentials]
+                scopes: [enforcement, accounts]
+                defaultScopes: [enforcement]
+              edge-two:
+                secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
+                grantTypes: [client_credentials]
+                scopes: [enforcement]
+                defaultScopes: [enforcement]
+              edge-free:
+                secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
+                grantTypes: [client_credentials]
+                scopes: [enforcement]
+                defaultScopes: [enforcement]
               partner:
                 secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
                 redirectURIs: ["https://partner.example/callback"]
@@ -119,6 +134,14 @@ enum FixtureConfiguration {
                 scopes: [openid, accounts, offline_access]
                 consentImplied: false
                 idTokenAlgorithm: ES256
+            enforcement:
+              edge:
+                clients: [edge]
+                policySets: [bank]
+                origins: ["https://localhost:9443"]
+                believesAddress: true
+                maxBodyBytes: 4096
+              branch: {clients: [edge-two], policySets: [bank, rest], origins: ["https://localhost:9443"]}
             policySets:
               bank:
                 policies:

@@ -146,13 +146,7 @@ final class ServerFixture: Sendable {
     func send(
         _ method: String, _ url: String, _ fields: [(String, String)] = [], body: [UInt8]? = nil
     ) async throws -> Answer {
-        var request = HTTPClientRequest(url: url)
-        request.method = HTTPMethod(rawValue: method)
-        for (name, value) in fields { request.headers.add(name: name, value: value) }
-        if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
-        let reply = try await client.execute(request, timeout: .seconds(Int64(Patience.seconds)))
-        let bytes = try await reply.body.collect(upTo: 8 << 20)
-        return Answer(status: Int(reply.status.code), fields: reply.headers, bytes: Array(bytes.readableBytesView))
+        try await client.answer(method, url, fields, body: body)
     }
 
     func send(

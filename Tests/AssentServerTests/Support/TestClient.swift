@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import NIOCore
+import NIOHTTP1
 import NIOSSL
 import TestSupport
 
@@ -19,5 +20,18 @@ extension HTTPClient {
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connections
         settings.connectionPool.retryConnectionEstablishment = repeats
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
+    }
+
+    /// The whole reply to a request.
+    func answer(
+        _ method: String, _ url: String, _ fields: [(String, String)] = [], body: [UInt8]? = nil
+    ) async throws -> Answer {
+        var request = HTTPClientRequest(url: url)
+        request.method = HTTPMethod(rawValue: method)
+        for (name, value) in fields { request.headers.add(name: name, value: value) }
+        if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
+        let reply = try await execute(request, timeout: .seconds(Int64(Patience.seconds)))
+        let bytes = try await reply.body.collect(upTo: 8 << 20)
+        return Answer(status: Int(reply.status.code), fields: reply.headers, bytes: Array(bytes.readableBytesView))
     }
 }

@@ -23,7 +23,8 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         name: .shortAndLong,
-        help: "A server's file (assent.yaml) or a client's (client.yaml); otherwise the one that the profile keeps.",
+        help:
+            "A server's or a gateway's file (assent.yaml) or a client's (client.yaml); otherwise the one that the profile keeps.",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
@@ -49,8 +50,12 @@ struct DoctorCommand: AsyncParsableCommand {
             guard profile == nil, trust == nil else {
                 throw ValidationError("--profile and --trust are for a client; \(config) is a server's file.")
             }
-            findings = await ServerExamination.findings(file: config)
-            findings += ServedTrustExamination(file: config, clock: SystemClock()).findings()
+            if GatewayExamination.concerns(file: config) {
+                findings = await GatewayExamination.findings(file: config)
+            } else {
+                findings = await ServerExamination.findings(file: config)
+                findings += ServedTrustExamination(file: config, clock: SystemClock()).findings()
+            }
         } else {
             let profile = profile ?? "default"
             try ClientProfile.check(name: profile)

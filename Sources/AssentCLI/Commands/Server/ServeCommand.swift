@@ -16,10 +16,18 @@ struct ServeCommand: AsyncParsableCommand {
             The first start makes the database, the master key and, with 'development: true', a CA and accounts; it writes \
             client.yaml for 'assent login' and, where there are apps, app.yaml for 'assent register', and again when what it says has changed. Stop it with Ctrl-C or SIGTERM: what has begun is finished first. A second \
             signal cuts that short; the exit status is then 1.
+
+            With --gateway-only it runs a gateway alone: its file names the server that decides (engine:) instead of realms \
+            and a database, and it makes no files.
             """)
 
     @Option(name: .shortAndLong, help: "The configuration file.", completion: .file(extensions: ["yaml", "yml"]))
     var config: String
+
+    @Flag(
+        name: .long,
+        help: "Run a gateway alone, which asks another server about each request. The file has engine: and gateway:.")
+    var gatewayOnly = false
 
     @Option(
         name: .long, help: "How much is logged: trace, debug, info, notice, warning, error.",
@@ -39,6 +47,7 @@ struct ServeCommand: AsyncParsableCommand {
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .notice
         do {
+            if gatewayOnly { return try await serveGateway(console, logger) }
             let configuration = try ServerConfiguration.load(file: config)
             let server = try await IdentityServer(configuration: configuration, logger: logger)
             let group = ServiceGroup(
@@ -60,6 +69,20 @@ struct ServeCommand: AsyncParsableCommand {
             console.warn("assent serve: stopped at the second signal, without waiting for requests in progress")
             throw ExitCode(1)
         }
+    }
+
+    private func serveGateway(_ console: Console, _ logger: Logger) async throws {
+        let gateway = try GatewayServer(configuration: .load(file: config), logger: logger)
+        let group = ServiceGroup(
+            configuration: .init(
+                services: [
+                    .init(service: gateway),
+                    .init(
+                        service: GatewayAnnouncement(gateway: gateway, console: console),
+                        successTerminationBehavior: .ignore, serviceName: "GatewayAnnouncement"),
+                ], logger: logger))
+        try await Self.run(group)
+        try console.finish()
     }
 
     private struct CutShort: Error {}
@@ -84,6 +107,18 @@ struct ServeCommand: AsyncParsableCommand {
             try await tasks.next()
             tasks.cancelAll()
         }
+    }
+}
+
+/// Tells the operator where a gateway alone is, once it listens.
+private struct GatewayAnnouncement: Service {
+    let gateway: GatewayServer
+    let console: Console
+
+    func run() async throws {
+        guard let url = try? await gateway.url else { return }
+        console.say("Gateway:  \(url)")
+        try? console.finish()
     }
 }
 

@@ -27,6 +27,14 @@ enum UserClaims {
         return claims
     }
 
+    /// Those of the claims `names` that `user` has, whatever scope gives them.
+    static func chosen(_ names: [String], about user: User) -> JSONObject {
+        let all = claims(about: user, scopes: Array(Set(names.compactMap(scope(of:)))))
+        var chosen = JSONObject()
+        for name in names { chosen[name] = all[name] }
+        return chosen
+    }
+
     /// The claims that a scope gives.
     static let selectable = ["preferred_username"] + table.map(\.claim)
 

@@ -1,0 +1,130 @@
+package import AssentCore
+import HTTPTypes
+import Logging
+
+/// Asks Assent's engine, over the network, what it says of the requests that a gateway elsewhere got
+/// (docs/enforcement-wire.md). It keeps nothing, and where it throws, nothing is allowed.
+package struct EnforcementClient: Sendable {
+    /// The server, and the realm that decides.
+    package let server: PolicyServer
+
+    /// Bounds of each question. A question that gets no reply is asked once more, so both fit into the time for which
+    /// the engine repeats an answer.
+    package var limits = HTTPLimits(
+        connect: .seconds(5), read: .seconds(10), total: .seconds(10), replyBytes: 256 << 10)
+
+    private let credentials: any EnforcementCredentials
+    private let transport: any HTTPTransport
+
+    /// A client.
+    ///
+    /// - Parameters:
+    ///   - server: the server, and the realm that decides.
+    ///   - credentials: access tokens of the client of the gateway's group.
+    ///   - transport: carries the questions; it verifies the server.
+    package init(
+        _ server: PolicyServer, credentials: any EnforcementCredentials, transport: any HTTPTransport
+    ) {
+        self.server = server
+        self.credentials = credentials
+        self.transport = transport
+    }
+
+    /// What the engine says of a request. A question whose reply is lost is asked once more with the same attempt: the
+    /// engine gives the same answer then, so that a lost reply spends nothing.
+    ///
+    /// - Throws: ``EnforcementError``. Nothing is allowed then; `outcomeUnknown` when both replies were lost.
+    package func decide(_ question: EnforcementQuestion) async throws(EnforcementError) -> EnforcementAnswer {
+        let url = server.enforcement("decide")
+        let content = question.json
+        var reply: Reply
+        do throws(EnforcementError) {
+            reply = try await send(content, to: url)
+            // The engine does not know what its database did, and the same question tells.
+            if reply.saysUnknown { reply = try await send(content, to: url) }
+        } catch {
+            guard error.code == .outcomeUnknown else { throw error }
+            reply = try await send(content, to: url)
+        }
+        guard reply.status == 200, let json = reply.json else { throw refusal(reply) }
+        do throws(WireError) {
+            return try EnforcementAnswer(json: json, to: question.attempt)
+        } catch {
+            throw EnforcementError(.malformedReply, "The engine's answer cannot be used: \(error.detail).")
+        }
+    }
+
+    /// Tells the engine what became of a request whose transaction was taken. It may be said again.
+    ///
+    /// - Throws: ``EnforcementError``; what is `refused` once is refused again.
+    package func report(_ statement: OutcomeStatement) async throws(EnforcementError) {
+        let reply = try await send(statement.json, to: server.enforcement("outcome"))
+        guard !(200..<300).contains(reply.status) else { return }
+        // A transaction that the attempt has not taken, or that is there no more.
+        guard reply.status != 404 else {
+            throw EnforcementError(.refused, "The engine knows no such transaction of this attempt.", status: 404)
+        }
+        throw refusal(reply)
+    }
+
+    private struct Reply {
+        let status: Int
+        let json: JSONValue?
+
+        /// Whether the engine says that nobody knows what it has done.
+        var saysUnknown: Bool {
+            status == 503 && json?["code"]?.string == EnforcementError.Code.outcomeUnknown.rawValue
+        }
+    }
+
+    /// Sends with an access token; once more with another one, where the engine does not take this one: then it has
+    /// done nothing.
+    private func send(_ content: JSONValue, to url: String) async throws(EnforcementError) -> Reply {
+        let token = try await credentials.session(replacing: nil)
+        let reply = try await send(content, to: url, token)
+        guard reply.status == 401 else { return reply }
+        return try await send(content, to: url, try await credentials.session(replacing: token))
+    }
+
+    private func send(
+        _ content: JSONValue, to url: String, _ token: Secret
+    ) async throws(EnforcementError) -> Reply {
+        var fields = HTTPFields()
+        fields[.accept] = "application/json"
+        fields[.contentType] = "application/json"
+        fields[.authorization] = "Bearer \(token.reveal())"
+        let call: HTTPCall
+        do throws(WireError) {
+            call = try HTTPCall(
+                .post, url: url, headerFields: fields, body: HTTPBody(content.serializedBytes()), limits: limits)
+        } catch {
+            throw EnforcementError(.invalidConfiguration, "The engine's URL cannot be used: \(error.detail).")
+        }
+        do {
+            let reply = try await transport.send(call)
+            let bytes = try await reply.body.collect(upTo: limits.replyBytes)
+            return Reply(
+                status: reply.status, json: try? JSONValue.parse(bytes, limits: JSONLimits(bytes: limits.replyBytes)))
+        } catch let error as HTTPTransportError where !error.mayHaveHadEffect {
+            throw EnforcementError(.unavailable, "The engine cannot be reached: \(error.detail)")
+        } catch {
+            let why = (error as? HTTPTransportError)?.detail ?? "\(type(of: error))"
+            throw EnforcementError(.outcomeUnknown, "The engine gave no answer: \(why)")
+        }
+    }
+
+    private func refusal(_ reply: Reply) -> EnforcementError {
+        if reply.saysUnknown {
+            return EnforcementError(.outcomeUnknown, "The engine does not know whether a transaction was taken.")
+        }
+        return switch reply.status {
+        case 400, 409, 413, 415:
+            EnforcementError(.refused, "The engine refuses what it was asked.", status: reply.status)
+        case 401: EnforcementError(.notSignedIn, "The engine does not accept the gateway's access token.")
+        case 403: EnforcementError(.forbidden, "The engine does not let the gateway's client ask that.")
+        case 404: EnforcementError(.unknownPolicySet, "The engine does not know the realm, or has no such group.")
+        case 200..<300: EnforcementError(.malformedReply, "The engine's answer is not JSON.")
+        default: EnforcementError(.unavailable, "The engine answered with status \(reply.status).")
+        }
+    }
+}

@@ -1,0 +1,85 @@
+package import AssentConfiguration
+package import AssentCore
+import AssentEnforcement
+import AssentEngine
+import Foundation
+import Logging
+
+/// Looks at everything that a gateway without an engine needs, and asks the engine for an access token, which changes
+/// nothing but its audit log.
+package enum GatewayExamination {
+    /// Whether a file is that of a gateway without an engine.
+    package static func concerns(file: String) -> Bool { GatewayServerConfiguration.describes(file: file) }
+
+    /// What is found about the gateway of a configuration file.
+    package static func findings(file: String, clock: any WallClock = SystemClock()) async -> [Diagnosis] {
+        let configuration: GatewayServerConfiguration
+        do {
+            configuration = try GatewayServerConfiguration.load(file: file)
+        } catch {
+            return [Diagnosis(.problem, "\(error)")]
+        }
+        var findings = [Diagnosis(.fine, "\(file) has no mistake that can be seen in it")]
+        findings.append(certificate(configuration, now: clock.now))
+        findings += ports(configuration)
+        findings += cached(configuration)
+        findings += await engine(configuration, clock: clock)
+        return findings
+    }
+
+    private static func certificate(_ configuration: GatewayServerConfiguration, now: Date) -> Diagnosis {
+        do {
+            let credentials = try ServerCredentials.files(
+                certificate: configuration.certificate, privateKey: configuration.privateKey, in: configuration.file)
+            if let host = try credentials.hostsNotNamed(in: [configuration.gateway.publicURL]).first {
+                return Diagnosis(
+                    .problem, "the certificate does not name \(host), which is in gateway.publicURL: clients refuse it")
+            }
+            if let fault = try credentials.fault(isRenewed: false, now: now) { return Diagnosis(.problem, "\(fault)") }
+            return Diagnosis(.fine, "the certificate names the gateway's host and is valid")
+        } catch {
+            return Diagnosis(.problem, error.explanation)
+        }
+    }
+
+    private static func ports(_ configuration: GatewayServerConfiguration) -> [Diagnosis] {
+        let address = ListenAddress(host: configuration.host, port: configuration.gateway.port)
+        if let fault = address.fault { return [Diagnosis(.problem, fault)] }
+        guard configuration.gateway.port != 0, address.isTaken else { return [] }
+        return [
+            Diagnosis(.note, "gateway.port \(configuration.gateway.port) is in use: by this gateway, or by another")
+        ]
+    }
+
+    private static func cached(_ configuration: GatewayServerConfiguration) -> [Diagnosis] {
+        configuration.gateway.routes.filter { $0.cacheSeconds > 0 }.map {
+            Diagnosis(
+                .note,
+                "the route \($0.name) sees the end of a session up to \($0.cacheSeconds) seconds late (cacheSeconds)")
+        }
+    }
+
+    private static func engine(_ configuration: GatewayServerConfiguration, clock: any WallClock) async -> [Diagnosis] {
+        let engine = configuration.engine
+        let transport: EngineTransport
+        do {
+            transport = try EngineTransport(
+                engine, clock: clock, logger: Logger(label: "assent.doctor") { _ in SwiftLogNoOpLogHandler() })
+        } catch {
+            return [Diagnosis(.problem, "the engine cannot be called: \(error.explanation)")]
+        }
+        var findings: [Diagnosis] = []
+        for (realm, client) in engine.realms.sorted(by: { $0.key < $1.key }) {
+            do {
+                let account = try EngineAccount(
+                    engine, realm: realm, client, transport: transport, clock: clock, random: SystemRandom())
+                _ = try await account.session(replacing: nil)
+                findings.append(Diagnosis(.fine, "the engine knows the client \(client.id) of \(realm)"))
+            } catch {
+                findings.append(Diagnosis(.problem, "realm \(realm): \(error.explanation)"))
+            }
+        }
+        await transport.shutdown()
+        return findings
+    }
+}

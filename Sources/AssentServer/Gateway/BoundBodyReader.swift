@@ -1,0 +1,61 @@
+import AssentCore
+import AssentEngine
+import HTTPTypes
+import Hummingbird
+
+/// The body of a request that a policy may bind: what is hashed is what will be forwarded.
+struct BoundBodyReader: Sendable {
+    private let request: Request
+    private let route: GatewayRoute
+
+    init(_ request: Request, _ route: GatewayRoute) {
+        self.request = request
+        self.route = route
+    }
+
+    /// Whether its length and type are stated, and such that it could be bound.
+    var isShort: Bool {
+        let length = request.headers[.contentLength].map { Int($0) ?? .max }
+        guard let length else { return request.headers[.transferEncoding] == nil }
+        return length <= route.maxBodyBytes && (try? type()) != nil
+    }
+
+    /// Reads it whole.
+    ///
+    /// - Throws: ``RequestError`` when it is longer than the route allows, or does not come.
+    func bytes() async throws -> [UInt8] { try await request.bytes(upTo: route.maxBodyBytes) }
+
+    /// Reads it whole and checks that it can be bound.
+    ///
+    /// - Throws: ``RequestError`` or `EngineError`, with what is wrong.
+    func checked() async throws -> [UInt8] {
+        let type = try type()
+        let bytes = try await bytes()
+        try check(bytes, type)
+        return bytes
+    }
+
+    /// Checks that content of this request that was read can be bound.
+    ///
+    /// - Throws: as ``checked()``.
+    func check(_ bytes: [UInt8]) throws { try check(bytes, try type()) }
+
+    private func check(_ bytes: [UInt8], _ type: BoundMediaType?) throws {
+        guard let type else {
+            guard bytes.isEmpty else { throw BoundMediaType.refusal(of: route.mediaType) }
+            return
+        }
+        if type.isJSON { _ = try BoundJSON.parse(bytes, limits: JSONLimits(bytes: route.maxBodyBytes)) }
+    }
+
+    /// The type of the content; `nil` when none is stated.
+    private func type() throws -> BoundMediaType? {
+        guard request.headers[values: .contentType].count <= 1 else {
+            throw RequestError(400, "The request has more than one Content-Type.")
+        }
+        guard request.headers[.contentEncoding].map({ $0.lowercased() == "identity" }) ?? true else {
+            throw RequestError(415, "A request that must be approved cannot have a Content-Encoding.")
+        }
+        return try request.headers[.contentType].map { try BoundMediaType.required(route.mediaType, $0) }
+    }
+}

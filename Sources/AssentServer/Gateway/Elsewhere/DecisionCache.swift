@@ -1,0 +1,81 @@
+import AssentCore
+import AssentEnforcement
+import Crypto
+import Foundation
+
+/// Grants that may be used again, for a route with `cacheSeconds`. Nothing else is kept: no advice, no refusal, and
+/// nothing that a transaction or a proof was for.
+///
+/// A grant is found by a keyed hash of the whole question, so that what is in memory names no credential, and nobody
+/// can choose questions that collide.
+struct DecisionCache: Sendable {
+    /// Names one question, whatever its attempt.
+    struct Key: Hashable, Sendable {
+        fileprivate let code: [UInt8]
+    }
+
+    private struct Entry {
+        let grant: EnforcementAnswer.Grant
+        let ends: Date
+    }
+
+    private struct State {
+        var entries: [Key: Entry] = [:]
+        /// The keys in the order of their entries; those before `first` are gone.
+        var order: [Key] = []
+        var first = 0
+    }
+
+    /// How many grants are kept, unless a test says otherwise; then the oldest one goes.
+    static let usualCapacity = 10_000
+
+    private let capacity: Int
+    private let clock: any WallClock
+    private let key: SymmetricKey
+    private let state = Locked(State())
+
+    /// An empty cache with a key of its own.
+    init(capacity: Int = Self.usualCapacity, clock: any WallClock, random: any RandomSource) {
+        self.capacity = max(1, capacity)
+        self.clock = clock
+        key = SymmetricKey(data: random.bytes(32))
+    }
+
+    /// The key of a question, which has everything that the answer depends on: credentials, resource, method, address,
+    /// and what the route asks for.
+    func key(of question: EnforcementQuestion) -> Key {
+        var question = question
+        question.attempt = ""
+        let code = HMAC<SHA256>.authenticationCode(for: question.json.serializedBytes(), using: key)
+        return Key(code: Array(code))
+    }
+
+    /// A grant that was kept and has not ended.
+    func grant(_ key: Key) -> EnforcementAnswer.Grant? {
+        let now = clock.now
+        return state.withLock { state in state.entries[key].flatMap { $0.ends > now ? $0.grant : nil } }
+    }
+
+    /// Keeps a grant for some seconds from `asked` on: the time at which it was asked for, and not the one at which the
+    /// answer came.
+    func keep(_ grant: EnforcementAnswer.Grant, _ key: Key, seconds: Int, from asked: Date) {
+        let ends = asked.addingTimeInterval(TimeInterval(seconds))
+        let now = clock.now
+        guard ends > now else { return }
+        state.withLock { state in
+            if state.entries.updateValue(Entry(grant: grant, ends: ends), forKey: key) == nil {
+                state.order.append(key)
+            }
+            while state.entries.count > capacity, state.first < state.order.count {
+                state.entries[state.order[state.first]] = nil
+                state.first += 1
+            }
+            guard state.first > capacity else { return }
+            state.order.removeFirst(state.first)
+            state.first = 0
+        }
+    }
+
+    /// How many grants are kept, ended ones included.
+    var count: Int { state.withLock { $0.entries.count } }
+}

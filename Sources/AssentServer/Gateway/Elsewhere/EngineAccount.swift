@@ -1,0 +1,144 @@
+import AssentCore
+import AssentEnforcement
+import AssentJOSE
+import Foundation
+import HTTPTypes
+
+/// The gateway's own client at the realm's provider: it gets access tokens (RFC 6749 §4.4) with the scope
+/// `enforcement`, and another one before the present one expires.
+///
+/// Many requests that need one at the same time share one call. After one that failed there is a pause, so that a wrong
+/// secret is not tried for each request.
+actor EngineAccount: EnforcementCredentials {
+    /// What the client proves itself with.
+    enum Proof: Sendable {
+        /// Its secret (`client_secret_basic`).
+        case secret(Secret)
+        /// Its key (`private_key_jwt`; RFC 7523).
+        case key(any SigningKey, keyID: String?)
+    }
+
+    private let server: PolicyServer
+    /// The provider's name, by which it takes assertions.
+    private let issuer: String
+    private let clientID: String
+    private let proof: Proof
+    private let transport: any HTTPTransport
+    private let clock: any WallClock
+    private let random: any RandomSource
+
+    private var current: (token: Secret, renewal: Date)?
+    private var pending: Task<Result<Secret, EnforcementError>, Never>?
+    private var failure: (error: EnforcementError, until: Date)?
+
+    /// The scope that the engine wants of a group's client.
+    static let scope = "enforcement"
+
+    /// How long a call that failed is not repeated, in seconds.
+    private static let pause: TimeInterval = 2
+
+    /// How many seconds before its end a token is replaced, at most a tenth of its life.
+    private static let margin: TimeInterval = 60
+
+    private static let assertionLifetime: Int64 = 60
+    private static let limits = HTTPLimits(
+        connect: .seconds(5), read: .seconds(10), total: .seconds(10), replyBytes: 64 << 10)
+
+    /// The client of a realm.
+    ///
+    /// - Throws: `EnforcementError` for a URL or a realm that cannot be used.
+    init(
+        _ engine: EngineSettings, realm: String, _ client: EngineSettings.Client, transport: any HTTPTransport,
+        clock: any WallClock, random: any RandomSource
+    ) throws(EnforcementError) {
+        server = try PolicyServer(engine.url, realm: realm)
+        issuer = try PolicyServer(engine.publicURL, realm: realm).issuer
+        clientID = client.id
+        proof = client.proof
+        self.transport = transport
+        self.clock = clock
+        self.random = random
+    }
+
+    func session(replacing refused: Secret?) async throws(EnforcementError) -> Secret {
+        if let current, current.renewal > clock.now, refused == nil || refused != current.token { return current.token }
+        current = nil
+        if let pending { return try await pending.value.get() }
+        if let failure, failure.until > clock.now { throw failure.error }
+        let task = Task { await self.fetched() }
+        pending = task
+        let result = await task.value
+        pending = nil
+        failure =
+            if case .failure(let error) = result { (error, clock.now.addingTimeInterval(Self.pause)) } else { nil }
+        return try result.get()
+    }
+
+    private func fetched() async -> Result<Secret, EnforcementError> {
+        do throws(EnforcementError) {
+            return .success(try await fetch())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func fetch() async throws(EnforcementError) -> Secret {
+        let began = clock.now
+        let json: JSONValue
+        do {
+            let reply = try await transport.send(try await call())
+            let bytes = try await reply.body.collect(upTo: Self.limits.replyBytes)
+            guard reply.status == 200 else {
+                // What the reply says may be the client's secret come back; its status says enough.
+                let code: EnforcementError.Code = (400..<500).contains(reply.status) ? .notSignedIn : .unavailable
+                throw EnforcementError(
+                    code, "The engine gave the client \(clientID) no access token: status \(reply.status).")
+            }
+            json = try JSONValue.parse(bytes, limits: JSONLimits(bytes: Self.limits.replyBytes))
+        } catch let error as EnforcementError {
+            throw error
+        } catch {
+            let why = (error as? HTTPTransportError)?.detail ?? "\(type(of: error))"
+            throw EnforcementError(.unavailable, "The engine gave the gateway no access token: \(why)")
+        }
+        guard let token = json["access_token"]?.string, !token.isEmpty, let seconds = json["expires_in"]?.integer,
+            seconds > 0, json["token_type"]?.string?.lowercased() == "bearer"
+        else { throw EnforcementError(.malformedReply, "The engine's reply has no access token that can be used.") }
+        let life = TimeInterval(seconds)
+        let secret = Secret(token)
+        current = (secret, began.addingTimeInterval(life - min(Self.margin, life / 10)))
+        return secret
+    }
+
+    private func call() async throws -> HTTPCall {
+        var fields = HTTPFields()
+        fields[.accept] = "application/json"
+        fields[.contentType] = FormEncoding.mediaType
+        var form = FormItems(["grant_type": "client_credentials", "scope": Self.scope])
+        switch proof {
+        case .secret(let secret):
+            let pair = "\(PercentEncoding.encode(clientID)):\(PercentEncoding.encode(secret.reveal()))"
+            fields[.authorization] = "Basic \(Data(pair.utf8).base64EncodedString())"
+        case .key(let key, let keyID):
+            form.append("client_id", clientID)
+            form.append("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+            form.append("client_assertion", try await assertion(by: key, keyID: keyID))
+        }
+        return try HTTPCall(
+            .post, url: server.tokenEndpoint, headerFields: fields,
+            body: HTTPBody(Array(FormEncoding.encode(form).utf8)), limits: Self.limits)
+    }
+
+    /// An assertion for one call: a provider takes each once.
+    private func assertion(by key: any SigningKey, keyID: String?) async throws -> String {
+        let now = clock.epochSeconds
+        let claims: JSONObject = [
+            "iss": .string(clientID), "sub": .string(clientID), "aud": .string(issuer),
+            "jti": .string(random.token(byteCount: 16)), "iat": .integer(now),
+            "exp": .integer(now + Self.assertionLifetime),
+        ]
+        var header: JSONObject = ["typ": "JWT"]
+        if let keyID { header["kid"] = .string(keyID) }
+        return try await JWS.sign(JSONValue.object(claims).serializedBytes(), header: header, with: key)
+    }
+}

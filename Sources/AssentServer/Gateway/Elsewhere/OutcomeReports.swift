@@ -1,0 +1,140 @@
+import AssentCore
+import AssentEnforcement
+import Foundation
+import Logging
+
+/// What became of forwarded requests, until the engine has heard of it. It is kept in memory alone: what a crash takes
+/// away is unknown at the engine after ten minutes.
+actor OutcomeReports {
+    /// A statement, and how the engine of its realm hears of it.
+    struct Report: Sendable {
+        let statement: OutcomeStatement
+        let send: @Sendable (OutcomeStatement) async throws(EnforcementError) -> Void
+    }
+
+    /// How many are kept, unless a test says otherwise; then the oldest one goes.
+    static let usualCapacity = 10_000
+
+    /// How many are sent at once.
+    private static let atOnce = 16
+
+    /// The longest time between two tries, in seconds.
+    private static let longestPause: TimeInterval = 30
+
+    private let capacity: Int
+    private let clock: any WallClock
+    private let logger: Logger
+    private let wakes: AsyncStream<Void>
+    private let wake: AsyncStream<Void>.Continuation
+    private var waiting: [Report] = []
+    /// How many of the first in `waiting` are being sent, and are dropped neither way.
+    private var sending = 0
+    private var pause: Task<Void, Never>?
+    private var isFinishing = false
+
+    /// An empty memory. Nothing is sent before ``run()``.
+    init(capacity: Int = OutcomeReports.usualCapacity, clock: any WallClock, logger: Logger) {
+        self.capacity = max(1, capacity)
+        self.clock = clock
+        self.logger = logger
+        (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// How many the engine has not heard of.
+    var count: Int { waiting.count }
+
+    /// Whether it waits before it tries again.
+    var isPausing: Bool { pause != nil }
+
+    /// Takes a report over. It is sent at once if the engine answers, else again and again.
+    func add(_ report: Report) {
+        if waiting.count >= capacity, waiting.count > sending {
+            let dropped = waiting.remove(at: sending)
+            logger.error(
+                "an outcome is forgotten, since too many wait for the engine: it will say that it is unknown",
+                metadata: ["transaction": "\(dropped.statement.transaction)"])
+        }
+        waiting.append(report)
+        wake.yield()
+    }
+
+    /// Sends what there is, and what comes, until ``finish()``.
+    func run() async {
+        for await _ in wakes { await sendAll() }
+        // Once more, without waiting for an engine that does not answer.
+        await sendAll()
+        for report in waiting {
+            logger.error(
+                "the engine was not told what became of a request: it will say that it is unknown",
+                metadata: ["transaction": "\(report.statement.transaction)"])
+        }
+    }
+
+    /// Ends ``run()`` after one more try.
+    func finish() {
+        isFinishing = true
+        pause?.cancel()
+        wake.finish()
+    }
+
+    private func sendAll() async {
+        var seconds: TimeInterval = 1
+        while !waiting.isEmpty, !Task.isCancelled {
+            let batch = Array(waiting.prefix(Self.atOnce))
+            sending = batch.count
+            let kept = await Self.unheard(batch, logger: logger)
+            waiting.replaceSubrange(0..<sending, with: kept)
+            sending = 0
+            guard !kept.isEmpty else {
+                seconds = 1
+                continue
+            }
+            guard !isFinishing else { return }
+            await sleep(seconds)
+            seconds = min(seconds * 2, Self.longestPause)
+        }
+    }
+
+    private func sleep(_ seconds: TimeInterval) async {
+        let end = clock.now.addingTimeInterval(seconds)
+        let task = Task { [clock] in _ = try? await clock.sleep(until: end) }
+        pause = task
+        await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        pause = nil
+    }
+
+    /// Those that must be sent again, in their order.
+    private static func unheard(_ batch: [Report], logger: Logger) async -> [Report] {
+        await withTaskGroup(of: (Int, Bool).self) { group in
+            for (index, report) in batch.enumerated() {
+                group.addTask { (index, await isOver(report, logger: logger)) }
+            }
+            var over: Set<Int> = []
+            for await (index, isOver) in group where isOver { over.insert(index) }
+            return batch.indices.filter { !over.contains($0) }.map { batch[$0] }
+        }
+    }
+
+    /// Sends a report. Returns whether there is nothing more to do: it was heard, or never will be.
+    private static func isOver(_ report: Report, logger: Logger) async -> Bool {
+        do throws(EnforcementError) {
+            try await report.send(report.statement)
+            return true
+        } catch {
+            let isFinal = error.code == .refused
+            let metadata: Logger.Metadata = [
+                "transaction": "\(report.statement.transaction)", "error": "\(error.code.rawValue)",
+            ]
+            if isFinal {
+                logger.error("the engine refuses what became of a request", metadata: metadata)
+            } else {
+                logger.warning("the engine has not heard yet what became of a request", metadata: metadata)
+            }
+            return isFinal
+        }
+    }
+}

@@ -1,0 +1,286 @@
+import AssentCore
+import AssentEngine
+import AssentEnforcement
+import Foundation
+import Hummingbird
+import Logging
+
+/// The engine of another server decides, asked over HTTPS. Nothing is let through without its answer; a route may say
+/// that an answer is used again for some seconds.
+struct RemoteDecisions: GatewayDecisions {
+    /// The engine's answers, by realm.
+    private let engines: [String: EnforcementClient]
+    private let cache: DecisionCache
+    private let outcomes: OutcomeReports
+    private let clock: any WallClock
+    private let random: any RandomSource
+    private let logger: Logger
+
+    private static let safeMethods: Set<String> = ["GET", "HEAD", "OPTIONS"]
+
+    init(
+        _ engines: [String: EnforcementClient], cache: DecisionCache, outcomes: OutcomeReports, clock: any WallClock,
+        random: any RandomSource, logger: Logger
+    ) {
+        self.engines = engines
+        self.cache = cache
+        self.outcomes = outcomes
+        self.clock = clock
+        self.random = random
+        self.logger = logger
+    }
+
+    func decide(_ question: GatewayQuestion, body: QuestionBody) async throws -> GatewayAnswer {
+        guard let engine = engines[question.inquiry.realm] else {
+            logger.error("a route names a realm without a client", metadata: ["realm": "\(question.inquiry.realm)"])
+            return GatewayAnswer(verdict: .denied(.unavailable))
+        }
+        let asked = question.asked(attempt: random.token())
+        let key = question.isCacheable && Self.safeMethods.contains(asked.method) ? cache.key(of: asked) : nil
+        if let key, let grant = cache.grant(key) {
+            return GatewayAnswer(
+                verdict: .granted(remoteGrant(grant, question, asked, engine), body: nil), newNonce: nil)
+        }
+        let began = clock.now
+        var exchange = Exchange(engine: engine, question: asked, body: body)
+        let answer: EnforcementAnswer
+        do {
+            answer = try await exchange.answer()
+        } catch let error as EnforcementError {
+            return await undecided(error, exchange)
+        }
+        if let key, case .granted(let grant) = answer, grant.transaction == nil, grant.newNonce == nil {
+            cache.keep(grant, key, seconds: min(question.cacheSeconds, grant.keepSeconds), from: began)
+        }
+        return try self.answer(answer, to: question, exchange)
+    }
+
+    /// What is said without an answer. A transaction may have been taken all the same: that its request was not
+    /// forwarded is known here alone, and the engine hears it as soon as it can.
+    private func undecided(_ error: EnforcementError, _ exchange: Exchange) async -> GatewayAnswer {
+        logger.error(
+            "the engine did not decide", metadata: ["error": "\(error.code.rawValue)", "detail": "\(error.detail)"])
+        if let refusal = error.clientsFault { return GatewayAnswer(verdict: .denied(.refused(refusal))) }
+        guard let transaction = exchange.question.transaction, error.mayHaveActed else {
+            return GatewayAnswer(verdict: .denied(.unavailable))
+        }
+        let engine = exchange.engine
+        await outcomes.add(
+            .init(
+                statement: OutcomeStatement(
+                    transaction: transaction, attempt: exchange.question.attempt, outcome: .notForwarded),
+                send: { (statement) async throws(EnforcementError) in try await engine.report(statement) }))
+        return GatewayAnswer(verdict: .denied(.outcomeUnknown))
+    }
+
+    private func answer(
+        _ answer: EnforcementAnswer, to question: GatewayQuestion, _ exchange: Exchange
+    ) throws -> GatewayAnswer {
+        switch answer {
+        case .granted(let grant):
+            GatewayAnswer(
+                verdict: .granted(
+                    remoteGrant(grant, question, exchange.question, exchange.engine), body: exchange.bytes),
+                newNonce: grant.newNonce)
+        case .advised(let advised):
+            GatewayAnswer(
+                verdict: .advised(advised.advice, acrValues: advised.acrValues), newNonce: advised.newNonce)
+        case .alreadyTaken(let transaction, let outcome, let nonce):
+            GatewayAnswer(
+                verdict: .alreadyTaken(transaction, outcome: outcome?.json ?? .null), newNonce: nonce)
+        case .denied(let denial):
+            GatewayAnswer(verdict: .denied(AccessDenial(denial)), newNonce: denial.newNonce)
+        case .refused(.cookie): GatewayAnswer(verdict: .refused(.foreignPage))
+        case .refused(.token(let scheme, let error, let detail, let nonce)):
+            GatewayAnswer(
+                verdict: .refused(
+                    .credentials(
+                        try CredentialRefusal(
+                            scheme, error: error, detail: detail, nonce: nonce,
+                            scopes: question.inquiry.accessToken.scopes))))
+        case .needBody:
+            // It was sent all that there is.
+            throw EnforcementError(.malformedReply, "The engine asks for a body that it has.")
+        }
+    }
+
+    private func remoteGrant(
+        _ grant: EnforcementAnswer.Grant, _ question: GatewayQuestion, _ asked: EnforcementQuestion,
+        _ engine: EnforcementClient
+    ) -> RemoteGrant {
+        RemoteGrant(
+            grant: grant, recheck: question.recheck, engine: engine, attempt: asked.attempt, outcomes: outcomes,
+            random: random)
+    }
+}
+
+/// One question with what the engine wants to know of the body: it is asked twice at most.
+private struct Exchange {
+    let engine: EnforcementClient
+    private(set) var question: EnforcementQuestion
+    let body: QuestionBody
+
+    /// The body, once it was read.
+    private(set) var bytes: [UInt8]?
+
+    init(engine: EnforcementClient, question: EnforcementQuestion, body: QuestionBody) {
+        self.engine = engine
+        self.question = question
+        self.body = body
+    }
+
+    mutating func answer() async throws -> EnforcementAnswer {
+        // A short body beside a transaction is most likely what was approved, and saves a question.
+        if question.transaction != nil, body.isShort, !question.credentials.isEmpty {
+            let read = try await body.bytes()
+            bytes = read
+            question.content = .digest(SHA2.sha256(read))
+        }
+        let answer = try await engine.decide(question)
+        guard case .needBody(let form, let limit) = answer else { return answer }
+        let read: [UInt8]
+        if let bytes {
+            try body.check(bytes)
+            read = bytes
+        } else {
+            read = try await body.checked()
+        }
+        bytes = read
+        guard form == .digest || read.count <= limit else {
+            throw RequestError(413, "The request is larger than \(limit) bytes.")
+        }
+        question.content = form == .whole ? .whole(read) : .digest(SHA2.sha256(read))
+        return try await engine.decide(question)
+    }
+}
+
+/// A grant of an engine elsewhere. Its transaction is on record as forwarded.
+private struct RemoteGrant: GatewayGrant {
+    let grant: EnforcementAnswer.Grant
+    let recheck: @Sendable (_ attempt: String) -> EnforcementQuestion
+    let engine: EnforcementClient
+    let attempt: String
+    let outcomes: OutcomeReports
+    let random: any RandomSource
+
+    var user: String? { grant.user?.name }
+    var transaction: String? { grant.transaction }
+
+    func token(_ identity: ServiceIdentity, issuer: String, of request: SpentRequest?) async throws -> Secret? {
+        guard grant.identity != nil || grant.user == nil else {
+            throw EnforcementError(.malformedReply, "The engine has signed no token about the caller.")
+        }
+        return grant.identity
+    }
+
+    func isStillGranted() async -> Bool {
+        guard case .granted(let again)? = try? await engine.decide(recheck(random.token())) else { return false }
+        return again.transaction == nil
+    }
+
+    func forwarding(
+        _ send: @escaping @Sendable () async -> (Response, UpstreamOutcome)
+    ) async -> ForwardingResult<Response> {
+        guard let transaction else { return .sent(await send().0) }
+        return await Task { [attempt, outcomes, engine] in
+            let (response, outcome) = await send()
+            await outcomes.add(
+                .init(
+                    statement: OutcomeStatement(
+                        transaction: transaction, attempt: attempt, outcome: EnforcementOutcome(outcome)),
+                    send: { (statement) async throws(EnforcementError) in try await engine.report(statement) }))
+            return .sent(response)
+        }.value
+    }
+}
+
+extension EnforcementError {
+    /// Whether the engine may have taken a transaction though there is no answer that could be used.
+    fileprivate var mayHaveActed: Bool { code == .outcomeUnknown || code == .malformedReply }
+
+    /// What the client is told where the engine cannot read what it has sent; `nil` for anything else.
+    fileprivate var clientsFault: EngineError? {
+        guard code == .refused else { return nil }
+        return switch status {
+        case 400: EngineError(.invalidRequest, "The request has fields that the engine cannot read.")
+        case 413: EngineError(.tooLarge, "The request is larger than the engine takes.")
+        default: nil
+        }
+    }
+}
+
+extension GatewayQuestion {
+    /// Whether an answer may be used again: nothing in it is for one use alone.
+    fileprivate var isCacheable: Bool {
+        cacheSeconds > 0 && transactionID == nil && identity == nil && (inquiry.credentials.proof?.fields ?? []).isEmpty
+    }
+
+    /// The question as the engine reads it.
+    fileprivate func asked(attempt: String) -> EnforcementQuestion {
+        let requirement = inquiry.accessToken
+        var asked = EnforcementQuestion(
+            policySet: inquiry.policySet, resource: inquiry.resource.url, method: inquiry.method,
+            credentials: credentials, requirement: .init(), attempt: attempt)
+        asked.requirement.scopes = requirement.scopes
+        asked.requirement.audience = requirement.audience
+        asked.requirement.includesIssuer = requirement.includesIssuer
+        asked.requirement.kinds = requirement.kinds.map(\.rawValue).sorted()
+        asked.requirement.isSenderConstrained = requirement.isSenderConstrained
+        asked.address = clientAddress.map { "\($0)" }
+        // An empty text is none on the wire. A body without a type cannot be bound.
+        asked.contentType = mediaType.flatMap { $0.isEmpty ? nil : $0 }
+        asked.idempotencyKey = idempotencyKey.flatMap { $0.isEmpty ? nil : $0 }
+        asked.transaction = transactionID
+        asked.identity = identity.map { .init(audience: $0.audience, issuer: issuer, claims: $0.claims) }
+        return asked
+    }
+
+    /// The question about the same caller later, while a connection is open.
+    fileprivate var recheck: @Sendable (_ attempt: String) -> EnforcementQuestion {
+        { attempt in
+            var asked = asked(attempt: attempt)
+            asked.isRecheck = true
+            asked.transaction = nil
+            asked.idempotencyKey = nil
+            asked.identity = nil
+            return asked
+        }
+    }
+
+    private var credentials: EnforcementQuestion.Credentials {
+        let presented = inquiry.credentials
+        var credentials = EnforcementQuestion.Credentials(proofURL: presented.proof?.url ?? inquiry.resource.url)
+        credentials.session = presented.session?.token
+        credentials.isCookie = presented.session?.carrier == .cookie
+        credentials.mayUseCookie = mayUseCookie
+        credentials.authorization = authorization.map { Secret($0) }
+        credentials.proofs = presented.proof?.fields ?? []
+        return credentials
+    }
+}
+
+extension AccessDenial {
+    fileprivate init(_ denial: EnforcementAnswer.Denial) {
+        self =
+            switch denial.reason {
+            case .noSession: .noSession
+            case .forbidden: .noPolicy
+            case .request:
+                .refused(EngineError(EngineError.Code(rawValue: denial.code ?? ""), denial.detail ?? ""))
+            case .tokenKind: .tokenKind
+            case .unavailable: .unavailable
+            case .outcomeUnknown: .outcomeUnknown
+            }
+    }
+}
+
+extension EnforcementOutcome {
+    fileprivate init(_ outcome: UpstreamOutcome) {
+        self =
+            switch outcome {
+            case .taken, .forwarded, .unknown: .unknown
+            case .notForwarded: .notForwarded
+            case .answered(let status): .answered(status: status)
+            }
+    }
+}

@@ -1,0 +1,250 @@
+import AssentCore
+import AssentJOSE
+import AssentStore
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("A gateway elsewhere takes a transaction")
+struct RemoteTakeTests {
+    @Test("It is made from the whole body, taken by the digest, and on record as forwarded in the same statement")
+    func story() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        let sent = RemoteFixture.taking(id)
+        #expect(try await fixture.decide(sent).word == "granted once")
+        #expect(try await fixture.outcome(id) == .forwarded)
+        #expect(try await fixture.audited(.transactionTake, id) == ["success -"])
+        #expect(try await fixture.conclude(id, sent, .answered(status: 201)) == .recorded)
+        #expect(try await fixture.outcome(id) == .answered(status: 201))
+        #expect(try await fixture.audited(.transactionOutcome, id) == ["success -"])
+        #expect(
+            try await fixture.decide(RemoteFixture.taking(id)).word == "taken before: answered(status: 201)")
+    }
+
+    @Test("The whole body takes as its digest does, and another body's digest takes nothing")
+    func otherBody() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        let refused = "denied: transaction(AssentEngine.TransactionRefusal.body)"
+        #expect(try await fixture.decide(RemoteFixture.taking(id, body: [1])).word == refused)
+        var whole = RemoteFixture.taking(id)
+        whole.content = .whole([1])
+        #expect(try await fixture.decide(whole).word == refused)
+        whole.content = .whole(RemoteFixture.body)
+        #expect(try await fixture.decide(whole).word == "granted once")
+    }
+
+    @Test("The same question has the same answer for half a minute, and is taken once")
+    func repeated() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        let sent = RemoteFixture.taking(id)
+        #expect(try await fixture.decide(sent).word == "granted once")
+        for seconds in [0, 1, Double(TransactionAttempt.repetition) - 1] {
+            fixture.provider.clock.advance(by: seconds)
+            #expect(try await fixture.decide(sent).word == "granted once", "\(seconds)")
+        }
+        #expect(try await fixture.audited(.transactionTake, id) == ["success -"])
+        fixture.provider.clock.advance(by: 1)
+        #expect(try await fixture.decide(sent).word == "taken before: forwarded")
+        #expect(Set(try await fixture.audited(.transactionTake, id)) == ["success -", "refused taken"])
+    }
+
+    @Test("Anything else than the same question of the same client is another request")
+    func others() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        let sent = RemoteFixture.taking(id)
+        #expect(try await fixture.decide(sent).word == "granted once")
+        var attempt = sent
+        attempt.attempt = SystemRandom().token(byteCount: 16)
+        var question = sent
+        question.question = "another question"
+        var client = sent
+        client.client = "edge-two"
+        for other in [attempt, question, client] {
+            #expect(try await fixture.decide(other).word == "taken before: forwarded")
+        }
+        var body = sent
+        body.content = .digest(SHA2.sha256([1]))
+        #expect(try await fixture.decide(body).word == "denied: transaction(AssentEngine.TransactionRefusal.body)")
+        var group = sent
+        group.group = "shop"
+        #expect(try await fixture.decide(group).word == "denied: transaction(AssentEngine.TransactionRefusal.maker)")
+        // The control.
+        #expect(try await fixture.decide(sent).word == "granted once")
+    }
+
+    @Test("What one door has asked for no other one takes: another group, the gateway, an enforcement point")
+    func doors() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        var other = RemoteFixture.taking(id)
+        other.group = "shop"
+        #expect(try await fixture.decide(other).word == "denied: transaction(AssentEngine.TransactionRefusal.maker)")
+        let session = fixture.provider.session
+        for maker in [TransactionMaker.gateway, .caller(session.user.id), .caller("edge"), .group("edge ")] {
+            let binding = try #require(
+                TransactionBinding(
+                    try TransactionFixture.policySet(), try TransactionFixture.policy(),
+                    TransactionCondition(specifier: "Confirm"),
+                    resource: try CanonicalResource(RemoteFixture.transfers), content: TransactionFixture.content,
+                    presented: PresentedSession(session), maker: maker))
+            #expect(try await fixture.transactions.take(id: id, binding: binding).refusal == .maker, "\(maker)")
+        }
+        #expect(try await fixture.decide(RemoteFixture.taking(id)).word == "granted once")
+    }
+
+    @Test("Makers are stored as texts that are no other maker's", arguments: ["edge", "gateway", "caller x", ""])
+    func makers(name: String) {
+        let makers = [TransactionMaker.gateway, .group(name), .caller(name)]
+        #expect(Set(makers.map(\.text)).count == 3)
+        for maker in makers { #expect(TransactionMaker(stored: maker.text) == maker) }
+    }
+
+    @Test("Of 200 that take at once one is granted, and each other one is told that it was taken", arguments: [200])
+    func race(tasks: Int) async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        let words = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<tasks {
+                group.addTask { try await fixture.decide(RemoteFixture.taking(id)).word }
+            }
+            return try await group.reduce(into: [String]()) { $0.append($1) }
+        }
+        #expect(words.count { $0 == "granted once" } == 1)
+        #expect(words.count { $0 == "taken before: forwarded" } == tasks - 1)
+        #expect(try await fixture.audited(.transactionTake, id).count { $0 == "success -" } == 1)
+    }
+
+    @Test("Two nodes on one database grant one attempt once, and each repeats the answer")
+    func nodes() async throws {
+        let fixture = try await RemoteFixture()
+        let second = try await fixture.provider.secondNode()
+        let callers = Callers(
+            sessions: Sessions(second.context), providers: ["/alpha": second], proofs: SenderProofs(second.context))
+        let other = try RemoteFixture.access(fixture.provider, callers, Transactions(second.context))
+        let id = try await fixture.approved()
+        let sent = RemoteFixture.taking(id)
+        #expect(try await fixture.decide(sent).word == "granted once")
+        #expect(try await other.decide(try fixture.inquiry(sent)).word == "granted once")
+        #expect(try await other.decide(try fixture.inquiry(RemoteFixture.taking(id))).word == "taken before: forwarded")
+        #expect(try await fixture.audited(.transactionTake, id).count { $0 == "success -" } == 1)
+    }
+
+    @Test("A spent proof is not asked for again by the same question, and by no other one")
+    func spentProof() async throws {
+        let fixture = try await RemoteFixture()
+        let provider = fixture.provider
+        let key = try SoftwareSigningKey.generate(.es256)
+        let thumbprint = try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint
+        let begun = try await Sessions(provider.context).begin(
+            userID: provider.user.id, realm: "/alpha", limits: SessionLimits(),
+            sender: .key(thumbprint: thumbprint))
+        let session = try #require(try await Sessions(provider.context).live(token: begun.token))
+        func sent(_ transaction: String?) async throws -> RemoteFixture.Sent {
+            let proof = try await DPoPProof.make(
+                method: "POST", uri: RemoteFixture.transfers, accessToken: begun.token,
+                nonce: SenderProofs(provider.context).nonce(of: .gateway), key: key, clock: provider.clock)
+            var sent = RemoteFixture.Sent()
+            sent.session = begun.token
+            sent.proof = PresentedProof(
+                fields: [proof], method: "POST", url: RemoteFixture.transfers, server: .gateway)
+            sent.transaction = transaction
+            return sent
+        }
+        // What is asked for a body spends no proof.
+        var making = try await sent(nil)
+        #expect(try await fixture.decide(making).word == "needs whole body")
+        making.content = .whole(RemoteFixture.body)
+        let id = try #require(try await fixture.decide(making).transaction)
+        #expect(try await fixture.decide(making).word == "refused: invalid_dpop_proof")
+        let approval = try await fixture.transactions.start(id: id, session: session)
+        _ = try await provider.database.run(fixture.transactions.completion(of: approval, session: session))
+
+        var taking = try await sent(id)
+        #expect(try await fixture.decide(taking).word == "needs digest")
+        taking.content = .digest(SHA2.sha256(RemoteFixture.body))
+        #expect(try await fixture.decide(taking).word == "granted once")
+        #expect(try await fixture.decide(taking).word == "granted once")
+        var other = taking
+        other.question = "another question"
+        #expect(try await fixture.decide(other).word == "refused: invalid_dpop_proof")
+        _ = try await Sessions(provider.context).end(id: session.id)
+        #expect(try await fixture.decide(taking).word != "granted once")
+    }
+
+    @Test("Only the client whose attempt took it says what became of it; the same again is heard, another is not")
+    func outcomes() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        let sent = RemoteFixture.taking(id)
+        #expect(try await fixture.conclude(id, sent, .answered(status: 201)) == .unknown)
+        #expect(try await fixture.decide(sent).word == "granted once")
+        #expect(try await fixture.conclude(id, sent, .answered(status: 201), client: "shop") == .unknown)
+        #expect(try await fixture.conclude(id, sent, .answered(status: 201), realm: "/beta") == .unknown)
+        #expect(try await fixture.conclude(id, RemoteFixture.taking(id), .answered(status: 201)) == .unknown)
+        #expect(try await fixture.conclude("none", sent, .answered(status: 201)) == .unknown)
+        #expect(try await fixture.outcome(id) == .forwarded)
+
+        for _ in 1...2 { #expect(try await fixture.conclude(id, sent, .unknown) == .recorded) }
+        for _ in 1...2 { #expect(try await fixture.conclude(id, sent, .answered(status: 201)) == .recorded) }
+        for other in [UpstreamOutcome.answered(status: 200), .notForwarded, .unknown, .taken, .forwarded] {
+            #expect(try await fixture.conclude(id, sent, other) == .contradicted)
+        }
+        #expect(try await fixture.outcome(id) == .answered(status: 201))
+        #expect(Set(try await fixture.audited(.transactionOutcome, id)) == ["success -", "failed -"])
+        #expect(try await fixture.audited(.transactionOutcome, id).count == 2)
+        // Nobody repeats an answer whose request has ended.
+        #expect(try await fixture.decide(sent).word == "taken before: answered(status: 201)")
+    }
+
+    @Test("Of 20 that say different outcomes at once one is heard")
+    func contradictions() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        let sent = RemoteFixture.taking(id)
+        #expect(try await fixture.decide(sent).word == "granted once")
+        let heard = try await withThrowingTaskGroup(of: OutcomeReception.self) { group in
+            for status in 200..<220 {
+                group.addTask { try await fixture.conclude(id, sent, .answered(status: status)) }
+            }
+            return try await group.reduce(into: [OutcomeReception]()) { $0.append($1) }
+        }
+        #expect(heard.count { $0 == .recorded } == 1 && heard.count { $0 == .contradicted } == 19)
+        #expect(try await fixture.audited(.transactionOutcome, id).count == 1)
+    }
+
+    @Test("A gateway that is lost leaves an outcome that nobody knows, and a late statement replaces that")
+    func lost() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        let sent = RemoteFixture.taking(id)
+        #expect(try await fixture.decide(sent).word == "granted once")
+        fixture.provider.clock.advance(by: Double(Transactions.forwardingLimit) + 1)
+        #expect(try await fixture.transactions.recordLostOutcomes() == 1)
+        #expect(try await fixture.outcome(id) == .unknown)
+        #expect(try await fixture.conclude(id, sent, .unknown) == .recorded)
+        #expect(try await fixture.conclude(id, sent, .answered(status: 201)) == .recorded)
+        #expect(try await fixture.outcome(id) == .answered(status: 201))
+    }
+
+    @Test("The service is told by a signed token who calls, and by which request")
+    func identity() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        let decided = try await fixture.decide(RemoteFixture.taking(id)) {
+            $0.identity = (ServiceIdentity(audience: "https://pay.internal", claims: ["email"]), RemoteFixture.origin)
+        }
+        let token = try #require(decided.caller?.identity)
+        let part = try #require(token.reveal().split(separator: ".").dropFirst().first)
+        let claims = try JSONValue.parse(try #require(Base64URL.decode(part)))
+        #expect(claims["iss"]?.string == RemoteFixture.origin && claims["aud"]?.string == "https://pay.internal")
+        #expect(claims["email"]?.string == "ana@example.org")
+        let digest = Base64URL.encode(SHA2.sha256(RemoteFixture.body))
+        #expect(claims["txn"]?["id"]?.string == id && claims["txn"]?["body_sha256"]?.string == digest)
+        #expect(claims["txn"]?["method"]?.string == "POST")
+    }
+}

@@ -1,0 +1,80 @@
+import AssentCore
+import Foundation
+import TestSupport
+
+@testable import AssentServer
+
+/// Stands between a gateway elsewhere and its engine, ends TLS on both sides, counts the calls, and loses what a test
+/// says.
+final class EngineRelay: Sendable {
+    /// What becomes of one call.
+    enum Fate: Sendable {
+        /// The engine gets it, and its reply is lost.
+        case losesReply
+        /// The engine does not get it.
+        case losesRequest
+        /// It is answered with this status line, and the engine does not get it.
+        case answers(String)
+    }
+
+    /// The last part of the path of each call, in their order.
+    let calls = Watched<[String]>([])
+    private let relay: TestUpstream
+    private let target: Locked<ServerFixture?>
+    private let fates = Locked<[String: [Fate]]>([:])
+
+    var port: Int { relay.port }
+
+    /// A relay to a server, with its certificate.
+    init(_ engine: ServerFixture) async throws {
+        let directory = engine.directory + "/data"
+        let credentials = try ServerCredentials.files(
+            certificate: "\(directory)/\(ServerCredentials.chainName)",
+            privateKey: "\(directory)/\(ServerCredentials.privateKeyName)", in: engine.directory + "/assent.yaml")
+        relay = try await TestUpstream.start(tls: credentials.tlsConfiguration())
+        target = Locked(engine)
+        relay.answer { [calls, fates, target] request, peer in
+            let parts = request.line.split(separator: " ").map(String.init)
+            guard parts.count == 3 else { return peer.close() }
+            let name = parts[1].split(separator: "/").last.map(String.init) ?? ""
+            calls.update { $0.append(name) }
+            let fate = fates.withLock { fates in
+                fates[name]?.isEmpty == false ? fates[name]?.removeFirst() : nil
+            }
+            Task { await Self.pass(request, parts, peer, fate, to: target.withLock { $0 }) }
+        }
+    }
+
+    /// How many calls there were whose path ends so.
+    func count(_ name: String) -> Int { calls.value.count { $0 == name } }
+
+    /// The next calls whose path ends so meet these fates.
+    func lose(_ name: String, _ fates: Fate...) { self.fates.withLock { $0[name, default: []] += fates } }
+
+    /// From now on the engine is this server, or away.
+    func lead(to engine: ServerFixture?) { target.withLock { $0 = engine } }
+
+    func stop() async { await relay.stop() }
+
+    private static let ownFields: Set<String> = ["host", "content-length", "connection", "transfer-encoding"]
+
+    private static func pass(
+        _ request: TestUpstream.Request, _ line: [String], _ peer: TestUpstream.Peer, _ fate: Fate?,
+        to engine: ServerFixture?
+    ) async {
+        guard let engine else { return peer.close() }
+        switch fate {
+        case .losesRequest: return peer.close()
+        case .answers(let status): return peer.answer(status)
+        case .losesReply, nil: break
+        }
+        let fields = request.head.components(separatedBy: "\r\n").dropFirst().compactMap { line -> (String, String)? in
+            let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            guard parts.count == 2, !ownFields.contains(parts[0].lowercased()) else { return nil }
+            return (parts[0], parts[1])
+        }
+        let answer = try? await engine.send(line[0], engine.root(line[1]), fields, body: request.body)
+        guard let answer, fate == nil else { return peer.close() }
+        peer.answer("\(answer.status) Relayed", fields: ["Content-Type: application/json"], answer.text)
+    }
+}

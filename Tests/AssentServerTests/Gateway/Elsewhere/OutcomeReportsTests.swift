@@ -1,0 +1,107 @@
+import AssentCore
+import AssentEnforcement
+import AssentTesting
+import Foundation
+import InMemoryLogging
+import Logging
+import TestSupport
+import Testing
+
+@testable import AssentServer
+
+@Suite("Outcomes wait in a bounded memory until the engine has heard of them")
+struct OutcomeReportsTests {
+    /// An engine that hears, or fails in one way.
+    private struct Engine: Sendable {
+        let heard = Watched<[String]>([])
+        let tries = Watched(0)
+        let failure = Locked<EnforcementError.Code?>(nil)
+
+        func report(_ id: Int) -> OutcomeReports.Report {
+            .init(
+                statement: OutcomeStatement(
+                    transaction: "t\(id)", attempt: "attempt", outcome: .answered(status: 200)),
+                send: { (statement) async throws(EnforcementError) in
+                    tries.update { $0 += 1 }
+                    if let code = failure.withLock({ $0 }) { throw EnforcementError(code, "It failed.") }
+                    heard.update { $0.append(statement.transaction) }
+                })
+        }
+    }
+
+    private let clock = ManualClock()
+    private let engine = Engine()
+    private let log = InMemoryLogHandler()
+
+    private func reports(capacity: Int) -> OutcomeReports {
+        OutcomeReports(capacity: capacity, clock: clock, logger: Logger(label: "test") { [log] _ in log })
+    }
+
+    private func waitForPause() async {
+        while clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
+    }
+
+    @Test("Too many drop the oldest, each with a line in the log, and the others are told in their order")
+    func bounded() async throws {
+        let reports = reports(capacity: 5)
+        for id in 0..<12 { await reports.add(engine.report(id)) }
+        #expect(await reports.count == 5)
+        let running = Task { await reports.run() }
+        await engine.heard.wait { $0.count == 5 }
+        #expect(Set(engine.heard.value) == ["t7", "t8", "t9", "t10", "t11"])
+        await reports.finish()
+        await running.value
+        #expect(await reports.count == 0)
+        let forgotten = log.entries.filter { "\($0.message)".contains("forgotten") }
+        #expect(forgotten.count == 7)
+    }
+
+    @Test("What fails is told again after a pause that doubles, up to half a minute")
+    func pauses() async throws {
+        let reports = reports(capacity: 100)
+        engine.failure.withLock { $0 = .unavailable }
+        await reports.add(engine.report(1))
+        let running = Task { await reports.run() }
+        for (index, pause) in [1.0, 2, 4, 8, 16, 30, 30].enumerated() {
+            await engine.tries.wait { $0 == index + 1 }
+            await waitForPause()
+            clock.advance(by: pause - 0.5)
+            #expect(engine.tries.value == index + 1)
+            clock.advance(by: 0.5)
+        }
+        await engine.tries.wait { $0 == 8 }
+        await waitForPause()
+        engine.failure.withLock { $0 = nil }
+        clock.advance(by: 30)
+        await engine.heard.wait { $0 == ["t1"] }
+        await reports.finish()
+        await running.value
+    }
+
+    @Test("What the engine refuses is given up, with a line in the log")
+    func refused() async throws {
+        let reports = reports(capacity: 100)
+        engine.failure.withLock { $0 = .refused }
+        await reports.add(engine.report(1))
+        let running = Task { await reports.run() }
+        await engine.tries.wait { $0 == 1 }
+        await reports.finish()
+        await running.value
+        #expect(await reports.count == 0)
+        #expect(engine.heard.value.isEmpty && engine.tries.value == 1)
+        #expect(log.entries.contains { "\($0.message)".contains("refuses") })
+    }
+
+    @Test("The end does not wait for an engine that is away, and says what it did not tell")
+    func finished() async throws {
+        let reports = reports(capacity: 100)
+        engine.failure.withLock { $0 = .unavailable }
+        for id in 0..<3 { await reports.add(engine.report(id)) }
+        let running = Task { await reports.run() }
+        await waitForPause()
+        await reports.finish()
+        await running.value
+        #expect(await reports.count == 3)
+        #expect(log.entries.count { "\($0.message)".contains("was not told") } == 3)
+    }
+}
