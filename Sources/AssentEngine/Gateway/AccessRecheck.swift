@@ -14,10 +14,10 @@ extension GatewayAccess {
             let again = try await callers.again(
                 caller, with: inquiry.credentials, realm: inquiry.realm, requirement: inquiry.accessToken)
             guard let again else { return false }
-            let matched = settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.method)
+            let matched = settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.action)
             // A policy that asks for a transaction would make one at each look.
             guard matched.policies.allSatisfy({ $0.condition?.transactions.isEmpty ?? true }) else { return false }
-            let admission = GatewayAdmission(caller: again, matched: matched)
+            let admission = GatewayAdmission(caller: again, method: inquiry.method, matched: matched)
             let decision = await settle(GatewayRequest(admission, clientAddress: clientAddress))
             return decision == .granted(taken: nil)
         } catch {

@@ -17,7 +17,7 @@ package struct GatewayAccess: Sendable {
         self.keys = keys
     }
 
-    /// Who sends the request, and which policies are about it. Only those that speak of its method are taken.
+    /// Who sends the request, and which policies are about it. Only those that speak of its action are taken.
     ///
     /// - Throws: ``StoreError`` when the database cannot serve.
     package func admit(_ inquiry: GatewayInquiry) async throws -> GatewayAdmission {
@@ -26,11 +26,11 @@ package struct GatewayAccess: Sendable {
         guard let set = settlement.decisions.policySet(inquiry.policySet, realm: inquiry.realm) else {
             settlement.context.logger.error(
                 "unknown policy set", metadata: ["policySet": "\(inquiry.policySet)"])
-            return GatewayAdmission(caller: caller, matched: nil)
+            return GatewayAdmission(caller: caller, method: inquiry.method, matched: nil)
         }
         return GatewayAdmission(
-            caller: caller,
-            matched: settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.method))
+            caller: caller, method: inquiry.method,
+            matched: settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.action))
     }
 
     /// Decides on an admitted request and settles its transaction.
@@ -55,7 +55,10 @@ package struct GatewayInquiry: Sendable {
     /// The realm of the policies.
     package let realm: String
     let policySet: String
+    /// The HTTP method, which is what a transaction binds.
     let method: String
+    /// What the policies decide on.
+    let action: String
     let resource: CanonicalResource
 
     /// What says who sends it.
@@ -67,17 +70,19 @@ package struct GatewayInquiry: Sendable {
     /// - Parameters:
     ///   - realm: the realm of the policies.
     ///   - policySet: their set.
-    ///   - method: the HTTP method; also the action that is asked for.
+    ///   - method: the HTTP method.
+    ///   - action: the action that is asked for; `nil` when it is the method.
     ///   - resource: the resource, without the parameter that carries the transaction's id.
     ///   - credentials: what says who sends it.
     ///   - accessToken: what an access token must have here.
     package init(
-        realm: String, policySet: String, method: String, resource: CanonicalResource,
+        realm: String, policySet: String, method: String, action: String? = nil, resource: CanonicalResource,
         credentials: PresentedCredentials, accessToken: AccessTokenRequirement
     ) {
         self.realm = realm
         self.policySet = policySet
         self.method = method
+        self.action = action ?? method
         self.resource = resource
         self.credentials = credentials
         self.accessToken = accessToken
@@ -89,12 +94,16 @@ package struct GatewayAdmission: Sendable {
     /// Who sends it.
     package let caller: Caller
 
+    /// The HTTP method, which a transaction binds whatever the action is.
+    package let method: String
+
     /// The policies; `nil` when there is no such set.
     package let matched: MatchedPolicies?
 
     /// An admission.
-    package init(caller: Caller, matched: MatchedPolicies?) {
+    package init(caller: Caller, method: String, matched: MatchedPolicies?) {
         self.caller = caller
+        self.method = method
         self.matched = matched
     }
 
@@ -157,9 +166,9 @@ extension AccessSettlement {
                 matched: matched, maker: .gateway, facts: try await withSightings(facts, for: matched.policies),
                 presented: presented,
                 // Without a body that was read, only what is bound without one can be bound.
-                content: matched.action.map {
-                    RequestContent(method: $0, mediaType: request.mediaType, body: request.body)
-                }, transactionID: request.transactionID, idempotencyKey: request.idempotencyKey)
+                content: RequestContent(
+                    method: request.admission.method, mediaType: request.mediaType, body: request.body),
+                transactionID: request.transactionID, idempotencyKey: request.idempotencyKey)
             let decision = try await settle(question).decision
             if case .denied(.noPolicy) = decision, presented == nil, !request.admission.caller.isClientItself {
                 return .denied(.noSession)

@@ -183,7 +183,9 @@ extension ServerConfiguration {
             passHeaders: try passHeaders(route), stripHeaders: try headers(route, "stripHeaders"),
             allowedOrigins: Set(try WebOrigins.read(route)), home: try home(route))
         read.identity = try RouteIdentity.read(route)
-        read.tunnels = try RouteTunnels.read(route, upstream: upstream, access: access, realms: realms)
+        read.actions = try RouteActions.read(route, path: path, access: access, realms: realms)
+        read.tunnels = try RouteTunnels.read(
+            route, upstream: upstream, access: access, handshakes: read.actions.names(of: .get), realms: realms)
         read.rewrite = try rewrite(route)
         route.finish()
         return read
@@ -214,7 +216,7 @@ extension ServerConfiguration {
         if isPublic {
             let idle = [
                 "realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType", "senderConstrained",
-                "identity",
+                "identity", "actions",
             ]
             if let key = idle.first(where: { route.has($0) }) {
                 throw route.issue(key, "a public route has no \(key): nobody is asked who they are")

@@ -42,7 +42,7 @@ struct Gateway: RequestHandler {
         anywhere = listed.isEmpty ? nil : TrustedOrigins(own: publicOrigin.description, listed: listed)
     }
 
-    private static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
+    static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
     private static let methodsInOrder = methods.sorted { $0.rawValue < $1.rawValue }
     private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
 
@@ -114,7 +114,8 @@ struct Gateway: RequestHandler {
         // Also a proof is verified here, before anything is made or taken: who is asked for another nonce may repeat
         // an approved request.
         let inquiry = GatewayInquiry(
-            realm: realm, policySet: policySet, method: request.method.rawValue, resource: visit.resource,
+            realm: realm, policySet: policySet, method: request.method.rawValue,
+            action: visit.route.actions.action(of: request.method, visit.resource), resource: visit.resource,
             credentials: credentials, accessToken: visit.route.requirement(origin: origin))
         let admission = try await access.admit(inquiry)
         if let refusal = try refusal(of: admission.caller, visit, realm: realm) { return refusal }

@@ -64,6 +64,9 @@ package struct GatewayRoute: Sendable, Hashable {
     /// How the service is told in a signed token who calls; `nil` where it is not.
     package var identity: RouteIdentity?
 
+    /// Which actions its requests are for policies.
+    package var actions = RouteActions()
+
     /// What is allowed of its WebSockets; `nil` where it has none.
     package var tunnels: RouteTunnels?
 

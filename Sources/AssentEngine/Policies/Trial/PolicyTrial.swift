@@ -46,13 +46,17 @@ package struct PolicyTrial: Sendable, Hashable {
     /// - Parameters:
     ///   - set: the policies.
     ///   - resource: what is asked for.
-    ///   - content: the method, also the action, and the body.
+    ///   - action: the action; `nil` when it is the method.
+    ///   - content: the method and the body.
     ///   - facts: who asks, and under which circumstances.
-    package init(_ set: PolicySet, resource: CanonicalResource, content: RequestContent, facts: PolicyFacts) {
-        findings = set.policies.map { $0.finding(resource, action: content.method, facts) }
+    package init(
+        _ set: PolicySet, resource: CanonicalResource, action: String? = nil, content: RequestContent,
+        facts: PolicyFacts
+    ) {
+        let action = action ?? content.method
+        findings = set.policies.map { $0.finding(resource, action: action, facts) }
         let point = PolicyDecisionPoint(policySets: [set])
-        let assessment = point.assess(
-            point.match(set, resource: resource, action: content.method), facts: facts)
+        let assessment = point.assess(point.match(set, resource: resource, action: action), facts: facts)
         var shown: [DisplayField] = []
         do {
             switch try assessment.decision {
