@@ -1,8 +1,9 @@
 import AssentCore
 
 extension GatewayAccess {
-    /// Whether the caller of a connection that stays open would be let in again now, without a transaction. Anything
-    /// else is no, and so is a database that does not answer.
+    /// Whether the caller of a connection that stays open would be let in again now. Anything else is no, and so is a
+    /// database that does not answer. Nothing is taken or made: where the connection was opened by a transaction, it is
+    /// enough that one would be asked for again.
     ///
     /// No proof is asked for: it was shown when the connection was opened. The session is not noted as used either: an
     /// open connection does not show that a user is there.
@@ -15,11 +16,15 @@ extension GatewayAccess {
                 caller, with: inquiry.credentials, realm: inquiry.realm, requirement: inquiry.accessToken)
             guard let again else { return false }
             let matched = settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.action)
+            let admission = GatewayAdmission(caller: again, method: inquiry.method, matched: matched)
+            let request = GatewayRequest(admission, clientAddress: clientAddress)
+            if inquiry.isApproved {
+                let facts = try await settlement.facts(of: request, matched)
+                return try settlement.decisions.assess(matched, facts: facts).decision == .granted(taken: nil)
+            }
             // A policy that asks for a transaction would make one at each look.
             guard matched.policies.allSatisfy({ $0.condition?.transactions.isEmpty ?? true }) else { return false }
-            let admission = GatewayAdmission(caller: again, method: inquiry.method, matched: matched)
-            let decision = await settle(GatewayRequest(admission, clientAddress: clientAddress))
-            return decision == .granted(taken: nil)
+            return await settle(request) == .granted(taken: nil)
         } catch {
             return false
         }

@@ -65,6 +65,9 @@ package struct GatewayInquiry: Sendable {
     package let credentials: PresentedCredentials
     let accessToken: AccessTokenRequirement
 
+    /// Whether a transaction was spent for it, when its caller is looked up again.
+    package var isApproved = false
+
     /// A request.
     ///
     /// - Parameters:
@@ -156,15 +159,9 @@ extension AccessSettlement {
     package func settle(_ request: GatewayRequest) async -> AccessDecision {
         guard let matched = request.admission.matched else { return .denied(.unavailable) }
         let presented = request.admission.caller.presented
-        let session = presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
-        let facts = PolicyFacts(
-            user: request.admission.caller.user, client: request.admission.caller.clientItself, session: session,
-            clientAddress: request.clientAddress, now: context.clock.epochSeconds,
-            scopes: request.admission.caller.scopes)
         do {
             let question = AccessQuestion(
-                matched: matched, maker: .gateway, facts: try await withSightings(facts, for: matched.policies),
-                presented: presented,
+                matched: matched, maker: .gateway, facts: try await facts(of: request, matched), presented: presented,
                 // Without a body that was read, only what is bound without one can be bound.
                 content: RequestContent(
                     method: request.admission.method, mediaType: request.mediaType, body: request.body),
@@ -182,5 +179,14 @@ extension AccessSettlement {
             context.logger.error("a decision failed", metadata: ["error": "\(error)"])
             return .denied((error as? EngineError)?.code == .outcomeUnknown ? .outcomeUnknown : .unavailable)
         }
+    }
+    /// Who sends a request, and under which circumstances.
+    func facts(of request: GatewayRequest, _ matched: MatchedPolicies) async throws -> PolicyFacts {
+        let caller = request.admission.caller
+        let session = caller.presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
+        let facts = PolicyFacts(
+            user: caller.user, client: caller.clientItself, session: session, clientAddress: request.clientAddress,
+            now: context.clock.epochSeconds, scopes: caller.scopes)
+        return try await withSightings(facts, for: matched.policies)
     }
 }

@@ -186,6 +186,8 @@ extension ServerConfiguration {
         read.actions = try RouteActions.read(route, path: path, access: access, realms: realms)
         read.tunnels = try RouteTunnels.read(
             route, upstream: upstream, access: access, handshakes: read.actions.names(of: .get), realms: realms)
+        read.streams = try RouteStreams.read(route, access: access)
+        read.tunnels?.recheckSeconds = read.streams.recheckSeconds
         read.rewrite = try rewrite(route)
         route.finish()
         return read

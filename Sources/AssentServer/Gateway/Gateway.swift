@@ -106,8 +106,8 @@ struct Gateway: RequestHandler {
             return .problem(403, "A page of this origin cannot open a WebSocket here.")
         }
         guard case .policies(let realm, let policySet) = visit.route.access else {
-            let forwarding = forwarding(of: visit, caller: nil, transaction: nil)
-            if let tunnel = try await open(visit, forwarding, isGranted: nil) { return tunnel }
+            let forwarding = forwarding(of: visit, caller: nil, transaction: nil, isGranted: nil)
+            if let tunnel = try await open(visit, forwarding) { return tunnel }
             return await forwarding.send(request, boundBody: nil).response
         }
         let credentials = PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway)
@@ -139,13 +139,14 @@ struct Gateway: RequestHandler {
                 idempotencyKey: request.headers[.idempotencyKey]))
         switch decision {
         case .granted(let transaction):
-            let forwarding = forwarding(of: visit, caller: admission.caller, transaction: transaction?.id)
+            let forwarding = forwarding(of: visit, caller: admission.caller, transaction: transaction?.id) {
+                [access, ip = visit.client.ip] in
+                var again = inquiry
+                again.isApproved = transaction != nil
+                return await access.isStillGranted(again, to: admission.caller, clientAddress: ip)
+            }
             guard let transaction else {
-                let ip = visit.client.ip
-                let tunnel = try await open(visit, forwarding) { [access] in
-                    await access.isStillGranted(inquiry, to: admission.caller, clientAddress: ip)
-                }
-                if let tunnel { return tunnel }
+                if let tunnel = try await open(visit, forwarding) { return tunnel }
                 return await forwarding.send(request, boundBody: boundBody).response
             }
             let result = await access.forwarding(transaction) {
@@ -165,22 +166,23 @@ struct Gateway: RequestHandler {
     }
 
     /// Opens the WebSocket that a visit asks for, and stays with it; `nil` for any other request.
-    private func open(
-        _ visit: Visit, _ forwarding: Forwarding, isGranted: (@Sendable () async -> Bool)?
-    ) async throws -> Response? {
+    private func open(_ visit: Visit, _ forwarding: Forwarding) async throws -> Response? {
         guard let handshake = visit.handshake, let settings = visit.route.tunnels else { return nil }
         return await TunnelOpening(
             route: visit.route, settings: settings, handshake: handshake,
             target: visit.route.target(of: visit.resource),
             fields: try await forwarding.fields(of: visit.request, boundBody: nil), count: tunnels, logger: logger,
-            isGranted: isGranted
+            isGranted: forwarding.streams.isGranted
         ).run()
     }
 
-    private func forwarding(of visit: Visit, caller: Caller?, transaction: String?) -> Forwarding {
+    private func forwarding(
+        of visit: Visit, caller: Caller?, transaction: String?, isGranted: (@Sendable () async -> Bool)?
+    ) -> Forwarding {
         Forwarding(
             upstream: upstream, route: visit.route, resource: visit.resource, user: caller?.user?.username,
             transaction: transaction, cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text,
+            streams: StreamWatch(route: visit.route, count: tunnels, logger: logger, isGranted: isGranted),
             identify: { [access, origin] boundBody in
                 guard let caller, let identity = visit.route.identity,
                     case .policies(let realm, _) = visit.route.access

@@ -67,6 +67,9 @@ package struct GatewayRoute: Sendable, Hashable {
     /// Which actions its requests are for policies.
     package var actions = RouteActions()
 
+    /// What is allowed of its replies that do not end by themselves.
+    package var streams = RouteStreams()
+
     /// What is allowed of its WebSockets; `nil` where it has none.
     package var tunnels: RouteTunnels?
 

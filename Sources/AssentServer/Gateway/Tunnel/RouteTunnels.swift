@@ -12,7 +12,7 @@ package struct RouteTunnels: Sendable, Hashable {
     /// After how many seconds the caller is looked up again.
     package var recheckSeconds = 30
 
-    private static let further = ["maxTunnels", "tunnelSilenceSeconds", "recheckSeconds"]
+    private static let further = ["maxTunnels", "tunnelSilenceSeconds"]
 
     /// What a route says; `nil` where it has no WebSockets. `handshakes` are the actions that a GET may have there.
     ///
@@ -41,7 +41,6 @@ package struct RouteTunnels: Sendable, Hashable {
         var read = RouteTunnels()
         read.limit = route.integer("maxTunnels", default: read.limit, in: 1...1_000_000)
         read.silenceSeconds = route.integer("tunnelSilenceSeconds", default: read.silenceSeconds, in: 1...86_400)
-        read.recheckSeconds = route.integer("recheckSeconds", default: read.recheckSeconds, in: 1...3600)
         return read
     }
 
