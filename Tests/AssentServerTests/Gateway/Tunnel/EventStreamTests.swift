@@ -73,7 +73,7 @@ struct EventStreamTests {
         }
     }
 
-    @Test("After a sign-out the stream is closed at the next look, in the middle of a line, and another session's is not")
+    @Test("After a sign-out the stream is closed at the next look, within a line, and another session's is not")
     func signOut() async throws {
         try await run("      recheckSeconds: 1\n") { fixture, peers in
             let session = try await fixture.session()
@@ -186,7 +186,8 @@ struct EventStreamTests {
     @Test(
         "A mistake is named",
         arguments: [
-            ("home: /accounts", "maxStreams: 0", "maxStreams"), ("home: /accounts", "recheckSeconds: 0", "recheckSeconds"),
+            ("home: /accounts", "maxStreams: 0", "maxStreams"),
+            ("home: /accounts", "recheckSeconds: 0", "recheckSeconds"),
             ("public: true}", "public: true, recheckSeconds: 5}", "a public route has no recheckSeconds"),
         ])
     func mistakes(_ find: String, _ replacement: String, _ message: String) throws {
