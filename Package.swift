@@ -189,6 +189,12 @@ let package = Package(
                 httpTypes, logging,
             ], path: "Examples/service/Sources"),
         .executableTarget(
+            name: "AssentExampleURLSession",
+            dependencies: [
+                "AssentAuthorization", "AssentCore", "AssentJourney", "AssentTokens", "AssentTransportNIO",
+                "AssentURLSession", "AssentVault",
+            ], path: "Examples/urlsession/Sources"),
+        .executableTarget(
             name: "AssentBench",
             dependencies: [
                 "Assent", "AssentCore", "AssentEngine", "AssentJOSE", "AssentPayload", "AssentPeers",
@@ -378,7 +384,7 @@ let package = Package(
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentDemo", "AssentOTP",
                 "AssentPayload", "AssentPeers",
                 "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentTransportNIO", "AssentExampleBank",
-                "AssentEnforcement", "AssentExampleService",
+                "AssentEnforcement", "AssentExampleService", "AssentExampleURLSession",
                 "StoreTesting", "TestSupport", "TokenTableSupport", httpTypes, hummingbird, logging,
                 .product(name: "NIOCore", package: "swift-nio"),
             ]),
