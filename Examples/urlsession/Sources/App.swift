@@ -1,10 +1,7 @@
 import AssentAuthorization
 import AssentCore
-import AssentJourney
-import AssentTokens
 import AssentTransportNIO
 import AssentURLSession
-import AssentVault
 import Foundation
 
 #if canImport(FoundationNetworking)

@@ -14,7 +14,9 @@ struct Wiring: Sendable {
     private let journeys: JourneyClient
     private let tokens: TokenManager
 
-    /// - Parameter words: the command line: server, bank, file of the authority, and two pins.
+    /// Reads the command line: server, bank, file of the authority, and two pins.
+    ///
+    /// - Throws: what is wrong with one of them.
     init(_ words: [String]) throws {
         guard words.count == 6 else {
             say("AssentExampleURLSession SERVER BANK CA-FILE PIN BACKUP-PIN: Examples/urlsession/run.sh knows them")
