@@ -9,6 +9,8 @@ package struct ConfiguredPolicyTrial: Sendable {
     package var realm: String?
     /// The policy set; `nil` for the only one of the realm.
     package var policySet: String?
+    /// The user's language.
+    package var language = "en"
     /// Who sends the request.
     package var caller = ImaginedCaller()
 
@@ -39,7 +41,7 @@ package struct ConfiguredPolicyTrial: Sendable {
         let set = try one("policy set", of: realm.policySets, named: policySet, \.name)
         return PolicyTrial(
             set, resource: url, action: configuration.gateway?.action(of: content.method, url, in: set),
-            content: content, facts: caller.facts(realm: realm.name, now: clock.epochSeconds))
+            content: content, facts: caller.facts(realm: realm.name, now: clock.epochSeconds), language: language)
     }
 }
 

@@ -49,9 +49,10 @@ package struct PolicyTrial: Sendable, Hashable {
     ///   - action: the action; `nil` when it is the method.
     ///   - content: the method and the body.
     ///   - facts: who asks, and under which circumstances.
+    ///   - language: the user's, for example `de`; English where a label is not in it.
     package init(
         _ set: PolicySet, resource: CanonicalResource, action: String? = nil, content: RequestContent,
-        facts: PolicyFacts
+        facts: PolicyFacts, language: String = "en"
     ) {
         let action = action ?? content.method
         findings = set.policies.map { $0.finding(resource, action: action, facts) }
@@ -66,7 +67,7 @@ package struct PolicyTrial: Sendable, Hashable {
                     break
                 }
                 shown = try TransactionDisplay.render(pending.policy, of: content, query: resource.query)
-                    .map { $0.field(in: "en") }
+                    .map { $0.field(in: language) }
                 let seconds = pending.condition.ttl
                 (result, explanation) = (
                     .transaction,
