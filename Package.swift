@@ -197,9 +197,10 @@ let package = Package(
         .executableTarget(
             name: "AssentBench",
             dependencies: [
-                "Assent", "AssentCore", "AssentEngine", "AssentJOSE", "AssentPayload", "AssentPeers",
-                "AssentServer", "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentTokens",
-                "AssentTransportNIO", "AssentVault", "SigningTesting", "StoreTesting",
+                "Assent", "AssentAuthorization", "AssentCore", "AssentEngine", "AssentJOSE", "AssentJourney",
+                "AssentPayload", "AssentPeers", "AssentServer", "AssentSigningProtocol", "AssentStore",
+                "AssentTesting", "AssentTokens", "AssentTransportNIO", "AssentURLSession", "AssentVault",
+                "SigningTesting", "StoreTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .target(name: "CPQ", condition: .when(platforms: [.linux], traits: ["PostgreSQL"])),

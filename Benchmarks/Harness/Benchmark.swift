@@ -50,6 +50,7 @@ enum Benchmarks {
             Entry(FetchToDecideBenchmark.self), Entry(BoundCallBenchmark.self), Entry(ProofBenchmark.self),
             Entry(KeyedTokenBenchmark.self), Entry(PINLoginBenchmark.self), Entry(MultipartBenchmark.self),
             Entry(ResourceCallBenchmark.self), Entry(TransferBenchmark.self), Entry(SealedFrameBenchmark.self),
+            Entry(ApprovalBenchmark.self), Entry(WebSocketBenchmark.self),
         ]
         #if PostgreSQL && os(Linux)
         all.insert(contentsOf: [Entry(PostgreSQLTakeBenchmark.self), Entry(NodesBenchmark.self)], at: 2)
