@@ -189,11 +189,18 @@ let package = Package(
                 httpTypes, logging,
             ], path: "Examples/service/Sources"),
         .executableTarget(
+            name: "AssentExampleURLSession",
+            dependencies: [
+                "AssentAuthorization", "AssentCore", "AssentJourney", "AssentTokens", "AssentTransportNIO",
+                "AssentURLSession", "AssentVault",
+            ], path: "Examples/urlsession/Sources"),
+        .executableTarget(
             name: "AssentBench",
             dependencies: [
-                "Assent", "AssentCore", "AssentEngine", "AssentJOSE", "AssentPayload", "AssentPeers",
-                "AssentServer", "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentTokens",
-                "AssentTransportNIO", "AssentVault", "SigningTesting", "StoreTesting",
+                "Assent", "AssentAuthorization", "AssentCore", "AssentEngine", "AssentJOSE", "AssentJourney",
+                "AssentPayload", "AssentPeers", "AssentServer", "AssentSigningProtocol", "AssentStore",
+                "AssentTesting", "AssentTokens", "AssentTransportNIO", "AssentURLSession", "AssentVault",
+                "SigningTesting", "StoreTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .target(name: "CPQ", condition: .when(platforms: [.linux], traits: ["PostgreSQL"])),
@@ -379,7 +386,7 @@ let package = Package(
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentDemo", "AssentOTP",
                 "AssentPayload", "AssentPeers",
                 "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentTransportNIO", "AssentExampleBank",
-                "AssentEnforcement", "AssentExampleService",
+                "AssentEnforcement", "AssentExampleService", "AssentExampleURLSession",
                 "StoreTesting", "TestSupport", "TokenTableSupport", httpTypes, hummingbird, logging,
                 .product(name: "NIOCore", package: "swift-nio"),
             ]),

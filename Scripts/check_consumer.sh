@@ -22,11 +22,12 @@ if [ "${1:-}" = --all-traits ]; then
     dependency="${dependency%)}, traits: [$traits])"
 fi
 
-# A service links the middleware alone.
+# A service links the middleware alone, and an app with calls of its own the class for URLSession.
 service=${product/\"Assent\"/\"AssentHummingbird\"}
+session=${product/\"Assent\"/\"AssentURLSession\"}
 [ "$service" != "$product" ] || { say "README.md names another product than Assent"; exit 1; }
 
-mkdir -p "$place/app/Sources/App" "$place/app/Sources/Service" "$place/build"
+mkdir -p "$place/app/Sources/App" "$place/app/Sources/Service" "$place/app/Sources/Calls" "$place/build"
 # README.md calls the folder so, and SwiftPM names a package after its folder.
 ln -sfn "$root" "$place/assent"
 cat >"$place/app/Package.swift" <<END
@@ -39,6 +40,7 @@ let package = Package(
     targets: [
         .executableTarget(name: "App", dependencies: [$product]),
         .executableTarget(name: "Service", dependencies: [$service]),
+        .executableTarget(name: "Calls", dependencies: [$session]),
     ])
 END
 cp Snippets/InAnApp.swift "$place/app/Sources/App/Pay.swift"
@@ -46,6 +48,8 @@ echo '@main struct App { static func main() { _ = Secret("the SDK is linked") } 
     >"$place/app/Sources/App/App.swift"
 echo '@main struct Service { static func main() { _ = BoundContent.json } }' | sed '1i import AssentHummingbird' \
     >"$place/app/Sources/Service/Service.swift"
+echo '@main struct Calls { static func main() { _ = AssentURLProtocol.errorDomain } }' | sed '1i import AssentURLSession' \
+    >"$place/app/Sources/Calls/Calls.swift"
 # The same packages as the other build has, not fetched a second time.
 [ ! -e Package.resolved ] || cp Package.resolved "$place/app/"
 for part in checkouts repositories; do

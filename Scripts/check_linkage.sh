@@ -53,6 +53,9 @@ while read -r file; do
     rows=$(nm --undefined-only "$object" | grep -E "$(any_of "${server[@]}")" | head -3 || true)
     [ -z "$rows" ] || { echo "$rows" >&2; echo "linkage: the client's file $file refers to the server" >&2; exit 1; }
 done < <(find Sources/AssentCLI -name '*.swift' | grep -vE "$runs_server")
+# An app that has a URLSession of its own, and its network, need not have ours.
+forbid "the class for URLSession refers to more than what it sends by" "$(any_of AssentTransportNIO AssentPlatform \
+    AssentSigning AssentResources AssentTrust)" AssentURLSession
 [ -d "$bin/AssentHummingbird.build" ] || { echo "linkage: AssentHummingbird is not built" >&2; exit 1; }
 # A check that sees nothing would pass anything.
 symbols AssentTransportNIO | grep -E "$(module NIOCore)" >/dev/null || { echo "linkage: NIO is not seen where it is" >&2; exit 1; }

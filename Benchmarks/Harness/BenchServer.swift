@@ -29,14 +29,17 @@ struct BenchServer {
 
     private let directory: String
 
-    /// Starts one in `directory`, its gateway in front of `upstream`, on a file of its own or on `database`.
+    /// Starts one in `directory`, its gateway in front of `upstream`, on a file of its own or on `database`; with
+    /// WebSockets at `/live` if there are to be some.
     init(
-        in directory: String, upstream: String = "http://127.0.0.1:9", database: PostgreSQLConfiguration? = nil
+        in directory: String, upstream: String = "http://127.0.0.1:9", database: PostgreSQLConfiguration? = nil,
+        hasWebSockets: Bool = false
     ) throws {
         guard let executable = Bundle.main.executablePath else { throw BenchFailure("where is this program?") }
         self.directory = directory
         let place = try database.map { ["--database", try Self.lines($0, keyFile: directory + "/key")] } ?? []
-        process = try ChildProcess(executable, ["serve-gateway", directory, upstream] + place)
+        let live = hasWebSockets ? ["--live"] : []
+        process = try ChildProcess(executable, ["serve-gateway", directory, upstream] + place + live)
         guard let line = process.line(), let ready = try? JSONValue.parse(Array(line.utf8)),
             let port = ready["port"]?.integer, let token = ready["token"]?.string,
             let session = ready["session"]?.string, let url = ready["server"]?.string

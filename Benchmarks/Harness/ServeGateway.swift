@@ -18,12 +18,21 @@ struct ServeGateway: AsyncParsableCommand {
     @Option(help: "The lines of the configuration's file that say where the database is; else a file.")
     var database = ""
 
+    @Flag(help: "Has a route with WebSockets.")
+    var live = false
+
     private static let realm = "/alpha"
     static let client = "bank-app"
     static let redirectURI = "http://127.0.0.1/callback"
 
+    private static let livePath = #", "https://localhost:*/live""#
+
+    private static func liveRoute(_ upstream: String) -> String {
+        #"    - {name: live, path: /live, upstream: "\#(upstream)", realm: alpha, policySet: bank, websocket: true}"#
+    }
+
     /// One realm, one user without a password, one client, one policy for what is asked for and one more beside it.
-    private static func yaml(upstream: String) -> String {
+    private static func yaml(upstream: String, isLive: Bool) -> String {
         """
         development: true
         publicURL: https://localhost:0/am
@@ -64,7 +73,7 @@ struct ServeGateway: AsyncParsableCommand {
               bank:
                 policies:
                   - name: read
-                    resources: ["https://localhost:*/accounts", "https://localhost:*/transfers"]
+                    resources: ["https://localhost:*/accounts", "https://localhost:*/transfers"\(isLive ? livePath : "")]
                     actionValues: {GET: true}
                     subject: {type: AuthenticatedUsers}
                   - name: pay
@@ -79,6 +88,7 @@ struct ServeGateway: AsyncParsableCommand {
           routes:
             - {name: open, path: /open, upstream: "\(upstream)", public: true}
             - {name: bank, upstream: "\(upstream)", realm: alpha, policySet: bank}
+        \(isLive ? liveRoute(upstream) : "")
 
         """
     }
@@ -86,7 +96,7 @@ struct ServeGateway: AsyncParsableCommand {
     @concurrent
     func run() async throws {
         let file = home + "/assent.yaml"
-        try Data((Self.yaml(upstream: upstream) + database).utf8).write(to: URL(fileURLWithPath: file))
+        try Data((Self.yaml(upstream: upstream, isLive: live) + database).utf8).write(to: URL(fileURLWithPath: file))
         var logger = Logger(label: "bench", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .warning
         let configuration = try ServerConfiguration.load(file: file)

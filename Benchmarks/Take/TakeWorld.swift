@@ -133,7 +133,7 @@ struct TakeWorld: Sendable {
             access.decisions.match($0, resource: resource, action: "POST")
         }
         return GatewayRequest(
-            GatewayAdmission(caller: .session(session, .field), matched: matched), mediaType: "application/json",
-            body: Self.body, transactionID: transactionID)
+            GatewayAdmission(caller: .session(session, .field), method: "POST", matched: matched),
+            mediaType: "application/json", body: Self.body, transactionID: transactionID)
     }
 }

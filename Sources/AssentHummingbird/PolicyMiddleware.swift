@@ -68,6 +68,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
         var question = EnforcedRequest(
             request.method.rawValue, received.resource.url, subject: .session(session),
             transactionID: received.transactionID)
+        question.idempotencyKey = received.idempotencyKey
         if let binding {
             let bytes = try await binding.read(request)
             request.body = RequestBody(buffer: ByteBuffer(bytes: bytes))

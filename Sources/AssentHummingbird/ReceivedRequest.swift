@@ -13,8 +13,12 @@ struct ReceivedRequest {
     /// The session that it carries; `nil` when there is none.
     let session: Secret?
 
+    /// The value of `Idempotency-Key`; `nil` when there is none.
+    let idempotencyKey: String?
+
     /// The longest session token that is asked about.
     private static let tokenLimit = 4096
+    private static let keyLimit = 1024
 
     /// Reads a request.
     ///
@@ -45,6 +49,11 @@ struct ReceivedRequest {
         if let transactionID, transactionID.utf8.count > 256 {
             throw Refusal(400, "The request names a transaction that there cannot be.")
         }
+        let keys = request.headers[values: .idempotencyKey]
+        guard keys.count <= 1, keys.allSatisfy({ $0.utf8.count <= Self.keyLimit }) else {
+            throw Refusal(400, "The request has more than one Idempotency-Key, or one that is too long.")
+        }
+        idempotencyKey = keys.first
         // A browser sends no such field for another site's page, unless a preflight has allowed it.
         let tokens = request.headers[values: sessionField]
         guard tokens.count <= 1 else { throw Refusal(400, "The request has more than one session.") }

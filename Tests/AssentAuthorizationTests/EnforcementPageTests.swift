@@ -88,12 +88,12 @@ struct EndRow: Sendable, CustomTestStringConvertible {
     @Test("Every door that is built names tests that exist, and the others say that they are not built")
     func doors() throws {
         let files = FileManager.default.enumerator(atPath: Self.root.appending(path: "Tests").path)
-        var names: Set<String> = []
+        var paths: [String: [String]] = [:]
         for case let file as String in try #require(files) {
-            names.insert(URL(fileURLWithPath: file).lastPathComponent)
+            paths[URL(fileURLWithPath: file).lastPathComponent, default: []].append(file)
         }
         let rows = try table("doors").split(separator: "\n").dropFirst(2)
-        #expect(rows.count == 8)
+        #expect(rows.count == 9)
         for row in rows {
             let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             try #require(cells.count == 6, "\(row)")
@@ -102,9 +102,25 @@ struct EndRow: Sendable, CustomTestStringConvertible {
                 continue
             }
             for name in cells[5].components(separatedBy: ", ") {
-                let file = "\(name.filter { $0 != "`" }).swift"
-                #expect(names.contains(file), "\(cells[0]) names \(file)")
+                let suite = name.filter { $0 != "`" }
+                let texts = try (paths[suite + ".swift"] ?? []).map { path in
+                    try String(contentsOf: Self.root.appending(path: "Tests/" + path), encoding: .utf8)
+                }
+                #expect(texts.contains { Self.declares(suite, $0) }, "\(cells[0]) names \(suite), which has no tests")
             }
+        }
+    }
+
+    /// Whether a file has a suite of that name, with tests.
+    private static func declares(_ suite: String, _ text: String) -> Bool {
+        text.contains("@Suite") && text.contains("@Test") && text.contains("struct \(suite) {")
+    }
+
+    @Test("A file that has the name and no tests of that suite is not taken for one")
+    func pretending() {
+        #expect(Self.declares("ATests", "@Suite struct ATests {\n    @Test func a() {}\n}"))
+        for text in ["struct ATests {", "@Suite struct BTests { @Test func a() {} }", "@Suite struct ATests { }", ""] {
+            #expect(!Self.declares("ATests", text))
         }
     }
 }

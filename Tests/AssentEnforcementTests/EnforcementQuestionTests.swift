@@ -27,7 +27,9 @@ struct EnforcementQuestionTests {
         question.idempotencyKey = "once"
         question.transaction = "t-1"
         question.content = .whole(Array("{}".utf8))
+        question.action = "TRANSFER"
         question.isRecheck = true
+        question.isApproved = true
         question.claims = ["email"]
         question.identity = .init(
             audience: "https://pay.internal", issuer: "https://api.bank.example", claims: ["name"])
@@ -118,7 +120,7 @@ struct EnforcementQuestionTests {
         "A member of another type is refused, and so is null",
         arguments: [
             "policySet", "resource", "method", "address", "credentials", "requirement", "contentType", "idempotencyKey",
-            "transaction", "attempt", "body", "recheck", "claims", "identity", "credentials.session",
+            "transaction", "attempt", "body", "action", "recheck", "approved", "claims", "identity", "credentials.session",
             "credentials.session.token", "credentials.session.carrier", "credentials.session.mayUseCookie",
             "credentials.authorization", "credentials.proofs", "credentials.proofURL", "requirement.scopes",
             "requirement.audience", "requirement.includesIssuer", "requirement.kinds",
@@ -136,7 +138,7 @@ struct EnforcementQuestionTests {
     @Test(
         "A member beyond its bound is refused",
         arguments: [
-            ("policySet", 257), ("resource", 8193), ("method", 33), ("address", 65), ("contentType", 16385),
+            ("policySet", 257), ("resource", 8193), ("method", 33), ("action", 257), ("address", 65), ("contentType", 16385),
             ("idempotencyKey", 16385), ("transaction", 257), ("attempt", 65), ("credentials.session.token", 16385),
             ("credentials.proofURL", 16385), ("identity.audience", 513), ("identity.issuer", 8193),
         ])
@@ -146,6 +148,12 @@ struct EnforcementQuestionTests {
         #expect(throws: Never.self, "\(place)") { try Self.read(place, text(size - 1)) }
         #expect(throws: WireError.self, "\(place)") { try Self.read(place, "") }
         #expect(throws: WireError.self, "\(place)") { try Self.read(place, "a\u{0}b") }
+    }
+
+    @Test("Approved is what is looked at again, and nothing else")
+    func approved() throws {
+        #expect(try Self.read("approved", nil).isApproved == false)
+        #expect(throws: WireError(.malformed, "")) { try Self.read("recheck", nil) }
     }
 
     @Test("A list beyond its bound is refused")

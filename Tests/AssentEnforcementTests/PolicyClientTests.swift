@@ -6,11 +6,12 @@ import Testing
 
 @Suite("A service's questions to the policies")
 struct PolicyClientTests {
-    @Test("A question has AM's form, names the user beside the service, and has our three parts of the request")
+    @Test("A question has AM's form, names the user beside the service, and has our four parts of the request")
     func question() async throws {
         let desk = try PolicyDesk(deciding: ["actions": ["POST": true], "ttl": 0])
         var request = PolicyDesk.payment("t-1")
         request.clientAddress = "192.0.2.7"
+        request.idempotencyKey = "k-1"
         let decision = try await desk.client.decide(request)
         #expect(decision == .permitted(EnforcementPermit(transactionID: "t-1")))
         let sent = try #require(desk.transport.exchanges.first)
@@ -19,7 +20,7 @@ struct PolicyClientTests {
         #expect(sent.request.headerFields[HTTPField.Name("iPlanetDirectoryPro") ?? .accept] == "pep-session")
         #expect(
             sent.text
-                == #"{"resources":["https://pay.example:443/payments"],"application":"payments","subject":{"ssoToken":"user-session"},"environment":{"method":["POST"],"contentType":["application/json"],"body":["eyJ0byI6IkJvYiJ9"],"TxId":["t-1"],"IP":["192.0.2.7"],"report":["outcome"]}}"#
+                == #"{"resources":["https://pay.example:443/payments"],"application":"payments","subject":{"ssoToken":"user-session"},"environment":{"method":["POST"],"contentType":["application/json"],"body":["eyJ0byI6IkJvYiJ9"],"idempotencyKey":["k-1"],"TxId":["t-1"],"IP":["192.0.2.7"],"report":["outcome"]}}"#
         )
     }
 

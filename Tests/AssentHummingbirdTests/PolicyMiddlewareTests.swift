@@ -156,6 +156,33 @@ struct PolicyMiddlewareTests {
         #expect(double.questions.withLock { $0.isEmpty } && double.calls.withLock { $0.isEmpty })
     }
 
+    @Test("The Idempotency-Key is part of the question, and two of them, or one without end, are refused")
+    func idempotency() async throws {
+        let double = PolicyServerDouble(Self.allowed)
+        let key = [("Idempotency-Key", "k-1")]
+        #expect(try await double.post("/payments", PolicyServerDouble.json + key).status == .created)
+        #expect(double.questions.withLock { $0.first?.contains(#""idempotencyKey":["k-1"]"#) } == true)
+        for keys in [key + [("Idempotency-Key", "k-2")], [("Idempotency-Key", String(repeating: "k", count: 1025))]] {
+            #expect(try await double.post("/payments", PolicyServerDouble.json + keys).status == .badRequest)
+        }
+        #expect(double.questions.withLock { $0.count } == 1)
+    }
+
+    @Test("An access token is nobody here, with a proof or without: whose it is only the server could verify")
+    func accessTokens() async throws {
+        let double = PolicyServerDouble(Self.allowed)
+        for fields in [
+            [("Authorization", "Bearer a.b.c")], [("Authorization", "DPoP a.b.c"), ("DPoP", "d.e.f")],
+            [("Authorization", "Bearer \(PolicyServerDouble.session)")],
+            [("Cookie", "iPlanetDirectoryPro=\(PolicyServerDouble.session)")],
+        ] {
+            let reply = try await double.post("/payments", [("Content-Type", "application/json")] + fields)
+            #expect(reply.status == .unauthorized && reply.headers[.wwwAuthenticate]?.hasPrefix("SSOADVICE") == true)
+        }
+        #expect(double.questions.withLock { $0.isEmpty } && double.calls.withLock { $0.isEmpty })
+        #expect(try await double.post().status == .created)
+    }
+
     @Test("A request that names two transactions or two sessions is refused")
     func twice() async throws {
         let double = PolicyServerDouble(Self.spent)

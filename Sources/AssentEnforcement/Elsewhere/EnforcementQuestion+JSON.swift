@@ -5,7 +5,7 @@ extension EnforcementQuestion {
     package var json: JSONValue {
         var json = JSONObject(omittingNil: [
             "policySet": .string(policySet), "resource": .string(resource), "method": .string(method),
-            "address": address.map(JSONValue.string), "credentials": credentials.json,
+            "action": action.map(JSONValue.string), "address": address.map(JSONValue.string), "credentials": credentials.json,
             "requirement": requirement.json, "contentType": contentType.map(JSONValue.string),
             "idempotencyKey": idempotencyKey.map(JSONValue.string), "transaction": transaction.map(JSONValue.string),
             "attempt": .string(attempt),
@@ -16,6 +16,7 @@ extension EnforcementQuestion {
         case .digest(let digest): json["bodySHA256"] = .string(Base64URL.encode(digest))
         }
         if isRecheck { json["recheck"] = true }
+        if isApproved { json["approved"] = true }
         if !claims.isEmpty { json["claims"] = .array(claims.map { .string($0) }) }
         if let identity { json["identity"] = identity.json }
         return .object(json)
@@ -29,6 +30,7 @@ extension EnforcementQuestion {
         policySet = try members.text("policySet", upTo: EnforcementBounds.name)
         resource = try members.text("resource", upTo: EnforcementBounds.url)
         method = try members.text("method", upTo: 32)
+        action = try members.optionalText("action", upTo: EnforcementBounds.name)
         address = try members.optionalText("address", upTo: 64)
         credentials = try Credentials(try members.members("credentials"))
         requirement = try Requirement(try members.members("requirement"))
@@ -38,6 +40,8 @@ extension EnforcementQuestion {
         attempt = try members.attempt()
         content = try Content(&members)
         isRecheck = try members.flag("recheck")
+        isApproved = try members.flag("approved")
+        guard isRecheck || !isApproved else { throw members.fault("approved", "belongs to recheck") }
         claims = try members.texts("claims", count: EnforcementBounds.list, upTo: EnforcementBounds.name)
         identity = nil
         if let inner = try members.optionalMembers("identity") { identity = try Identity(inner) }

@@ -13,6 +13,9 @@ package struct EnforcementQuestion: Sendable, Equatable {
     /// The HTTP method, as it is forwarded.
     package var method: String
 
+    /// What the policies decide on; `nil` where it is the method.
+    package var action: String?
+
     /// The client's address; believed only of groups with `believesAddress`.
     package var address: String?
 
@@ -39,6 +42,10 @@ package struct EnforcementQuestion: Sendable, Equatable {
 
     /// Whether only a connection that is open is looked at again: no proof is asked for, nothing is made or taken.
     package var isRecheck = false
+
+    /// With ``isRecheck``: whether a transaction was spent when the connection was opened. It is enough then that one
+    /// would be asked for again.
+    package var isApproved = false
 
     /// Claims about the user that the answer is to have.
     package var claims: [String] = []

@@ -1,7 +1,7 @@
 import AssentCore
 
 /// AM's question about one resource, and the answer, without I/O (am-server reference, policies). `method`,
-/// `contentType`, `body` and `report` in the environment are ours.
+/// `contentType`, `body`, `idempotencyKey` and `report` in the environment are ours.
 enum EvaluateWire {
     /// The content of a question.
     static func question(
@@ -10,6 +10,7 @@ enum EvaluateWire {
         var environment: JSONObject = ["method": [.string(request.method)]]
         if let type = request.contentType { environment["contentType"] = [.string(type)] }
         if let body = request.body { environment["body"] = [.string(Base64URL.encode(body))] }
+        if let key = request.idempotencyKey { environment["idempotencyKey"] = [.string(key)] }
         if let id = request.transactionID { environment["TxId"] = [.string(id)] }
         if let address = request.clientAddress { environment["IP"] = [.string(address)] }
         if reportsOutcomes { environment["report"] = ["outcome"] }

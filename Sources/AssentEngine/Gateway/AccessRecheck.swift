@@ -1,8 +1,9 @@
 import AssentCore
 
 extension GatewayAccess {
-    /// Whether the caller of a connection that stays open would be let in again now, without a transaction. Anything
-    /// else is no, and so is a database that does not answer.
+    /// Whether the caller of a connection that stays open would be let in again now. Anything else is no, and so is a
+    /// database that does not answer. Nothing is taken or made: where the connection was opened by a transaction, it is
+    /// enough that one would be asked for again.
     ///
     /// No proof is asked for: it was shown when the connection was opened. The session is not noted as used either: an
     /// open connection does not show that a user is there.
@@ -13,20 +14,29 @@ extension GatewayAccess {
             let again = try await callers.again(
                 caller, with: inquiry.credentials, realm: inquiry.realm, requirement: inquiry.accessToken)
             guard let again else { return false }
-            return await isGranted(inquiry, to: again, clientAddress: clientAddress)
+            return try await isGranted(inquiry, to: again, clientAddress: clientAddress)
         } catch {
             return false
         }
     }
 
-    /// Whether somebody is let in without a transaction.
-    func isGranted(_ inquiry: GatewayInquiry, to caller: Caller, clientAddress: IPAddress?) async -> Bool {
+    /// Whether somebody is let in without a transaction, or would be asked for one again.
+    ///
+    /// - Throws: ``StoreError``, ``EngineError``.
+    func isGranted(
+        _ inquiry: GatewayInquiry, to caller: Caller, clientAddress: IPAddress?
+    ) async throws -> Bool {
         guard let set = settlement.decisions.policySet(inquiry.policySet, realm: inquiry.realm) else { return false }
-        let matched = settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.method)
+        let matched = settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.action)
+        let admission = GatewayAdmission(caller: caller, method: inquiry.method, matched: matched)
+        let request = GatewayRequest(admission, clientAddress: clientAddress)
+        if inquiry.isApproved {
+            let facts = try await settlement.facts(of: request, matched)
+            return try settlement.decisions.assess(matched, facts: facts).decision == .granted(taken: nil)
+        }
         // A policy that asks for a transaction would make one at each look.
         guard matched.policies.allSatisfy({ $0.condition?.transactions.isEmpty ?? true }) else { return false }
-        let admission = GatewayAdmission(caller: caller, matched: matched)
-        return await settle(GatewayRequest(admission, clientAddress: clientAddress)) == .granted(taken: nil)
+        return await settle(request) == .granted(taken: nil)
     }
 }
 

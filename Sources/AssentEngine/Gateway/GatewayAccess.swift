@@ -20,7 +20,7 @@ package struct GatewayAccess: Sendable {
         self.keys = keys
     }
 
-    /// Who sends the request, and which policies are about it. Only those that speak of its method are taken.
+    /// Who sends the request, and which policies are about it. Only those that speak of its action are taken.
     ///
     /// - Throws: ``StoreError`` when the database cannot serve.
     package func admit(_ inquiry: GatewayInquiry) async throws -> GatewayAdmission {
@@ -29,11 +29,11 @@ package struct GatewayAccess: Sendable {
         guard let set = settlement.decisions.policySet(inquiry.policySet, realm: inquiry.realm) else {
             settlement.context.logger.error(
                 "unknown policy set", metadata: ["policySet": "\(inquiry.policySet)"])
-            return GatewayAdmission(caller: caller, matched: nil)
+            return GatewayAdmission(caller: caller, method: inquiry.method, matched: nil)
         }
         return GatewayAdmission(
-            caller: caller,
-            matched: settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.method))
+            caller: caller, method: inquiry.method,
+            matched: settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.action))
     }
 
     /// Decides on an admitted request and settles its transaction.
@@ -57,30 +57,40 @@ package struct GatewayAccess: Sendable {
 package struct GatewayInquiry: Sendable {
     /// The realm of the policies.
     package let realm: String
-    let policySet: String
-    let method: String
-    let resource: CanonicalResource
+    /// Their set.
+    package let policySet: String
+    /// The HTTP method, which is what a transaction binds.
+    package let method: String
+    /// What the policies decide on.
+    package let action: String
+    /// The resource, without the parameter that carries the transaction's id.
+    package let resource: CanonicalResource
 
     /// What says who sends it.
     package let credentials: PresentedCredentials
     let accessToken: AccessTokenRequirement
+
+    /// Whether a transaction was spent for it, when its caller is looked up again.
+    package var isApproved = false
 
     /// A request.
     ///
     /// - Parameters:
     ///   - realm: the realm of the policies.
     ///   - policySet: their set.
-    ///   - method: the HTTP method; also the action that is asked for.
+    ///   - method: the HTTP method.
+    ///   - action: the action that is asked for; `nil` when it is the method.
     ///   - resource: the resource, without the parameter that carries the transaction's id.
     ///   - credentials: what says who sends it.
     ///   - accessToken: what an access token must have here.
     package init(
-        realm: String, policySet: String, method: String, resource: CanonicalResource,
+        realm: String, policySet: String, method: String, action: String? = nil, resource: CanonicalResource,
         credentials: PresentedCredentials, accessToken: AccessTokenRequirement
     ) {
         self.realm = realm
         self.policySet = policySet
         self.method = method
+        self.action = action ?? method
         self.resource = resource
         self.credentials = credentials
         self.accessToken = accessToken
@@ -92,12 +102,16 @@ package struct GatewayAdmission: Sendable {
     /// Who sends it.
     package let caller: Caller
 
+    /// The HTTP method, which a transaction binds whatever the action is.
+    package let method: String
+
     /// The policies; `nil` when there is no such set.
     package let matched: MatchedPolicies?
 
     /// An admission.
-    package init(caller: Caller, matched: MatchedPolicies?) {
+    package init(caller: Caller, method: String, matched: MatchedPolicies?) {
         self.caller = caller
+        self.method = method
         self.matched = matched
     }
 
@@ -162,15 +176,10 @@ extension AccessSettlement {
     func decide(_ request: GatewayRequest) async -> (decision: AccessDecision, nextChange: Int64?) {
         guard let matched = request.admission.matched else { return (.denied(.unavailable), nil) }
         let presented = request.admission.caller.presented
-        let session = presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
-        let facts = PolicyFacts(
-            user: request.admission.caller.user, client: request.admission.caller.clientItself, session: session,
-            clientAddress: request.clientAddress, now: context.clock.epochSeconds,
-            scopes: request.admission.caller.scopes)
         do {
             let question = AccessQuestion(
-                matched: matched, maker: request.maker, facts: try await withSightings(facts, for: matched.policies),
-                presented: presented, content: request.content(of: matched), transactionID: request.transactionID,
+                matched: matched, maker: request.maker, facts: try await facts(of: request, matched),
+                presented: presented, content: request.content, transactionID: request.transactionID,
                 idempotencyKey: request.idempotencyKey, attempt: request.attempt)
             let settled = try await settle(question)
             if case .denied(.noPolicy) = settled.decision, presented == nil, !request.admission.caller.isClientItself {
@@ -180,6 +189,16 @@ extension AccessSettlement {
         } catch {
             return (.denied(denial(of: error)), nil)
         }
+    }
+
+    /// Who sends a request, and under which circumstances.
+    func facts(of request: GatewayRequest, _ matched: MatchedPolicies) async throws -> PolicyFacts {
+        let caller = request.admission.caller
+        let session = caller.presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
+        let facts = PolicyFacts(
+            user: caller.user, client: caller.clientItself, session: session, clientAddress: request.clientAddress,
+            now: context.clock.epochSeconds, scopes: caller.scopes)
+        return try await withSightings(facts, for: matched.policies)
     }
 
     /// What a request is denied for that could not be decided on.
@@ -197,8 +216,8 @@ extension AccessSettlement {
 
 extension GatewayRequest {
     /// What of the request can be bound. Without a body that was read, only what is bound without one can be.
-    fileprivate func content(of matched: MatchedPolicies) -> RequestContent? {
-        guard let method = matched.action else { return nil }
+    fileprivate var content: RequestContent {
+        let method = admission.method
         if let bodyDigest { return RequestContent(method: method, mediaType: mediaType, bodyDigest: bodyDigest) }
         return RequestContent(method: method, mediaType: mediaType, body: body)
     }

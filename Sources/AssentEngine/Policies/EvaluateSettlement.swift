@@ -55,7 +55,7 @@ extension AccessSettlement {
                 matched: decisions.match(set, resource: resource, action: nil), maker: .caller(caller.user.id),
                 facts: facts,
                 presented: presented, content: RequestContent(environment: request.environment),
-                transactionID: transactionID)
+                transactionID: transactionID, idempotencyKey: request.idempotencyKey)
             question.reportsOutcome = request.reportsOutcome && Self.isEnforcementPoint(caller)
             do {
                 let settled = try await settle(question)

@@ -114,6 +114,9 @@ package struct EvaluateRequest: Sendable {
     /// wants to hear them: `"report": ["outcome"]`, which AM does not know.
     package var reportsOutcome: Bool { environment["report"] == ["outcome"] }
 
+    /// What tells requests apart that look alike: `"idempotencyKey": ["…"]`, which AM does not know.
+    package var idempotencyKey: String? { environment["idempotencyKey"]?.first }
+
     /// The most resources in one request.
     package static let maximumResources = 100
 

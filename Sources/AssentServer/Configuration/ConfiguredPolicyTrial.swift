@@ -1,6 +1,7 @@
 import AssentConfiguration
 package import AssentCore
 package import AssentEngine
+import HTTPTypes
 
 /// `assent policy test`: tries an access on the policies of a server's file. No database is opened.
 package struct ConfiguredPolicyTrial: Sendable {
@@ -8,6 +9,8 @@ package struct ConfiguredPolicyTrial: Sendable {
     package var realm: String?
     /// The policy set; `nil` for the only one of the realm.
     package var policySet: String?
+    /// The user's language.
+    package var language = "en"
     /// Who sends the request.
     package var caller = ImaginedCaller()
 
@@ -37,6 +40,20 @@ package struct ConfiguredPolicyTrial: Sendable {
         let realm = try one("realm", of: configuration.realms, named: wanted, \.name)
         let set = try one("policy set", of: realm.policySets, named: policySet, \.name)
         return PolicyTrial(
-            set, resource: url, content: content, facts: caller.facts(realm: realm.name, now: clock.epochSeconds))
+            set, resource: url, action: configuration.gateway?.action(of: content.method, url, in: set),
+            content: content, facts: caller.facts(realm: realm.name, now: clock.epochSeconds), language: language)
+    }
+}
+
+extension GatewayConfiguration {
+    /// The action of a request at the gateway; `nil` where it has no route to the set of policies there.
+    fileprivate func action(of method: String, _ resource: CanonicalResource, in set: PolicySet) -> String? {
+        guard let own = try? Origin(headerValue: publicURL),
+            own == (try? Origin(headerValue: "\(resource.scheme)://\(resource.host):\(resource.port)")),
+            let route = GatewayRoute.answering(resource.path, of: routes),
+            route.access == .policies(realm: set.realm, policySet: set.name),
+            let method = HTTPRequest.Method(rawValue: method)
+        else { return nil }
+        return route.actions.action(of: method, resource)
     }
 }

@@ -27,7 +27,12 @@ struct GatewayLoader {
             passHeaders: try Self.passHeaders(route), stripHeaders: try Self.headers(route, "stripHeaders"),
             allowedOrigins: Set(try WebOrigins.read(route)), home: try Self.home(route))
         read.identity = try RouteIdentity.read(route)
-        read.tunnels = try RouteTunnels.read(route, upstream: upstream, access: access, realms: realms.configurations)
+        read.actions = try RouteActions.read(route, path: path, access: access, realms: realms)
+        read.tunnels = try RouteTunnels.read(
+            route, upstream: upstream, access: access, handshakes: read.actions.names(of: .get),
+            realms: realms.configurations)
+        read.streams = try RouteStreams.read(route, access: access)
+        read.tunnels?.recheckSeconds = read.streams.recheckSeconds
         read.cacheSeconds = try cacheSeconds(route, isPublic: accepts == nil)
         read.rewrite = try Self.rewrite(route)
         read.requiresSealing = try requiresSealing(route, hasTunnels: read.tunnels != nil)
@@ -86,7 +91,7 @@ struct GatewayLoader {
         if isPublic {
             let idle = [
                 "realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType", "senderConstrained",
-                "identity", "cacheSeconds",
+                "identity", "cacheSeconds", "actions",
             ]
             if let key = idle.first(where: { route.has($0) }) {
                 throw route.issue(key, "a public route has no \(key): nobody is asked who they are")

@@ -14,6 +14,12 @@ enum RouteRealms {
     /// Whether the engine is another server.
     var isElsewhere: Bool { if case .elsewhere = self { true } else { false } }
 
+    /// The actions that a policy set knows; `nil` where another server knows them.
+    func actions(realm: String, policySet: String) -> [String]? {
+        guard case .known(let realms) = self else { return nil }
+        return realms.first { $0.name == realm }?.policySets.first { $0.name == policySet }?.actions ?? []
+    }
+
     /// Checks what a route names, as far as that can be known here.
     ///
     /// - Throws: what is wrong, with its place.

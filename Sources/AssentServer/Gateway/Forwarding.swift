@@ -21,6 +21,9 @@ struct Forwarding: Sendable {
     /// The address of the connection that the request came by.
     let client: String?
 
+    /// Stays with a reply that does not end by itself.
+    let streams: StreamWatch
+
     /// What the service is told of the caller in a signed token, given the body that is bound.
     let identify: @Sendable (_ boundBody: [UInt8]?) async throws -> HTTPField?
 
@@ -41,6 +44,12 @@ struct Forwarding: Sendable {
 
     /// Sends the request to the service. Returns the answer to the client, and what became of the request.
     func send(_ request: Request, boundBody: [UInt8]?) async -> (response: Response, outcome: UpstreamOutcome) {
+        guard streams.hasPlace(for: request.headers) else {
+            let response = Response.problem(
+                503, "There are as many open streams as there may be. Nothing was forwarded.",
+                members: members(forwarded: "no"))
+            return (response, .notForwarded)
+        }
         let fields: HTTPFields
         do {
             fields = try await self.fields(of: request, boundBody: boundBody)
@@ -57,12 +66,7 @@ struct Forwarding: Sendable {
                     headerFields: fields),
                 body: body(of: request, boundBody: boundBody, fault: fault), to: route.upstream,
                 once: transaction != nil)
-            let replyFields = ForwardedFields.reply(
-                reply.response.headerFields, cookie: cookie)
-            let response = Response(
-                status: .init(code: reply.status), headers: replyFields,
-                body: request.method == .head ? ResponseBody() : ResponseBody(reply.body))
-            return (response, .answered(status: reply.status))
+            return (response(to: reply, method: request.method), .answered(status: reply.status))
         } catch Upstream.Failure.notForwarded {
             let response = Response.problem(
                 502, "The service cannot be reached. Nothing has happened.", members: members(forwarded: "no"))
@@ -78,6 +82,17 @@ struct Forwarding: Sendable {
                 members: members(forwarded: "unknown"))
             return (response, .unknown)
         }
+    }
+
+    private func response(to reply: HTTPReply, method: HTTPRequest.Method) -> Response {
+        guard let body = method == .head ? ResponseBody() : streams.body(of: reply) else {
+            return .problem(
+                504, "The service answers by a stream, and there are as many as there may be. It has been asked.",
+                members: members(forwarded: "unknown"))
+        }
+        return Response(
+            status: .init(code: reply.status),
+            headers: ForwardedFields.reply(reply.response.headerFields, cookie: cookie), body: body)
     }
 
     /// The fields that the service gets. Throws when nothing can be signed.

@@ -42,7 +42,7 @@ struct Gateway: RequestHandler {
         anywhere = listed.isEmpty ? nil : TrustedOrigins(own: publicOrigin.description, listed: listed)
     }
 
-    private static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
+    static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
     private static let methodsInOrder = methods.sorted { $0.rawValue < $1.rawValue }
     private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
 
@@ -63,7 +63,7 @@ struct Gateway: RequestHandler {
             // A route that lists nobody leaves it to its service what pages may do.
             trusted = route.allowedOrigins.isEmpty ? nil : pages
             if let answer = pages.preflight(request, methods: Self.methodsInOrder) { return answer }
-            guard access.isSealed || !route.requiresSealing else {
+            guard decisions.isSealed || !route.requiresSealing else {
                 throw EngineError(
                     .payloadEncryptionRequired,
                     "Calls of this route must be sealed: send it again with payload encryption (pe1).")
@@ -112,12 +112,13 @@ struct Gateway: RequestHandler {
         }
         guard case .policies(let realm, let policySet) = visit.route.access else {
             let forwarding = forwarding(of: visit, grant: nil)
-            if let tunnel = try await open(visit, forwarding, isGranted: nil) { return tunnel }
+            if let tunnel = try await open(visit, forwarding) { return tunnel }
             return await forwarding.send(request, boundBody: nil).response
         }
         let question = GatewayQuestion(
             inquiry: GatewayInquiry(
-                realm: realm, policySet: policySet, method: request.method.rawValue, resource: visit.resource,
+                realm: realm, policySet: policySet, method: request.method.rawValue,
+                action: visit.route.actions.action(of: request.method, visit.resource), resource: visit.resource,
                 credentials: PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway),
                 accessToken: visit.route.requirement(origin: origin)),
             mediaType: request.headers[.contentType], transactionID: visit.transactionID,
@@ -139,8 +140,7 @@ struct Gateway: RequestHandler {
         case .granted(let grant, let boundBody):
             let forwarding = forwarding(of: visit, grant: grant)
             guard let transaction = grant.transaction else {
-                let tunnel = try await open(visit, forwarding) { await grant.isStillGranted() }
-                if let tunnel { return tunnel }
+                if let tunnel = try await open(visit, forwarding) { return tunnel }
                 return await forwarding.send(request, boundBody: boundBody).response
             }
             let result = await grant.forwarding { await forwarding.send(request, boundBody: boundBody) }
@@ -159,15 +159,13 @@ struct Gateway: RequestHandler {
     }
 
     /// Opens the WebSocket that a visit asks for, and stays with it; `nil` for any other request.
-    private func open(
-        _ visit: Visit, _ forwarding: Forwarding, isGranted: (@Sendable () async -> Bool)?
-    ) async throws -> Response? {
+    private func open(_ visit: Visit, _ forwarding: Forwarding) async throws -> Response? {
         guard let handshake = visit.handshake, let settings = visit.route.tunnels else { return nil }
         return await TunnelOpening(
             route: visit.route, settings: settings, handshake: handshake,
             target: visit.route.target(of: visit.resource),
             fields: try await forwarding.fields(of: visit.request, boundBody: nil), count: tunnels, logger: logger,
-            isGranted: isGranted
+            isGranted: forwarding.streams.isGranted
         ).run()
     }
 
@@ -176,6 +174,9 @@ struct Gateway: RequestHandler {
         return Forwarding(
             upstream: upstream, route: visit.route, resource: visit.resource, user: grant?.user,
             transaction: transaction, cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text,
+            streams: StreamWatch(
+                route: visit.route, count: tunnels, logger: logger,
+                isGranted: grant.map { grant in { await grant.isStillGranted() } }),
             identify: { [origin] boundBody in
                 guard let grant, let identity = visit.route.identity else { return nil }
                 let spent = transaction.map { id in

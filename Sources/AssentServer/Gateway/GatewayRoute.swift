@@ -67,6 +67,12 @@ package struct GatewayRoute: Sendable, Hashable {
     /// Whether only sealed requests reach it, whoever sends them (docs/payload-encryption.md).
     package var requiresSealing = false
 
+    /// Which actions its requests are for policies.
+    package var actions = RouteActions()
+
+    /// What is allowed of its replies that do not end by themselves.
+    package var streams = RouteStreams()
+
     /// What is allowed of its WebSockets; `nil` where it has none.
     package var tunnels: RouteTunnels?
 

@@ -26,11 +26,12 @@ extension RemoteInquiry {
         credentials.session = sent.session.map {
             SessionCredential(token: $0, carrier: sent.isCookie ? .cookie : .field)
         }
-        self.init(
-            GatewayInquiry(
-                realm: realm, policySet: question.policySet, method: question.method, resource: resource,
-                credentials: credentials, accessToken: try AccessTokenRequirement(question.requirement)),
-            group: group, attempt: attempt)
+        var request = GatewayInquiry(
+            realm: realm, policySet: question.policySet, method: question.method, action: question.action,
+            resource: resource, credentials: credentials,
+            accessToken: try AccessTokenRequirement(question.requirement))
+        request.isApproved = question.isApproved
+        self.init(request, group: group, attempt: attempt)
         mayUseCookie = sent.mayUseCookie
         if let address = question.address {
             guard let ip = IPAddress(address) else { throw RequestError(400, "The address is not an IP address.") }

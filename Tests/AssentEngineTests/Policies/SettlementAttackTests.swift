@@ -32,6 +32,24 @@ struct SettlementAttackTests {
         #expect(try await ask(fixture.gateway, id).actions == ["GET": true])
     }
 
+    @Test("Two requests that look alike share a transaction over REST too, unless their keys tell them apart")
+    func keys() async throws {
+        let fixture = try await TransactionFixture()
+        let point = try fixture.settlement([try Point.policy("withdraw", ["GET": true], Point.confirm)])
+        func ask(_ key: String?) async throws -> String {
+            let request = EvaluateRequest(
+                realm: "/alpha", policySet: "bank", resources: [Point.resource],
+                subject: .session(PresentedSession(fixture.ana)),
+                environment: key.map { ["idempotencyKey": [$0]] } ?? [:])
+            let answer = try await point.settle(request, caller: fixture.gateway).first
+            return try #require(answer?.advices["TransactionConditionAdvice"]?.first)
+        }
+        let (plain, first, second) = (try await ask(nil), try await ask("k-1"), try await ask("k-2"))
+        #expect(Set([plain, first, second]).count == 3)
+        #expect(try await ask("k-1") == first)
+        #expect(try await ask(nil) == plain)
+    }
+
     @Test("What the gateway has asked for cannot be spent over REST")
     func gatewaysOwn() async throws {
         let fixture = try await TransactionFixture()

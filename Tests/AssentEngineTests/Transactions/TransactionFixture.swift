@@ -164,6 +164,8 @@ struct SentRequest: Sendable {
     var policySet = "bank"
     var session: PresentedSession?
     var method: String
+    /// The action that is asked for; `nil` when it is the method.
+    var action: String?
     var resource: CanonicalResource
     var mediaType: String?
     var body: [UInt8]?
@@ -182,12 +184,12 @@ extension AccessSettlement {
                 ?? .session(presented.session, .field)
         }
         let matched = decisions.policySet(sent.policySet, realm: sent.realm).map {
-            decisions.match($0, resource: sent.resource, action: sent.method)
+            decisions.match($0, resource: sent.resource, action: sent.action ?? sent.method)
         }
         return await settle(
             GatewayRequest(
-                GatewayAdmission(caller: caller, matched: matched), mediaType: sent.mediaType, body: sent.body,
-                transactionID: sent.transactionID, clientAddress: sent.clientAddress,
+                GatewayAdmission(caller: caller, method: sent.method, matched: matched), mediaType: sent.mediaType,
+                body: sent.body, transactionID: sent.transactionID, clientAddress: sent.clientAddress,
                 idempotencyKey: sent.idempotencyKey))
     }
 }

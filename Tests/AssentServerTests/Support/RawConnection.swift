@@ -97,6 +97,13 @@ final class RawConnection: Sendable {
         await state.wait { $0.bytes.count >= count || $0.isClosed }
     }
 
+    /// Waits until a text has come, and returns whether it has before the connection was closed.
+    func wait(for text: String) async -> Bool {
+        let wanted = Data(text.utf8)
+        await state.wait { $0.isClosed || Data($0.bytes).range(of: wanted) != nil }
+        return Data(bytes).range(of: wanted) != nil
+    }
+
     /// Waits until a reply with a `Content-Length` is complete and takes it.
     func reply() async -> String {
         await state.wait { $0.isClosed || Self.length(of: $0.bytes) != nil }

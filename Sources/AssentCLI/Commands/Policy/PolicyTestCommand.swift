@@ -44,6 +44,9 @@ struct PolicyTestCommand: AsyncParsableCommand {
     @Option(help: "A scope of the access token that comes with it; may be repeated. Default: no token.")
     var scope: [String] = []
 
+    @Option(help: "The language of what the user is shown, for example de. Default: en.")
+    var language = "en"
+
     @Option(help: "The body.")
     var data: String?
 
@@ -86,6 +89,7 @@ struct PolicyTestCommand: AsyncParsableCommand {
         var trial = ConfiguredPolicyTrial()
         trial.realm = realm
         trial.policySet = policySet
+        trial.language = language
         trial.caller.user = user
         trial.caller.authLevel = level
         trial.caller.journey = journey

@@ -24,7 +24,7 @@ package struct RemoteAccess: Sendable {
             return .decided(.denied(.unavailable), RemoteCaller(.anonymous))
         }
         if inquiry.isRecheck { return try await recheck(inquiry) }
-        let matched = settlement.decisions.match(set, resource: request.resource, action: request.method)
+        let matched = settlement.decisions.match(set, resource: request.resource, action: request.action)
         // Before anybody is looked up: the proof must be there for the question that has the body.
         if matched.bindsBody, !request.credentials.isEmpty, let whole = inquiry.missingBody {
             return .needBody(whole: whole)
@@ -36,7 +36,7 @@ package struct RemoteAccess: Sendable {
         case .session(_, .cookie, _) where !inquiry.mayUseCookie: return .refusedCookie
         case .session, .accessToken, .anonymous, .foreignSession: break
         }
-        return await settled(inquiry, GatewayAdmission(caller: caller, matched: matched))
+        return await settled(inquiry, GatewayAdmission(caller: caller, method: request.method, matched: matched))
     }
 
     /// Records what became of the request of a transaction; see
@@ -145,7 +145,7 @@ package struct RemoteAccess: Sendable {
         let caller = try await access.callers.unproved(
             request.credentials, realm: request.realm, requirement: request.accessToken)
         guard let caller else { return .decided(.denied(.noSession), RemoteCaller(.anonymous)) }
-        let isGranted = await access.isGranted(request, to: caller, clientAddress: inquiry.believedAddress)
+        let isGranted = try await access.isGranted(request, to: caller, clientAddress: inquiry.believedAddress)
         return .decided(isGranted ? .granted(taken: nil) : .denied(.notPermitted), RemoteCaller(caller))
     }
 }

@@ -46,13 +46,18 @@ package struct PolicyTrial: Sendable, Hashable {
     /// - Parameters:
     ///   - set: the policies.
     ///   - resource: what is asked for.
-    ///   - content: the method, also the action, and the body.
+    ///   - action: the action; `nil` when it is the method.
+    ///   - content: the method and the body.
     ///   - facts: who asks, and under which circumstances.
-    package init(_ set: PolicySet, resource: CanonicalResource, content: RequestContent, facts: PolicyFacts) {
-        findings = set.policies.map { $0.finding(resource, action: content.method, facts) }
+    ///   - language: the user's, for example `de`; English where a label is not in it.
+    package init(
+        _ set: PolicySet, resource: CanonicalResource, action: String? = nil, content: RequestContent,
+        facts: PolicyFacts, language: String = "en"
+    ) {
+        let action = action ?? content.method
+        findings = set.policies.map { $0.finding(resource, action: action, facts) }
         let point = PolicyDecisionPoint(policySets: [set])
-        let assessment = point.assess(
-            point.match(set, resource: resource, action: content.method), facts: facts)
+        let assessment = point.assess(point.match(set, resource: resource, action: action), facts: facts)
         var shown: [DisplayField] = []
         do {
             switch try assessment.decision {
@@ -62,7 +67,7 @@ package struct PolicyTrial: Sendable, Hashable {
                     break
                 }
                 shown = try TransactionDisplay.render(pending.policy, of: content, query: resource.query)
-                    .map { $0.field(in: "en") }
+                    .map { $0.field(in: language) }
                 let seconds = pending.condition.ttl
                 (result, explanation) = (
                     .transaction,

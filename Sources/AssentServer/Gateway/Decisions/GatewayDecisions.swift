@@ -5,6 +5,9 @@ import Hummingbird
 /// Who decides for the gateway: the engine of the same process, or one that is asked over the network. Whatever throws
 /// lets nothing through.
 protocol GatewayDecisions: Sendable {
+    /// Whether the requests that it decides on have come sealed (docs/payload-encryption.md).
+    var isSealed: Bool { get }
+
     /// Decides on a request. A transaction that lets it through is spent by that.
     ///
     /// - Parameters:

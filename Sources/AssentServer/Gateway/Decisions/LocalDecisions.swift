@@ -6,6 +6,8 @@ import Hummingbird
 struct LocalDecisions: GatewayDecisions {
     let access: GatewayAccess
 
+    var isSealed: Bool { access.isSealed }
+
     func decide(_ question: GatewayQuestion, body: QuestionBody) async throws -> GatewayAnswer {
         let inquiry = question.inquiry
         // Also a proof is verified here, before anything is made or taken: who is asked for another nonce may repeat
@@ -91,7 +93,9 @@ private struct LocalGrant: GatewayGrant {
     }
 
     func isStillGranted() async -> Bool {
-        await access.isStillGranted(inquiry, to: caller, clientAddress: clientAddress)
+        var again = inquiry
+        again.isApproved = taken != nil
+        return await access.isStillGranted(again, to: caller, clientAddress: clientAddress)
     }
 
     func forwarding(

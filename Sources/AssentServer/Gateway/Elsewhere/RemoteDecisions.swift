@@ -16,6 +16,9 @@ struct RemoteDecisions: GatewayDecisions {
     private let random: any RandomSource
     private let logger: Logger
 
+    /// There are no keys here to open what is sealed.
+    var isSealed: Bool { false }
+
     private static let safeMethods: Set<String> = ["GET", "HEAD", "OPTIONS"]
 
     init(
@@ -109,8 +112,8 @@ struct RemoteDecisions: GatewayDecisions {
         _ engine: EnforcementClient
     ) -> RemoteGrant {
         RemoteGrant(
-            grant: grant, recheck: question.recheck, engine: engine, attempt: asked.attempt, outcomes: outcomes,
-            random: random)
+            grant: grant, recheck: question.recheck(isApproved: grant.transaction != nil), engine: engine,
+            attempt: asked.attempt, outcomes: outcomes, random: random)
     }
 }
 
@@ -226,6 +229,7 @@ extension GatewayQuestion {
         asked.requirement.includesIssuer = requirement.includesIssuer
         asked.requirement.kinds = requirement.kinds.map(\.rawValue).sorted()
         asked.requirement.isSenderConstrained = requirement.isSenderConstrained
+        asked.action = inquiry.action == inquiry.method ? nil : inquiry.action
         asked.address = clientAddress.map { "\($0)" }
         // An empty text is none on the wire. A body without a type cannot be bound.
         asked.contentType = mediaType.flatMap { $0.isEmpty ? nil : $0 }
@@ -236,10 +240,11 @@ extension GatewayQuestion {
     }
 
     /// The question about the same caller later, while a connection is open.
-    fileprivate var recheck: @Sendable (_ attempt: String) -> EnforcementQuestion {
+    fileprivate func recheck(isApproved: Bool) -> @Sendable (_ attempt: String) -> EnforcementQuestion {
         { attempt in
             var asked = asked(attempt: attempt)
             asked.isRecheck = true
+            asked.isApproved = isApproved
             asked.transaction = nil
             asked.idempotencyKey = nil
             asked.identity = nil

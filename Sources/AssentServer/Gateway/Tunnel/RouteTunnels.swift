@@ -12,14 +12,14 @@ package struct RouteTunnels: Sendable, Hashable {
     /// After how many seconds the caller is looked up again.
     package var recheckSeconds = 30
 
-    private static let further = ["maxTunnels", "tunnelSilenceSeconds", "recheckSeconds"]
+    private static let further = ["maxTunnels", "tunnelSilenceSeconds"]
 
-    /// What a route says; `nil` where it has no WebSockets.
+    /// What a route says; `nil` where it has no WebSockets. `handshakes` are the actions that a GET may have there.
     ///
     /// - Throws: what is wrong, with its place.
     static func read(
         _ route: SettingsReader<Void>, upstream: UpstreamSettings, access: GatewayRoute.Access,
-        realms: [RealmConfiguration]
+        handshakes: Set<String>, realms: [RealmConfiguration]
     ) throws -> RouteTunnels? {
         guard route.bool("websocket", default: false) else {
             if let key = further.first(where: { route.has($0) }) {
@@ -32,7 +32,7 @@ package struct RouteTunnels: Sendable, Hashable {
         else {
             throw route.issue("websocket", "the upstream of a route with WebSockets must be one http URL")
         }
-        if let policy = policyWithTransaction(access, realms) {
+        if let policy = policyWithTransaction(access, handshakes, realms) {
             throw route.issue(
                 "websocket",
                 "the policy \(policy) asks for a transaction for GET, which a WebSocket cannot have: give the route a "
@@ -41,18 +41,18 @@ package struct RouteTunnels: Sendable, Hashable {
         var read = RouteTunnels()
         read.limit = route.integer("maxTunnels", default: read.limit, in: 1...1_000_000)
         read.silenceSeconds = route.integer("tunnelSilenceSeconds", default: read.silenceSeconds, in: 1...86_400)
-        read.recheckSeconds = route.integer("recheckSeconds", default: read.recheckSeconds, in: 1...3600)
         return read
     }
 
     /// A policy of the route's set that would ask for a transaction at a handshake, which is a GET.
     private static func policyWithTransaction(
-        _ access: GatewayRoute.Access, _ realms: [RealmConfiguration]
+        _ access: GatewayRoute.Access, _ handshakes: Set<String>, _ realms: [RealmConfiguration]
     ) -> String? {
         guard case .policies(let realm, let name) = access else { return nil }
         let set = realms.first { $0.name == realm }?.policySets.first { $0.name == name }
         return set?.policies.first { policy in
-            policy.isActive && policy.actionValues["GET"] != nil && !(policy.condition?.transactions ?? []).isEmpty
+            policy.isActive && !handshakes.isDisjoint(with: policy.actionValues.keys)
+                && !(policy.condition?.transactions ?? []).isEmpty
         }?.name
     }
 }

@@ -1,7 +1,7 @@
 import AssentCore
 import NIOCore
 
-/// An open tunnel, as its two ends and who watches it share it.
+/// An open tunnel, or a reply that goes on, as its two ends and who watches it share it.
 final class Tunnel: Sendable {
     private struct State {
         var heardAt: Int64
@@ -67,9 +67,22 @@ final class Tunnel: Sendable {
     }
 }
 
-/// How many tunnels each route has, and all together.
+/// How many tunnels and streams each route has, and all together.
 final class TunnelCount: Sendable {
-    private let open = Locked<[String: Int]>([:])
+    /// What is counted by itself.
+    enum Kind: Sendable, Hashable {
+        /// A WebSocket.
+        case tunnel
+        /// A reply that does not end by itself.
+        case stream
+    }
+
+    private struct Key: Hashable {
+        let kind: Kind
+        let route: String
+    }
+
+    private let open = Locked<[Key: Int]>([:])
     private let total: Int
 
     /// Places for so many tunnels of all routes.
@@ -79,20 +92,54 @@ final class TunnelCount: Sendable {
     /// out of the quarter that ``ConnectionLimits`` leaves: half of that is for the database and all other requests.
     static func share(of descriptors: Int) -> Int { max(64, descriptors / 4) / 2 }
 
+    /// Whether a route that may have so many has a place left.
+    func hasPlace(_ route: String, _ kind: Kind = .tunnel, limit: Int) -> Bool {
+        open.withLock { hasPlace(Key(kind: kind, route: route), limit: limit, $0) }
+    }
+
     /// Takes a place of a route that may have so many; `false` when there is none left.
-    func enter(_ route: String, limit: Int) -> Bool {
-        open.withLock { open in
-            guard open[route, default: 0] < limit, open.values.reduce(0, +) < total else { return false }
-            open[route, default: 0] += 1
+    func enter(_ route: String, _ kind: Kind = .tunnel, limit: Int) -> Bool {
+        let key = Key(kind: kind, route: route)
+        return open.withLock { open in
+            guard hasPlace(key, limit: limit, open) else { return false }
+            open[key, default: 0] += 1
             return true
         }
     }
 
     /// Gives a place back.
-    func leave(_ route: String) {
+    func leave(_ route: String, _ kind: Kind = .tunnel) {
+        let key = Key(kind: kind, route: route)
         open.withLock { open in
-            let left = open[route, default: 0] - 1
-            open[route] = left > 0 ? left : nil
+            let left = open[key, default: 0] - 1
+            open[key] = left > 0 ? left : nil
         }
     }
+
+    private func hasPlace(_ key: Key, limit: Int, _ open: [Key: Int]) -> Bool {
+        open[key, default: 0] < limit && open.values.reduce(0, +) < total
+    }
+}
+
+/// A place of a ``TunnelCount``, which is given back when nobody has it any more.
+final class TunnelPlace: Sendable {
+    private let count: TunnelCount
+    private let route: String
+    private let kind: TunnelCount.Kind
+
+    private init(_ count: TunnelCount, _ route: String, _ kind: TunnelCount.Kind) {
+        self.count = count
+        self.route = route
+        self.kind = kind
+    }
+
+    /// Takes a place of a route that may have so many; `nil` when there is none left.
+    static func take(
+        _ count: TunnelCount, _ route: String, _ kind: TunnelCount.Kind, limit: Int
+    ) -> TunnelPlace? {
+        // No object before the place is taken: it would give one back.
+        count.enter(route, kind, limit: limit) ? TunnelPlace(count, route, kind) : nil
+    }
+
+    deinit { count.leave(route, kind) }
 }

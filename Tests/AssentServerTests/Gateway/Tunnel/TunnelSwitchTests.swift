@@ -51,6 +51,20 @@ struct TunnelSwitchTests {
         #expect(count.enter("c", limit: 9))
     }
 
+    @Test("WebSockets and streams of a route have places of their own, and a stream's is given back with its reply")
+    func kinds() {
+        let count = TunnelCount(total: 3)
+        #expect(count.enter("a", limit: 1))
+        var place = TunnelPlace.take(count, "a", .stream, limit: 1)
+        #expect(place != nil && !count.hasPlace("a", .stream, limit: 1))
+        #expect(TunnelPlace.take(count, "a", .stream, limit: 1) == nil)
+        // One that was not had is not given back either.
+        #expect(!count.hasPlace("a", .stream, limit: 1))
+        #expect(count.hasPlace("b", .stream, limit: 1))
+        place = nil
+        #expect(count.hasPlace("a", .stream, limit: 1) && !count.hasPlace("a", limit: 1))
+    }
+
     @Test("Behind any other request the next one is read")
     func next() throws {
         let request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

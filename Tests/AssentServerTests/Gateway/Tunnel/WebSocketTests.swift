@@ -351,7 +351,7 @@ struct WebSocketTests {
     @Test(
         "A route that cannot keep its promise is refused with what to do",
         arguments: [
-            ("home: /accounts", "recheckSeconds: 5", "recheckSeconds: belongs to websocket: true"),
+            ("home: /accounts", "maxTunnels: 5", "maxTunnels: belongs to websocket: true"),
             ("home: /accounts", "websocket: true\n      recheckSeconds: 0", "recheckSeconds"),
             ("home: /accounts", "websocket: true\n      maxTunnels: 0", "maxTunnels"),
             (

@@ -1,0 +1,129 @@
+import AssentAuthorization
+import AssentCore
+import AssentJourney
+import AssentTokens
+import AssentTransportNIO
+import AssentURLSession
+import AssentVault
+import Foundation
+import HTTPTypes
+import NIOCore
+import NIOPosix
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What approvals cost a call that needs none: an `AuthorizedClient` with twenty policies, one of which is about the
+/// call, against one without, in processor time; and the same client behind a `URLSession`, against itself, in latency.
+/// All send the same call on kept connections to one server in another process, one at a time, in blocks that take
+/// turns.
+struct ApprovalBenchmark: Benchmark {
+    static let name = "approval"
+    static let summary = "a call that needs no approval with policies against without, and by URLSession"
+
+    private let setting: BenchSetting
+
+    init(_ setting: BenchSetting) { self.setting = setting }
+
+    private static let path = "/accounts"
+    private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
+    private static let block = 25
+
+    private var rounds: Int { setting.rounds(15, quick: 3) }
+    private var blocks: Int { setting.rounds(40, quick: 8) }
+
+    @concurrent
+    func run() async throws -> [Comparison] {
+        let server = try await PinnedServer(
+            "location / { return 200 '\(Self.body)'; }", in: try setting.workspace.directory("approval"))
+        defer { server.stop() }
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let transport = try server.transport(on: group)
+        let plain = try await Self.client(server, transport, policies: [])
+        let paths = ["/accounts", "/payments/"] + (1...18).map { "/other/\($0)" }
+        let covered = try await Self.client(
+            server, transport,
+            policies: try paths.map { try AuthorizationPolicy(server.origin + $0, approve: { _ in .decline }) })
+        BenchProtocol.serve(plain)
+        let comparisons = try await measure(server.origin + Self.path, plain: plain, covered: covered)
+        await transport.shutdown()
+        try await group.shutdownGracefully()
+        return comparisons
+    }
+
+    private static func client(
+        _ server: PinnedServer, _ transport: NIOTransport, policies: [AuthorizationPolicy]
+    ) async throws -> AuthorizedClient {
+        let am = server.origin + "/am"
+        let tokens = TokenManager(
+            configuration: try TokenConfiguration(
+                issuer: am + "/oauth2", clientID: "bank-app", redirectURI: "com.bank:/cb",
+                sessionCookieName: PinnedServer.cookieName), transport: transport, store: MemorySecretStore())
+        try await tokens.install(Session(token: Secret(PinnedServer.session)))
+        return try AuthorizedClient(
+            configuration: AuthorizationConfiguration(resources: [server.origin: .session]),
+            journeys: JourneyClient(
+                configuration: try JourneyConfiguration(
+                    server: am, realm: "alpha", sessionCookieName: PinnedServer.cookieName), transport: transport),
+            source: tokens, transport: transport, policies: policies)
+    }
+
+    private func measure(
+        _ url: String, plain: AuthorizedClient, covered: AuthorizedClient
+    ) async throws -> [Comparison] {
+        let call = try HTTPCall(.get, url: url, headerFields: [.accept: "application/json"])
+        guard let address = URL(string: url) else { throw BenchFailure("\(url) is no URL") }
+        var request = URLRequest(url: address)
+        request.setValue("application/json", forHTTPHeaderField: "Accept")
+        let session = BenchProtocol.session()
+        var processor = Comparison(
+            benchmark: Self.name, title: "send with twenty policies / without, processor time", unit: "s per call",
+            aim: .atMost(1.02))
+        var latency = Comparison(
+            benchmark: Self.name, title: "URLSession by the app's class / AuthorizedClient.send, latency", unit: "s",
+            aim: .atMost(1.5))
+        for round in 0...rounds {
+            var callers = [
+                Self.timed { try await covered.send(call) }, Self.timed { try await plain.send(call) },
+                TimedCaller { [request] in
+                    let (data, response) = try await session.data(for: request)
+                    return ((response as? HTTPURLResponse)?.statusCode ?? 0, Array(data))
+                },
+            ]
+            for index in 0..<blocks {
+                // Each is as often before one of the others as behind it.
+                let order = index.isMultiple(of: 2) ? Array(callers.indices) : callers.indices.reversed()
+                for caller in order { try await callers[caller].call(Self.block, expecting: Self.body) }
+            }
+            // The first round warms all up.
+            guard round > 0 else { continue }
+            processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
+            latency.add(subject: callers[2].latency, baseline: callers[1].latency, of: rounds)
+        }
+        session.finishTasksAndInvalidate()
+        return [processor, latency]
+    }
+
+    private static func timed(_ send: @escaping @Sendable () async throws -> HTTPReply) -> TimedCaller {
+        TimedCaller {
+            let reply = try await send()
+            return (reply.status, try await reply.body.collect(upTo: 1 << 20))
+        }
+    }
+}
+
+/// The class that the measured session asks.
+private final class BenchProtocol: AssentURLProtocol {
+    private static let served = Locked<AuthorizedClient?>(nil)
+
+    override class var client: AuthorizedClient? { served.withLock { $0 } }
+
+    static func serve(_ client: AuthorizedClient) { served.withLock { $0 = client } }
+
+    static func session() -> URLSession {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [BenchProtocol.self]
+        return URLSession(configuration: configuration)
+    }
+}

@@ -1,0 +1,63 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Looking up the caller of a connection that stays open")
+struct AccessRecheckTests {
+    private static func access(_ fixture: TransactionFixture, _ policies: [Policy]) throws -> GatewayAccess {
+        GatewayAccess(
+            callers: Callers(
+                sessions: Sessions(fixture.context), providers: [:], proofs: SenderProofs(fixture.context)),
+            settlement: try fixture.settlement(policies), keys: ServerKeys(fixture.context))
+    }
+
+    private static func inquiry(_ method: String, isApproved: Bool = false) throws -> GatewayInquiry {
+        var inquiry = GatewayInquiry(
+            realm: "/alpha", policySet: "bank", method: method,
+            resource: try CanonicalResource("https://api.bank.example/transfers"), credentials: PresentedCredentials(),
+            accessToken: AccessTokenRequirement(scopes: [], audience: [], includesIssuer: true))
+        inquiry.isApproved = isApproved
+        return inquiry
+    }
+
+    private static func transactions(_ fixture: TransactionFixture) async throws -> Int64 {
+        let rows = try await fixture.database.run(.read("SELECT count(*) AS n FROM transactions"))
+        return try #require(rows.first).integer("n")
+    }
+
+    @Test("What a transaction has opened goes on while one would be asked for again, and none is made or taken")
+    func approved() async throws {
+        let fixture = try await TransactionFixture()
+        let access = try Self.access(fixture, try GatewayDecisionTests.policies())
+        let ana = Caller.session(fixture.ana, .field)
+        let inquiry = try Self.inquiry("POST", isApproved: true)
+        for _ in 1...3 { #expect(await access.isStillGranted(inquiry, to: ana, clientAddress: nil)) }
+        #expect(try await Self.transactions(fixture) == 0)
+        // Nobody had one for a method that no policy speaks of, and without one nothing is open.
+        #expect(await !access.isStillGranted(try Self.inquiry("PUT", isApproved: true), to: ana, clientAddress: nil))
+        #expect(await !access.isStillGranted(try Self.inquiry("POST"), to: ana, clientAddress: nil))
+        #expect(await access.isStillGranted(try Self.inquiry("GET"), to: ana, clientAddress: nil))
+        #expect(await !access.isStillGranted(inquiry, to: .anonymous, clientAddress: nil))
+        _ = try await Sessions(fixture.context).end(id: fixture.ana.id)
+        #expect(await !access.isStillGranted(inquiry, to: ana, clientAddress: nil))
+        #expect(await !access.isStillGranted(try Self.inquiry("GET"), to: ana, clientAddress: nil))
+        #expect(try await Self.transactions(fixture) == 0)
+    }
+
+    @Test("A condition that no longer holds closes it, whatever was approved")
+    func conditions() async throws {
+        let fixture = try await TransactionFixture()
+        let inside = PolicyCondition.and([
+            .sessionAge(minutes: 10), .transaction(TransactionCondition(specifier: "Confirm")),
+        ])
+        let access = try Self.access(fixture, [try TransactionFixture.policy(condition: inside)])
+        let ana = Caller.session(fixture.ana, .field)
+        let inquiry = try Self.inquiry("POST", isApproved: true)
+        #expect(await access.isStillGranted(inquiry, to: ana, clientAddress: nil))
+        fixture.clock.advance(by: 601)
+        #expect(await !access.isStillGranted(inquiry, to: ana, clientAddress: nil))
+    }
+}
