@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 import AssentStore
 import Logging
 

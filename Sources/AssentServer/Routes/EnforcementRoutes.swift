@@ -55,7 +55,7 @@ struct EnforcementRoutes: Sendable {
         }
         do {
             return try JSONValue.parse(bytes, limits: JSONLimits(bytes: limit, depth: 8, values: 2000))
-        } catch let error as JSONError {
+        } catch {
             throw RequestError(400, "The request is not JSON that the server accepts. \(error.detail)")
         }
     }
@@ -90,6 +90,8 @@ struct EnforcementRefusal: Error, Hashable {
 
 /// How `/enforcement` answers: refusals are problem documents, as the gateway's own.
 struct EnforcementWire: RouteWire {
+    typealias Service = EnforcementDesk
+
     static let readsRealmParameter = false
 
     let logger: Logger

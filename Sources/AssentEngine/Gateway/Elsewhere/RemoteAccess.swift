@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 import Logging
 
 /// Answers gateways elsewhere: one question for each request, in the order in which ``GatewayAccess`` is asked by the
