@@ -120,7 +120,8 @@ struct EnforcementQuestionTests {
         "A member of another type is refused, and so is null",
         arguments: [
             "policySet", "resource", "method", "address", "credentials", "requirement", "contentType", "idempotencyKey",
-            "transaction", "attempt", "body", "action", "recheck", "approved", "claims", "identity", "credentials.session",
+            "transaction", "attempt", "body", "action", "recheck", "approved", "claims", "identity",
+            "credentials.session",
             "credentials.session.token", "credentials.session.carrier", "credentials.session.mayUseCookie",
             "credentials.authorization", "credentials.proofs", "credentials.proofURL", "requirement.scopes",
             "requirement.audience", "requirement.includesIssuer", "requirement.kinds",
@@ -138,7 +139,8 @@ struct EnforcementQuestionTests {
     @Test(
         "A member beyond its bound is refused",
         arguments: [
-            ("policySet", 257), ("resource", 8193), ("method", 33), ("action", 257), ("address", 65), ("contentType", 16385),
+            ("policySet", 257), ("resource", 8193), ("method", 33), ("action", 257), ("address", 65),
+            ("contentType", 16385),
             ("idempotencyKey", 16385), ("transaction", 257), ("attempt", 65), ("credentials.session.token", 16385),
             ("credentials.proofURL", 16385), ("identity.audience", 513), ("identity.issuer", 8193),
         ])

@@ -5,7 +5,8 @@ extension EnforcementQuestion {
     package var json: JSONValue {
         var json = JSONObject(omittingNil: [
             "policySet": .string(policySet), "resource": .string(resource), "method": .string(method),
-            "action": action.map(JSONValue.string), "address": address.map(JSONValue.string), "credentials": credentials.json,
+            "action": action.map(JSONValue.string), "address": address.map(JSONValue.string),
+            "credentials": credentials.json,
             "requirement": requirement.json, "contentType": contentType.map(JSONValue.string),
             "idempotencyKey": idempotencyKey.map(JSONValue.string), "transaction": transaction.map(JSONValue.string),
             "attempt": .string(attempt),
