@@ -183,10 +183,12 @@ struct EnforcementRouteTests {
         #expect(try await door.ask(door.question("GET", "/accounts", session: nil)) == .denied(.init(.noSession)))
         var token = door.question("GET", "/accounts", session: nil)
         token.credentials.authorization = [Secret("Bearer x")]
-        guard case .refused(.token(.bearer, "invalid_token", _, nil)) = try await door.ask(token) else {
+        guard case .refused(.token(let scheme, let error, _, _)) = try await door.ask(token) else {
             throw EngineError(.internalFailure, "a bad token was not refused")
         }
-        token.credentials.authorization = [Secret("Bearer \(try await fixture.tokens(session: ana).access)")]
+        #expect(scheme == .bearer && error == "invalid_token")
+        let good = try await fixture.tokens(session: ana).access
+        token.credentials.authorization = [Secret("Bearer \(good)")]
         guard case .granted(let grant) = try await door.ask(token) else {
             throw EngineError(.internalFailure, "a good token was refused")
         }
