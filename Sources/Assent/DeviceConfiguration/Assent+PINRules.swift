@@ -16,7 +16,7 @@ extension Assent {
     /// - Throws: `ResourceError` with code `storageLocked` when the vault cannot be read.
     public func pinRules() async throws(ResourceError) -> SigningPasswordRules? {
         do {
-            return try await network.told?.configuration()?.pin.map(SigningPasswordRules.init)
+            return try await network.told?.pinRules().map(SigningPasswordRules.init)
         } catch {
             throw ResourceError(.generic, .storageLocked, "The vault cannot be read.")
         }

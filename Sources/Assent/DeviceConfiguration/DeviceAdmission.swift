@@ -1,6 +1,5 @@
 import AssentAuthorization
 import AssentCore
-import AssentSigningProtocol
 import AssentTrust
 
 /// Holds the app to what the server tells this version of it (docs/device-configuration.md, "What an app does"), before

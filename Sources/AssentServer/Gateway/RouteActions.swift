@@ -11,7 +11,7 @@ package struct RouteActions: Sendable, Hashable {
     private static let maximumEntries = 100
 
     /// The action that policies decide on: the method itself where no entry says otherwise.
-    package func action(of method: HTTPRequest.Method, _ resource: CanonicalResource) -> String {
+    func action(of method: HTTPRequest.Method, _ resource: CanonicalResource) -> String {
         entries.first { $0.covers(method.rawValue, resource) }?.name ?? method.rawValue
     }
 

@@ -59,7 +59,7 @@ actor TrustFileShelf {
     private func read(_ name: String) async {
         guard let shelf = shelves[name] else { return }
         let (path, known) = (shelf.path, shelf.versions)
-        var faults: [String]
+        let faults: [String]
         do {
             let found = try await NIOThreadPool.singleton.runIfActive { try TrustFileDirectory(path, knowing: known) }
             shelves[name]?.versions = found.versions

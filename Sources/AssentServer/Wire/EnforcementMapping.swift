@@ -48,7 +48,7 @@ extension RemoteInquiry {
         }
         try Self.checkClaims(question.claims + (question.identity?.claims ?? []))
         identity = question.identity.map {
-            (ServiceIdentity(audience: $0.audience, claims: $0.claims), issuer: $0.issuer)
+            (service: ServiceIdentity(audience: $0.audience, claims: $0.claims), issuer: $0.issuer)
         }
     }
 

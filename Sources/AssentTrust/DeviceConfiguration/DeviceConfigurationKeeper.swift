@@ -66,6 +66,9 @@ package actor DeviceConfigurationKeeper {
         return update.current?.content
     }
 
+    /// What a new PIN must be like, as ``configuration()``; `nil` where that was never told.
+    package func pinRules() async throws -> PasswordRules? { try await configuration()?.pin }
+
     /// The same without waiting for the server, where anything is known or it was asked before: what it answers then
     /// counts the next time. So a call is not made slower by it.
     package func known() async throws -> DeviceConfigurationContent? {

@@ -34,16 +34,18 @@ struct AccessRecheckTests {
         let access = try Self.access(fixture, try GatewayDecisionTests.policies())
         let ana = Caller.session(fixture.ana, .field)
         let inquiry = try Self.inquiry("POST", isApproved: true)
+        let (plain, read) = (try Self.inquiry("POST"), try Self.inquiry("GET"))
+        let unheard = try Self.inquiry("PUT", isApproved: true)
         for _ in 1...3 { #expect(await access.isStillGranted(inquiry, to: ana, clientAddress: nil)) }
         #expect(try await Self.transactions(fixture) == 0)
         // Nobody had one for a method that no policy speaks of, and without one nothing is open.
-        #expect(await !access.isStillGranted(try Self.inquiry("PUT", isApproved: true), to: ana, clientAddress: nil))
-        #expect(await !access.isStillGranted(try Self.inquiry("POST"), to: ana, clientAddress: nil))
-        #expect(await access.isStillGranted(try Self.inquiry("GET"), to: ana, clientAddress: nil))
+        #expect(await !access.isStillGranted(unheard, to: ana, clientAddress: nil))
+        #expect(await !access.isStillGranted(plain, to: ana, clientAddress: nil))
+        #expect(await access.isStillGranted(read, to: ana, clientAddress: nil))
         #expect(await !access.isStillGranted(inquiry, to: .anonymous, clientAddress: nil))
         _ = try await Sessions(fixture.context).end(id: fixture.ana.id)
         #expect(await !access.isStillGranted(inquiry, to: ana, clientAddress: nil))
-        #expect(await !access.isStillGranted(try Self.inquiry("GET"), to: ana, clientAddress: nil))
+        #expect(await !access.isStillGranted(read, to: ana, clientAddress: nil))
         #expect(try await Self.transactions(fixture) == 0)
     }
 

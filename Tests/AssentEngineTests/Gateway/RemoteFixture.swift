@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import AssentStore
 import AssentTesting
 import Testing
 

@@ -52,11 +52,13 @@ struct RouteActionTests {
     @Test("A policy that speaks of the action says nothing of the method, and the other way round")
     func apart() async throws {
         let fixture = try await TransactionFixture()
-        let decision = await (try Self.settlement(fixture)).settle(try Self.request(fixture, action: nil))
+        let (ofAction, ofMethod) = (try Self.settlement(fixture), try fixture.settlement())
+        let (asking, plain) = (try Self.request(fixture), try Self.request(fixture, action: nil))
+        let decision = await ofAction.settle(plain)
         #expect(decision == .denied(.noPolicy))
-        let usual = await (try fixture.settlement()).settle(try Self.request(fixture))
+        let usual = await ofMethod.settle(asking)
         #expect(usual == .denied(.noPolicy))
-        let control = await (try fixture.settlement()).settle(try Self.request(fixture, action: nil))
+        let control = await ofMethod.settle(plain)
         guard case .advised = control else {
             Issue.record("an advice was expected")
             return

@@ -45,17 +45,27 @@ struct SealedWire: Sendable, CustomStringConvertible {
         "\(calls.withLock { $0 }) calls, \(messages.count) messages, and \(Set(sent.map { $0.path ?? "" }))"
     }
 
-    /// Counts the calls that come to what seals them.
-    func counting(_ transport: any HTTPTransport) -> any HTTPTransport { Counted(wire: self, transport: transport) }
+    /// Counts the calls to these origins that come to what seals them.
+    func counting(_ transport: any HTTPTransport, to origins: [Origin]) -> any HTTPTransport {
+        Counted(wire: self, transport: transport, origins: Set(origins))
+    }
 
-    func watching(_ transport: any HTTPTransport) -> any HTTPTransport { Watched(wire: self, transport: transport) }
+    /// Sees what leaves for these origins alone.
+    func watching(_ transport: any HTTPTransport, to origins: [Origin]) -> any HTTPTransport {
+        Watched(wire: self, transport: transport, origins: Set(origins))
+    }
+
+    func watching(_ transport: any HTTPTransport) -> any HTTPTransport {
+        Watched(wire: self, transport: transport, origins: nil)
+    }
 
     private struct Counted: HTTPTransport {
         let wire: SealedWire
         let transport: any HTTPTransport
+        let origins: Set<Origin>
 
         @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
-            wire.calls.withLock { $0 += 1 }
+            if let origin = try? call.origin, origins.contains(origin) { wire.calls.withLock { $0 += 1 } }
             return try await transport.send(call)
         }
     }
@@ -63,9 +73,13 @@ struct SealedWire: Sendable, CustomStringConvertible {
     private struct Watched: HTTPTransport {
         let wire: SealedWire
         let transport: any HTTPTransport
+        let origins: Set<Origin>?
 
         @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
-            wire.kept.withLock { $0.append(call.request) }
+            let origin = try? call.origin
+            if origins == nil || origin.map({ origins?.contains($0) == true }) ?? true {
+                wire.kept.withLock { $0.append(call.request) }
+            }
             return try await transport.send(call)
         }
     }

@@ -32,17 +32,18 @@ extension World {
 }
 
 extension SealedWire {
-    /// A way that seals all calls to these origins, and leads past here.
+    /// A way that seals all calls to these origins, and leads past here. Other calls go as they are: a gateway without
+    /// a database has no keys.
     func sealing(
         _ network: any HTTPTransport, to origins: [Origin], with keys: [PayloadKey], clock: any WallClock
     ) -> any HTTPTransport {
-        let passing = watching(network)
+        let passing = watching(network, to: origins)
         let sealed = origins.map { origin in
             PayloadOrigin(
                 PayloadSettings(origin: origin, app: "bank", version: "1.0", platform: "linux"),
                 keys: keys.map { .init($0, notAfter: .distantFuture) }, over: passing,
                 seams: PayloadSeams(clock: clock, random: SystemRandom()))
         }
-        return counting(PayloadTransport(passing, origins: sealed))
+        return counting(PayloadTransport(passing, origins: sealed), to: origins)
     }
 }

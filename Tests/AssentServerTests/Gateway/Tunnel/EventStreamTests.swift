@@ -12,12 +12,12 @@ struct EventStreamTests {
     /// The ends of the service, by the path that was asked for.
     private typealias Peers = Watched<[String: TestUpstream.Peer]>
 
-    private static let events = "text/event-stream"
+    private static let eventStream = "text/event-stream"
 
     /// A server whose first route has these further keys, with a service that begins a stream of a type and leaves it
     /// open.
     private func run(
-        _ keys: String, type: String = events, _ body: (ServerFixture, Peers) async throws -> Void
+        _ keys: String, type: String = eventStream, _ body: (ServerFixture, Peers) async throws -> Void
     ) async throws {
         let editing = { (text: String) in
             text.replacing("      home: /accounts\n", with: "      home: /accounts\n\(keys)", maxReplacements: 1)
@@ -26,9 +26,9 @@ struct EventStreamTests {
             let peers = Peers([:])
             fixture.upstream.answer { request, peer in
                 let path = String(request.line.split(separator: " ").dropFirst().first ?? "")
+                peers.update { $0[path] = peer }
                 peer.send("HTTP/1.1 200 OK\r\nContent-Type: \(type)\r\nTransfer-Encoding: chunked\r\n\r\n")
                 peer.send(Self.chunk("data: \(path)\n\n"))
-                peers.update { $0[path] = peer }
             }
             try await body(fixture, peers)
         }
@@ -40,7 +40,7 @@ struct EventStreamTests {
 
     /// Asks for a stream and waits for its first event, or for the reply that there is none.
     private func open(
-        _ fixture: ServerFixture, _ path: String, _ credentials: [(String, String)], accept: String? = events
+        _ fixture: ServerFixture, _ path: String, _ credentials: [(String, String)], accept: String? = eventStream
     ) async throws -> RawConnection {
         let connection = try await fixture.rawConnection()
         let fields = credentials + (accept.map { [("Accept", $0)] } ?? [])
@@ -153,8 +153,10 @@ struct EventStreamTests {
             var isFree = false
             while !isFree {
                 let next = try await open(fixture, "/files/d", mine)
-                isFree = await next.wait(for: "HTTP/1.1 200 ")
-                #expect(isFree || String(decoding: next.bytes, as: UTF8.self).hasPrefix("HTTP/1.1 503 "))
+                #expect(await next.wait(for: "\r\n\r\n"))
+                let head = String(decoding: next.bytes, as: UTF8.self)
+                isFree = head.hasPrefix("HTTP/1.1 200 ")
+                #expect(isFree || head.hasPrefix("HTTP/1.1 503 "))
                 await next.close()
             }
             for connection in [first, second, third] { await connection.close() }
@@ -170,8 +172,8 @@ struct EventStreamTests {
             #expect(await endless.wait(for: "data: /files/a"))
             let known = peers
             fixture.upstream.answer { _, peer in
-                peer.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 10\r\n\r\n01234")
                 known.update { $0["length"] = peer }
+                peer.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 10\r\n\r\n01234")
             }
             let long = try await open(fixture, "/files/b", mine)
             #expect(await long.wait(for: "01234"))

@@ -37,11 +37,10 @@ final class HAProxy: Sendable {
     private init(_ nodes: [ServeProcess], directory: String) throws {
         try #require(
             FileManager.default.isExecutableFile(atPath: Self.program), "run Scripts/setup.sh: it installs HAProxy")
-        ports = [try ReservedPort(), try ReservedPort()]
-        gateway = "https://localhost:\(ports[0].port)"
-        statistics = "http://127.0.0.1:\(ports[1].port)"
-        let servers = try nodes.enumerated().map { index, node in
-            "    server node\(index) 127.0.0.1:\(try Origin(try #require(node.gateway)).port)"
+        let (front, back) = (try ReservedPort(), try ReservedPort())
+        let servers = try nodes.enumerated().map { index, node -> String in
+            let address = try Origin(try #require(node.gateway))
+            return "    server node\(index) 127.0.0.1:\(address.port)"
         }
         let file = directory + "/haproxy.cfg"
         let lines =
@@ -49,12 +48,15 @@ final class HAProxy: Sendable {
                 "global", "    maxconn 400", "defaults", "    timeout connect 10m",
                 "    timeout client \(Patience.seconds)s", "    timeout server \(Patience.seconds)s", "    retries 3",
                 "    option redispatch 1", "listen gateway", "    mode tcp", "    balance roundrobin",
-                "    bind 127.0.0.1:\(ports[0].port)",
+                "    bind 127.0.0.1:\(front.port)",
             ] + servers + [
-                "listen statistics", "    mode http", "    bind 127.0.0.1:\(ports[1].port)", "    stats enable",
+                "listen statistics", "    mode http", "    bind 127.0.0.1:\(back.port)", "    stats enable",
                 "    stats uri /",
             ]
         try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: file))
+        ports = [front, back]
+        gateway = "https://localhost:\(front.port)"
+        statistics = "http://127.0.0.1:\(back.port)"
         process = try WatchedProcess.start([Self.program, "-db", "-f", file])
     }
 
