@@ -157,7 +157,7 @@ struct DeviceConfigurationKeeperTests {
         // What the other one has reached has taken nothing away.
         try await tell(8)
         #expect(try await world.keeper().configuration()?.version == 9)
-        #expect(try await world.store.names().count == 2)
+        #expect(await world.store.names().count == 2)
     }
 
     @Test("Processes that share the vault agree on the newest")
