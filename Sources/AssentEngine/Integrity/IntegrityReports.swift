@@ -6,7 +6,8 @@ package struct IntegrityReports: Sendable {
     /// The most reports of one address in a minute, and those of one installation.
     package static let perAddress: Int64 = 10
 
-    /// The most reports of a realm in a minute, since anybody can send some.
+    /// The most reports of a realm in a minute, since anybody can send some; those that prove an installation's key have
+    /// as many of their own, so that nobody else silences them.
     package static let perRealm: Int64 = 300
 
     private let context: EngineContext
@@ -53,7 +54,7 @@ package struct IntegrityReports: Sendable {
             try await count("integrity:\(realm):\(client)", limit: Self.perAddress)
             checked = proof
         }
-        try await count("integrity:\(realm)", limit: Self.perRealm)
+        try await count(checked == nil ? "integrity:\(realm)" : "integrity:\(realm):proved", limit: Self.perRealm)
         try await AuditLog(context).write(
             AuditRecord(
                 .integrityReport, .success, realm: realm,

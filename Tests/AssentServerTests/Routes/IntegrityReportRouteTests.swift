@@ -167,6 +167,12 @@ struct IntegrityReportRouteTests {
             for _ in 0..<IntegrityReports.perRealm { try await take() }
             let error = await #expect(throws: EngineError.self) { try await take() }
             #expect(error?.code == .tooManyRequests)
+            // They do not silence an installation that proves its key.
+            let instance = try await door.registration.instance()
+            let body = Door.report(["client": .string(instance.id)])
+            let proof = try await door.proof(instance.key, for: body)
+            #expect(try await door.send(body, proofs: [proof]).status == 204)
+            #expect(try await door.send(Door.report()).status == 429)
         }
     }
 
