@@ -6,8 +6,8 @@ package struct IntegrityReports: Sendable {
     /// The most reports of one address in a minute, and those of one installation.
     package static let perAddress: Int64 = 10
 
-    /// The most reports of a realm in a minute, since anybody can send some; those that prove an installation's key have
-    /// as many of their own, so that nobody else silences them.
+    /// The most reports of a realm in a minute, since anybody can send some. Those that prove an installation's key
+    /// have as many of their own, so that nobody else silences them.
     package static let perRealm: Int64 = 300
 
     private let context: EngineContext

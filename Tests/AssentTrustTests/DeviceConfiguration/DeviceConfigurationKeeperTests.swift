@@ -135,7 +135,7 @@ struct DeviceConfigurationKeeperTests {
         #expect(decision.registers == .allowed && decision.implicit && !decision.stateless)
     }
 
-    @Test("Who cannot do without one has the server asked again in seconds where it was out of reach, and no other call")
+    @Test("Who cannot do without one has the server asked again seconds after a failure, and no other call does")
     func needed() async throws {
         let wishes = DeviceDecision.Wishes(implicit: true, stateless: true)
         let keeper = world.keeper()
