@@ -72,6 +72,31 @@ struct LateStatusTests {
         }
     }
 
+    @Test("An evaluation that arrives late makes no room for a status that is older than the last one")
+    func evaluation() async throws {
+        let container = try await scene.enrolled(
+            scene.device(), [.signing: "271828"], by: ScriptedServer.PasswordOffer(.assisted))
+        let server = scene.server
+        let later: @Sendable () async throws -> Void = {
+            await server.set(time: 2020)
+            await server.set(state: .blocked)
+            try await scene.device().container(container.id).status()
+        }
+        await server.set(time: 2017)
+        let said = try await status(of: container) {
+            await server.set(time: 2015)
+            let transport = HeldTransport(
+                base: server.transport, path: "/device/slots/unlock", meanwhile: Locked(later))
+            let device = SigningDevice(store: scene.store, keys: scene.keys, transport: transport, clock: scene.clock)
+            let transaction = try await scene.fetched(container, on: device)
+            await #expect(throws: SigningError(.wrongPassword)) {
+                try await transaction.setStatus("accept", password: Secret("271829"), number: "42")
+            }
+        }
+        #expect(said.state == .active)
+        #expect(try await stored(container).state == .blocked)
+    }
+
     @Test("One from before a wrong PIN does not give the try back that it has cost, and a later one says what is left")
     func tries() async throws {
         let device = scene.device()

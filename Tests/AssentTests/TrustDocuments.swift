@@ -8,7 +8,7 @@ extension Servers {
     /// A file with the bank's host, whose pins end in an hour, and the server's.
     func trustFile(
         sends: [String], payload: JSONValue? = nil, debugger: String = "off", development: Bool = false,
-        config: SoftwareSigningKey? = nil
+        config: SoftwareSigningKey? = nil, source: String? = nil
     ) async throws -> TrustFile {
         let now = clock.epochSeconds
         func host(_ name: String, _ sends: [String]) -> JSONValue {
@@ -27,7 +27,8 @@ extension Servers {
             "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
             "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))),
             "config": .array(try config.map { [try JWK(publicKeyInfo: $0.publicKeyInfo).json] } ?? jwks.map(\.json)),
-            "controls": ["debugger": .string(debugger), "rooted": "off", "preload": "off"], "source": [],
+            "controls": ["debugger": .string(debugger), "rooted": "off", "preload": "off"],
+            "source": .array(source.map { [.string($0)] } ?? []),
         ]
         if let payload { members["payload"] = payload }
         if development { members["development"] = true }

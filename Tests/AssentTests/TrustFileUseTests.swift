@@ -132,6 +132,49 @@ struct TrustFileUseTests {
         }
     }
 
+    @Test("A call waits for a later file no longer than it may take")
+    func patience() async throws {
+        let source = "https://updates.bank.example/trust"
+        let file = try await servers.trustFile(sends: ["user"], source: source)
+        let (stream, gate) = AsyncStream.makeStream(of: Void.self)
+        let held = Task { for await _ in stream {} }
+        let assent = try servers.assent { configuration in
+            configuration.trust = file
+            configuration.resources = [:]
+            guard let inner = configuration.transport else { return }
+            configuration.transport = InMemoryTransport { exchange in
+                guard exchange.request.url?.hasPrefix(source) == true else {
+                    return try await inner.send(
+                        HTTPCall(
+                            exchange.request.method, url: exchange.request.url ?? "",
+                            headerFields: exchange.request.headerFields))
+                }
+                await held.value
+                return HTTPReply(HTTPResponse(status: .notFound))
+            }
+        }
+        // All pins have ended.
+        servers.clock.advance(by: 3600)
+        let isOver = Locked(false)
+        let call = Task { () -> ResourceError.Code? in
+            defer { isOver.withLock { $0 = true } }
+            do {
+                _ = try await assent.deviceClient.sendUnauthenticatedRequest(.get("https://api.bank.example/status"))
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        while !isOver.withLock({ $0 }) {
+            if servers.clock.sleeperCount > 0 { servers.clock.advance(by: 60) }
+            await Task.yield()
+        }
+        #expect(await call.value == .timedOut)
+        #expect(servers.sent("bank.example").isEmpty)
+        gate.finish()
+        await assent.shutdown()
+    }
+
     @Test("A host that gets no credential is not called for the user")
     func withheld() async throws {
         let file = try await servers.trustFile(sends: ["device"])

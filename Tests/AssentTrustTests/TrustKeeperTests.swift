@@ -293,6 +293,27 @@ struct TrustKeeperTests {
         }
     }
 
+    @Test("A call that is cancelled while it waits for a source says so, and what it has begun goes on")
+    func cancelled() async throws {
+        let first = try await file(1, pins: [1, 2])
+        let second = try await samples.file(
+            2, ["hosts": [TrustSamples.host([2, 3].map { ($0, TrustSamples.time + 3 * TrustSamples.year) })]])
+        world.files.withLock { $0 = [2: second] }
+        world.shown.withLock { $0 = 2 }
+        let (stream, gate) = AsyncStream.makeStream(of: Void.self)
+        world.held.withLock { $0 = Task { for await _ in stream {} } }
+        let keeper = try world.keeper(first)
+        world.clock.advance(by: TimeInterval(TrustSamples.year))
+        let call = Task { await world.call(keeper) }
+        while world.questions == 0 { await Task.yield() }
+        call.cancel()
+        #expect(await call.value == .cancelled)
+        #expect(world.called.withLock { $0 } == 0)
+        gate.finish()
+        await keeper.finish()
+        #expect(await world.call(keeper) == nil)
+    }
+
     @Test("Two environments in one vault keep their versions apart, and neither takes back what the other has reached")
     func audiences() async throws {
         let staging: [String: JSONValue?] = ["aud": "bank-app/linux/staging"]

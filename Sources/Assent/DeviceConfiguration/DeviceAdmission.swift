@@ -22,7 +22,7 @@ struct DeviceAdmission: HTTPMiddleware {
         try await Self.check(decision(waits: false)?.calls)
     }
 
-    /// Lets this version of the app register. The server is waited for.
+    /// Lets this version of the app register. The server is waited for, and asked again where it was out of reach.
     ///
     /// - Throws: `HTTPTransportError` `outdatedApplication`; `serverNotReachable` when the server has never told what
     ///   this version may do; `trustExpired`.
@@ -79,7 +79,7 @@ struct DeviceAdmission: HTTPMiddleware {
 
     private func decision(waits: Bool) async throws(HTTPTransportError) -> DeviceDecision? {
         do {
-            return try await told.decision(Self.wishes, waits: waits)
+            return try await told.decision(Self.wishes, waits: waits, isNeeded: waits)
         } catch {
             throw HTTPTransportError(
                 .trustExpired, "The vault, which may have a newer device configuration, cannot be read.",

@@ -55,7 +55,7 @@ extension Assent.Configuration {
             return PayloadOrigin(
                 settings, keys: keys, prover: registration == nil ? nil : prover, over: network, seams: seams)
         }
-        return PayloadTransport(network, origins: made) { try await trusted.origin($0) }
+        return PayloadTransport(network, origins: made) { try await trusted.origin(of: $0, at: $1) }
     }
 
     /// What the app says that it is.

@@ -7,15 +7,15 @@ import HTTPTypes
 package struct PayloadTransport: HTTPTransport {
     private let network: any HTTPTransport
     private let origins: [Origin: PayloadOrigin]
-    private let others: (@Sendable (Origin) async throws -> PayloadOrigin?)?
+    private let others: (@Sendable (HTTPCall, Origin) async throws -> PayloadOrigin?)?
 
     /// - Parameters:
     ///   - network: carries sealed calls, and those to all other origins.
     ///   - origins: where calls are sealed. Nothing plain is ever sent there.
-    ///   - others: says of any other origin, for each call, whether it is sealed.
+    ///   - others: says of any other origin, for each call to it, whether it is sealed.
     package init(
         _ network: any HTTPTransport, origins: [PayloadOrigin],
-        others: (@Sendable (Origin) async throws -> PayloadOrigin?)? = nil
+        others: (@Sendable (HTTPCall, Origin) async throws -> PayloadOrigin?)? = nil
     ) {
         self.network = network
         self.others = others
@@ -41,7 +41,7 @@ package struct PayloadTransport: HTTPTransport {
     private func sealed(_ call: HTTPCall) async throws -> PayloadOrigin? {
         guard let origin = try? call.origin else { return nil }
         if let known = origins[origin] { return known }
-        return try await others?(origin)
+        return try await others?(call, origin)
     }
 }
 

@@ -26,14 +26,15 @@ final class TrustedPayloadOrigins: Sendable {
         (self.keeper, self.told, self.make) = (keeper, told, make)
     }
 
-    /// What seals calls to an origin; `nil` where the file does not name the origin, or leaves that to the server, and
+    /// What seals a call to an origin; `nil` where the file does not name the origin, or leaves that to the server, and
     /// the server has said that they are not.
     /// Other keys begin other sessions.
     ///
-    /// - Throws: `HTTPTransportError`: `trustExpired` where nothing is in force for the origin, so that nobody knows.
-    func origin(_ origin: Origin) async throws -> PayloadOrigin? {
+    /// - Throws: `HTTPTransportError`: `trustExpired` where nothing is in force for the origin, so that nobody knows;
+    ///   `timedOut` where that took longer to find out than the call may.
+    func origin(of call: HTTPCall, at origin: Origin) async throws -> PayloadOrigin? {
         guard origin.isSecure else { return nil }
-        try await keeper.prepare(origin)
+        try await keeper.prepare(origin, until: keeper.deadline(of: call))
         guard let payload = keeper.inForce.payload, payload.origins.contains(origin.description),
             try await isSealed(by: payload)
         else { return nil }

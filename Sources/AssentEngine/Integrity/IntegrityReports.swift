@@ -6,13 +6,20 @@ package struct IntegrityReports: Sendable {
     /// The most reports of one address in a minute, and those of one installation.
     package static let perAddress: Int64 = 10
 
-    /// The most reports of a realm in a minute, since anybody can send some.
+    /// The most reports of a realm in a minute, since anybody can send some. Those that prove an installation's key
+    /// have as many of their own, so that nobody else silences them.
     package static let perRealm: Int64 = 300
 
-    private let context: EngineContext
+    /// The same in a day (UTC): no audit record is ever deleted by the server.
+    package static let perDay: Int64 = 20_000
 
-    /// The reports to a context's audit log.
-    package init(_ context: EngineContext) { self.context = context }
+    private let context: EngineContext
+    private let perDay: Int64
+
+    /// The reports to a context's audit log, at most so many in a day.
+    package init(_ context: EngineContext, perDay: Int64 = IntegrityReports.perDay) {
+        (self.context, self.perDay) = (context, perDay)
+    }
 
     /// Takes a report.
     ///
@@ -53,7 +60,9 @@ package struct IntegrityReports: Sendable {
             try await count("integrity:\(realm):\(client)", limit: Self.perAddress)
             checked = proof
         }
-        try await count("integrity:\(realm)", limit: Self.perRealm)
+        let all = checked == nil ? "integrity:\(realm)" : "integrity:\(realm):proved"
+        try await count(all, limit: Self.perRealm)
+        try await count(all + ":day", limit: perDay, window: 86_400)
         try await AuditLog(context).write(
             AuditRecord(
                 .integrityReport, .success, realm: realm,
@@ -78,9 +87,9 @@ package struct IntegrityReports: Sendable {
         return proof
     }
 
-    private func count(_ counter: String, limit: Int64) async throws {
-        guard try await AttemptCounter(context).attempt(counter, limit: limit, window: 60) else {
-            throw EngineError(.tooManyRequests, "Too many reports. Try again in a minute.")
+    private func count(_ counter: String, limit: Int64, window: Int64 = 60) async throws {
+        guard try await AttemptCounter(context).attempt(counter, limit: limit, window: window) else {
+            throw EngineError(.tooManyRequests, "Too many reports. Try again later.")
         }
     }
 

@@ -179,7 +179,7 @@ struct ServerParts: Sendable {
                 callers: check, origins: origins),
             enforcement: RouteRunner(
                 EnforcementWire(logger: context.logger), RouteTable.enforcement, handlers: EnforcementRoutes(),
-                services: enforcement(callers), callers: check, origins: origins),
+                services: enforcement, callers: check, origins: origins),
             signIn: SignInRoute(
                 authentication: authentication, callers: callers, sessions: sessions, grants: providers, cookie: cookie,
                 origin: own, gateway: try endpoints.gateway.map { try Origin($0) },
@@ -192,8 +192,9 @@ struct ServerParts: Sendable {
             health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
     }
 
-    /// What answers gateways elsewhere, in the realms that have some.
-    private func enforcement(_ callers: Callers) -> [String: EnforcementDesk] {
+    /// What answers gateways elsewhere, in the realms that have some. Whatever way their questions come, what they ask
+    /// about has come to them plainly.
+    private var enforcement: [String: EnforcementDesk] {
         let access = RemoteAccess(GatewayAccess(callers: callers, settlement: access, keys: keys))
         let desks = configuration.realms.filter { !$0.enforcement.isEmpty }.map {
             ($0.name, EnforcementDesk($0.enforcement, access: access))

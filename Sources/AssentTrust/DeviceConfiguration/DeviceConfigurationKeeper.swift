@@ -29,6 +29,9 @@ package actor DeviceConfigurationKeeper {
     /// How many seconds a process goes by the last answer.
     package static let interval = DeviceConfigurationContent.lifetime
 
+    /// The same for who cannot do without an answer, where there was none yet.
+    package static let urgentInterval = 5
+
     /// How many seconds a process waits for another one that asks.
     private static let patience: TimeInterval = 30
 
@@ -78,6 +81,14 @@ package actor DeviceConfigurationKeeper {
         return update.current?.content
     }
 
+    /// The same for what cannot be done without it: where nothing is known the server is asked again soon. It may have
+    /// been out of reach the last time, and five minutes are long for a user who waits.
+    private func needed() async throws -> DeviceConfigurationContent? {
+        try await settle()
+        await begin(after: update.current == nil ? Self.urgentInterval : Self.interval)?.value
+        return update.current?.content
+    }
+
     /// Waits until nothing is asked any more.
     package func finish() async { await asking?.value }
 
@@ -89,9 +100,9 @@ package actor DeviceConfigurationKeeper {
         isLoaded = true
     }
 
-    /// Begins to ask where it is due, and nobody does.
-    private func begin() -> Task<Void, Never>? {
-        if isDue, asking == nil { asking = Task { await ask() } }
+    /// Begins to ask where so many seconds have passed since the last time, and nobody does.
+    private func begin(after interval: Int = DeviceConfigurationKeeper.interval) -> Task<Void, Never>? {
+        if isDue(after: interval), asking == nil { asking = Task { await ask() } }
         return asking
     }
 
@@ -100,10 +111,18 @@ package actor DeviceConfigurationKeeper {
     /// - Parameters:
     ///   - wishes: the app's own settings.
     ///   - waits: whether the server is waited for where it is asked, see ``known()``.
+    ///   - isNeeded: whether nothing can be done before the server has told something, so that it is asked again soon.
     /// - Returns: the decision; `nil` while no trust file is in force.
     /// - Throws: what the vault throws.
-    package func decision(_ wishes: DeviceDecision.Wishes, waits: Bool = true) async throws -> DeviceDecision? {
-        let configuration = try await waits ? configuration() : known()
+    package func decision(
+        _ wishes: DeviceDecision.Wishes, waits: Bool = true, isNeeded: Bool = false
+    ) async throws -> DeviceDecision? {
+        let configuration: DeviceConfigurationContent?
+        if isNeeded {
+            configuration = try await needed()
+        } else {
+            configuration = try await waits ? self.configuration() : known()
+        }
         guard let content = trust.content else { return nil }
         return DeviceDecision(wishes, version: app.version, trust: content, configuration: configuration)
     }
@@ -111,7 +130,7 @@ package actor DeviceConfigurationKeeper {
     private var now: Int { surroundings.clock.now.wholeSeconds }
 
     /// A clock that was put back must not keep the server from being asked.
-    private var isDue: Bool { askedAt.map { now < $0 || now - $0 >= Self.interval } ?? true }
+    private func isDue(after interval: Int) -> Bool { askedAt.map { now < $0 || now - $0 >= interval } ?? true }
 
     private func ask() async {
         defer { asking = nil }

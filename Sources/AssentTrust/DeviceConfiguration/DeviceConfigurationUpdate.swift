@@ -68,6 +68,8 @@ package struct DeviceConfigurationUpdate: Sendable {
     }
 
     private mutating func change(_ keys: [ProtocolKey]) -> Action {
+        // Each call says so, and a signature need not be verified for each.
+        guard keys != self.keys else { return .nothing }
         self.keys = keys
         // The key that has signed it may have been withdrawn.
         if let known = current, (try? DeviceConfiguration(known.compact, keys: keys, for: app)) == nil {

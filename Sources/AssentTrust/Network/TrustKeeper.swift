@@ -78,7 +78,7 @@ package actor TrustKeeper {
     /// - Parameters:
     ///   - origin: where a call goes.
     ///   - deadline: until when an update is waited for; it goes on after that. `nil`: until its end.
-    /// - Throws: `HTTPTransportError` with code `trustExpired`; `timedOut` at the deadline.
+    /// - Throws: `HTTPTransportError` with code `trustExpired`; `timedOut` at the deadline; `cancelled`.
     package func prepare(_ origin: Origin, until deadline: Date? = nil) async throws(HTTPTransportError) {
         try await load()
         pass()
@@ -89,6 +89,9 @@ package actor TrustKeeper {
         let isOver = await wait(until: deadline)
         guard !isUsable(origin) else { return }
         guard isOver else {
+            guard !Task.isCancelled else {
+                throw HTTPTransportError(.cancelled, "The call was cancelled. Nothing was sent.")
+            }
             throw HTTPTransportError(
                 .timedOut, "The sources of the trust file took longer to answer than the call may. Nothing was sent.")
         }

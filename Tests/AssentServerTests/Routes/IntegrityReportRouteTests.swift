@@ -158,15 +158,28 @@ struct IntegrityReportRouteTests {
             var known = configuration
             known.apps = ["pay": OAuthApp(OAuthClient(id: "pay", kind: .public, redirectURIs: [], scopes: []))]
             let proofs = SenderProofs(door.fixture.server.context)
-            func take() async throws {
+            func take(_ reports: IntegrityReports) async throws {
                 _ = try await reports.take(
                     Door.report(),
                     PresentedProof(fields: [], method: "POST", url: door.url, server: .authorizationServer),
                     by: proofs, at: nil, in: known)
             }
-            for _ in 0..<IntegrityReports.perRealm { try await take() }
-            let error = await #expect(throws: EngineError.self) { try await take() }
+            for _ in 0..<IntegrityReports.perRealm { try await take(reports) }
+            let error = await #expect(throws: EngineError.self) { try await take(reports) }
             #expect(error?.code == .tooManyRequests)
+            // They do not silence an installation that proves its key.
+            let instance = try await door.registration.instance()
+            let body = Door.report(["client": .string(instance.id)])
+            let proof = try await door.proof(instance.key, for: body)
+            #expect(try await door.send(body, proofs: [proof]).status == 204)
+            #expect(try await door.send(Door.report()).status == 429)
+            // In a day there are no more than so many, since they are kept.
+            door.fixture.clock.advance(by: 86_400)
+            let few = IntegrityReports(door.fixture.server.context, perDay: 2)
+            for _ in 0..<2 { try await take(few) }
+            door.fixture.clock.advance(by: 60)
+            let late = await #expect(throws: EngineError.self) { try await take(few) }
+            #expect(late?.code == .tooManyRequests)
         }
     }
 

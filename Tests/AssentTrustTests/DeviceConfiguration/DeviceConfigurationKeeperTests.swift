@@ -135,6 +135,26 @@ struct DeviceConfigurationKeeperTests {
         #expect(decision.registers == .allowed && decision.implicit && !decision.stateless)
     }
 
+    @Test("Who cannot do without one has the server asked again seconds after a failure, and no other call does")
+    func needed() async throws {
+        let wishes = DeviceDecision.Wishes(implicit: true, stateless: true)
+        let keeper = world.keeper()
+        #expect(try await keeper.decision(wishes, isNeeded: true)?.registers == .unknown)
+        try await tell(7)
+        world.clock.advance(by: TimeInterval(DeviceConfigurationKeeper.urgentInterval - 1))
+        #expect(try await keeper.decision(wishes, isNeeded: true)?.registers == .unknown)
+        world.clock.advance(by: 1)
+        #expect(try await keeper.configuration() == nil)
+        #expect(try await keeper.known() == nil)
+        #expect(world.questions == 1)
+        #expect(try await keeper.decision(wishes, isNeeded: true)?.registers == .allowed)
+        #expect(world.questions == 2)
+        // From then on it is asked as seldom as for anything else.
+        world.clock.advance(by: 299)
+        #expect(try await keeper.decision(wishes, isNeeded: true)?.registers == .allowed)
+        #expect(world.questions == 2)
+    }
+
     @Test("A record that is damaged, or of another environment, is not read")
     func damaged() async throws {
         try await tell(7)

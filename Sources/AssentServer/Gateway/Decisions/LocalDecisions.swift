@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEngine
+import AssentPayload
 import Hummingbird
 
 /// The engine of the same process decides: three crossings of the database at most.
@@ -85,6 +86,10 @@ private struct LocalGrant: GatewayGrant {
     let taken: TakenTransaction?
     let clientAddress: IPAddress?
 
+    /// Whose sealed session the request has come through: what stays with a reply runs when the request's task has
+    /// left the door that says it.
+    let peer: PayloadPeer? = SealedSession.peer
+
     var user: String? { caller.user?.username }
     var transaction: String? { taken?.id }
 
@@ -95,7 +100,10 @@ private struct LocalGrant: GatewayGrant {
     func isStillGranted() async -> Bool {
         var again = inquiry
         again.isApproved = taken != nil
-        return await access.isStillGranted(again, to: caller, clientAddress: clientAddress)
+        let asked = again
+        return await SealedSession.$peer.withValue(peer) {
+            await access.isStillGranted(asked, to: caller, clientAddress: clientAddress)
+        }
     }
 
     func forwarding(
