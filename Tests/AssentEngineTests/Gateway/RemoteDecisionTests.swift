@@ -53,7 +53,8 @@ struct RemoteDecisionTests {
             try TransactionFixture.policySet(), resource: try CanonicalResource(RemoteFixture.transfers), action: "POST"
         )
         var request = GatewayRequest(
-            GatewayAdmission(caller: .session(session, .field), matched: matched), mediaType: "application/json")
+            GatewayAdmission(caller: .session(session, .field), method: "POST", matched: matched),
+            mediaType: "application/json")
         request.bodyDigest = SHA2.sha256(RemoteFixture.body)
         #expect(await settlement.settle(request) == .denied(.unboundContent))
         request.bodyDigest = nil

@@ -76,6 +76,25 @@ struct EnforcementLoaderTests {
         #expect(error?.message.contains(expected) == true, "\(error as Any)")
     }
 
+    @Test(
+        "A group cannot speak for the server itself, nor for the gateway beside it",
+        arguments: ["publicURL: https://localhost:0/am", "  publicURL: https://localhost:0\n"])
+    func ownOrigins(url: String) throws {
+        let good = FixtureConfiguration.yaml(upstream: 9080, refusing: 9081)
+        try #require(good.contains(url))
+        for (port, isRefused) in [("9444", false), ("9443", true)] {
+            let text = good.replacing(url, with: url.replacing(":0", with: ":\(port)"))
+            var message: String?
+            do {
+                _ = try ServerConfiguration.parse(text, file: "/etc/assent/assent.yaml")
+            } catch let error as ConfigurationError {
+                message = error.message
+            }
+            #expect((message?.contains("cannot speak for https://localhost:9443") ?? false) == isRefused)
+            #expect((message != nil) == isRefused, "\(message ?? "")")
+        }
+    }
+
     @Test("A client of two groups would have two rights, and is refused")
     func twoGroups() {
         let error = #expect(throws: ConfigurationError.self) {

@@ -143,12 +143,16 @@ struct EnforcementRouteTests {
         kinds.requirement.kinds = ["everybody"]
         var claims = question
         claims.claims = ["password"]
+        var issuer = question
+        issuer.identity = .init(audience: "a", issuer: Self.origin + "/another")
         var address = question
         address.address = "localhost"
         var resource = question
         resource.resource = Self.origin + "/a/../b"
-        for message in [.object(unknown), kinds.json, claims.json, address.json, resource.json, [], [:]] as [JSONValue]
-        {
+        let messages: [JSONValue] = [
+            .object(unknown), kinds.json, claims.json, issuer.json, address.json, resource.json, [], [:],
+        ]
+        for message in messages {
             let reply = try await door.send("decide", message)
             #expect(reply.status == 400, "\(message.serialized().prefix(80)): \(reply.text)")
         }

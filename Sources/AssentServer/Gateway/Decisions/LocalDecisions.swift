@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEngine
+import AssentPayload
 import Hummingbird
 
 /// The engine of the same process decides: three crossings of the database at most.
@@ -85,6 +86,20 @@ private struct LocalGrant: GatewayGrant {
     let taken: TakenTransaction?
     let clientAddress: IPAddress?
 
+    /// Whose session of payload encryption the request came through. The reply goes on when its task has forgotten that.
+    private let peer = SealedSession.peer
+
+    init(
+        access: GatewayAccess, inquiry: GatewayInquiry, caller: Caller, taken: TakenTransaction?,
+        clientAddress: IPAddress?
+    ) {
+        self.access = access
+        self.inquiry = inquiry
+        self.caller = caller
+        self.taken = taken
+        self.clientAddress = clientAddress
+    }
+
     var user: String? { caller.user?.username }
     var transaction: String? { taken?.id }
 
@@ -95,7 +110,9 @@ private struct LocalGrant: GatewayGrant {
     func isStillGranted() async -> Bool {
         var again = inquiry
         again.isApproved = taken != nil
-        return await access.isStillGranted(again, to: caller, clientAddress: clientAddress)
+        return await SealedSession.$peer.withValue(peer) { [again] in
+            await access.isStillGranted(again, to: caller, clientAddress: clientAddress)
+        }
     }
 
     func forwarding(

@@ -83,7 +83,9 @@ actor OutcomeReports {
             let batch = Array(waiting.prefix(Self.atOnce))
             sending = batch.count
             let kept = await Self.unheard(batch, logger: logger)
-            waiting.replaceSubrange(0..<sending, with: kept)
+            // Behind the others: the engine of one realm may hear nothing, and that of another everything.
+            waiting.removeFirst(sending)
+            waiting += kept
             sending = 0
             guard !kept.isEmpty else {
                 seconds = 1
