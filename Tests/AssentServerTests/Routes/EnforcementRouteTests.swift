@@ -9,7 +9,7 @@ import Testing
 
 @Suite("A gateway elsewhere asks over HTTP", .server, .serialized)
 struct EnforcementRouteTests {
-    private static let origin = "https://localhost:9443"
+    private static let origin = "https://localhost:9543"
     private static let transfer = Array(FixtureBody.transfer.utf8)
 
     @Test("A payment: the body is asked for, a transaction is made, taken by the digest, and its outcome heard")
@@ -216,9 +216,9 @@ struct EnforcementDoor {
         token = try #require(reply.json["access_token"]?.string, "\(reply.text)")
     }
 
-    /// A question about a request to a gateway at `https://localhost:9443`.
+    /// A question about a request to a gateway at `https://localhost:9543`.
     func question(_ method: String, _ target: String, session: String?) -> EnforcementQuestion {
-        let url = "https://localhost:9443" + target
+        let url = "https://localhost:9543" + target
         var credentials = EnforcementQuestion.Credentials(proofURL: url)
         credentials.session = session.map { Secret($0) }
         var requirement = EnforcementQuestion.Requirement()

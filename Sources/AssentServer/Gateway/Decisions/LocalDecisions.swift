@@ -86,7 +86,7 @@ private struct LocalGrant: GatewayGrant {
     let taken: TakenTransaction?
     let clientAddress: IPAddress?
 
-    /// Whose session of payload encryption the request came through. The reply goes on when its task has forgotten that.
+    /// Whose session of payload encryption the request came through: a reply that goes on does so in another task.
     private let peer = SealedSession.peer
 
     init(

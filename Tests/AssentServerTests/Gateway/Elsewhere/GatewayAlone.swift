@@ -19,9 +19,9 @@ final class GatewayAlone: Sendable {
     private let group: ServiceGroup
     private let running: Task<Void, any Error>
 
-    /// The origin by which clients know these gateways, whatever their ports are. The group `edge` of the fixture's file
-    /// may speak for it.
-    static let origin = "https://localhost:9443"
+    /// The origin by which clients know these gateways, whatever their ports are. The group `edge` of the fixture's
+    /// file may speak for it.
+    static let origin = "https://localhost:9543"
 
     static let clientID = "edge"
 
@@ -70,7 +70,9 @@ final class GatewayAlone: Sendable {
         relay = try await EngineRelay(engine)
         upstream = try await TestUpstream.start()
         let secret = engine.directory + "/edge-secret"
-        if !FileManager.default.fileExists(atPath: secret) { try PrivateFile.create(secret, Array(FixtureConfiguration.clientSecret.utf8)) }
+        if !FileManager.default.fileExists(atPath: secret) {
+            try PrivateFile.create(secret, Array(FixtureConfiguration.clientSecret.utf8))
+        }
         let text = Self.yaml(
             engine: "https://localhost:\(relay.port)/am", publicURL: engine.endpoints.server,
             directory: engine.directory, upstream: upstream.port)
