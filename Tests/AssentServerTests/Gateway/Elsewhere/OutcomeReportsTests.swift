@@ -109,6 +109,22 @@ struct OutcomeReportsTests {
         #expect(log.entries.contains { "\($0.message)".contains("refuses") })
     }
 
+    @Test("At the end each is told once more, also behind those that are not heard")
+    func finishedBehind() async throws {
+        let reports = reports(capacity: 100)
+        let deaf = Engine()
+        deaf.failure.withLock { $0 = .forbidden }
+        for id in 0..<40 { await reports.add(deaf.report(id)) }
+        await reports.add(engine.report(1))
+        let running = Task { await reports.run() }
+        await waitForPause()
+        #expect(engine.heard.value.isEmpty)
+        await reports.finish()
+        await running.value
+        #expect(engine.heard.value == ["t1"])
+        #expect(await reports.count == 40)
+    }
+
     @Test("The end does not wait for an engine that is away, and says what it did not tell")
     func finished() async throws {
         let reports = reports(capacity: 100)
