@@ -33,22 +33,32 @@ package struct EnforcementClient: Sendable {
     /// What the engine says of a request. A question whose reply is lost is asked once more with the same attempt: the
     /// engine gives the same answer then, so that a lost reply spends nothing.
     ///
-    /// - Throws: ``EnforcementError``. Nothing is allowed then; `outcomeUnknown` when both replies were lost.
+    /// - Throws: ``EnforcementError``. Nothing is allowed then; `outcomeUnknown` when the first reply was lost and the
+    ///   second question was not answered either, whatever hindered that.
     package func decide(_ question: EnforcementQuestion) async throws(EnforcementError) -> EnforcementAnswer {
-        let url = server.enforcement("decide")
         let content = question.json
-        var reply: Reply
         do throws(EnforcementError) {
-            reply = try await send(content, to: url)
-            // The engine does not know what its database did, and the same question tells.
-            if reply.saysUnknown { reply = try await send(content, to: url) }
+            return try await answer(content, attempt: question.attempt)
         } catch {
+            // It was lost, or the engine does not know what its database did: the same question tells.
             guard error.code == .outcomeUnknown else { throw error }
-            reply = try await send(content, to: url)
         }
+        do throws(EnforcementError) {
+            return try await answer(content, attempt: question.attempt)
+        } catch {
+            // What is refused now was refused before. Anything else says nothing of the first question.
+            guard error.code != .refused, error.code != .malformedReply else { throw error }
+            throw EnforcementError(.outcomeUnknown, error.detail)
+        }
+    }
+
+    private func answer(
+        _ content: JSONValue, attempt: String
+    ) async throws(EnforcementError) -> EnforcementAnswer {
+        let reply = try await send(content, to: server.enforcement("decide"))
         guard reply.status == 200, let json = reply.json else { throw refusal(reply) }
         do throws(WireError) {
-            return try EnforcementAnswer(json: json, to: question.attempt)
+            return try EnforcementAnswer(json: json, to: attempt)
         } catch {
             throw EnforcementError(.malformedReply, "The engine's answer cannot be used: \(error.detail).")
         }

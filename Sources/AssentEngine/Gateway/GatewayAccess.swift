@@ -68,7 +68,8 @@ package struct GatewayInquiry: Sendable {
 
     /// What says who sends it.
     package let credentials: PresentedCredentials
-    let accessToken: AccessTokenRequirement
+    /// What an access token must have here.
+    package let accessToken: AccessTokenRequirement
 
     /// Whether a transaction was spent for it, when its caller is looked up again.
     package var isApproved = false

@@ -49,6 +49,8 @@ extension ServerConfiguration {
         if let reader = root.optionalMapping("gateway") {
             gateway = try GatewayLoader(realms: .known(realms), paths: paths).gateway(reader, besides: port)
         }
+        let urls = [publicURL] + [gateway?.publicURL].compactMap(\.self)
+        if let fault = EnforcementLoader.fault(among: realms, of: urls) { throw root.issue("realms", fault) }
         let postgreSQL = try DatabaseLoader(paths: paths).postgreSQL(root)
         let masterKeyFile = root.optionalString("masterKeyFile").map(paths.resolve)
         if postgreSQL != nil, masterKeyFile == nil {

@@ -22,6 +22,19 @@ struct EnforcementLoader {
         }
     }
 
+    /// What is wrong with the groups of a server at these URLs, its own and that of its gateway; `nil` when nothing is.
+    ///
+    /// A group that speaks for one of them could use what clients send there: their proofs are for that origin, and the
+    /// tokens about callers that a gateway's services believe have its name.
+    static func fault(among realms: [RealmConfiguration], of urls: [String]) -> String? {
+        let own = Set(urls.compactMap { try? Origin($0) })
+        for group in realms.flatMap(\.enforcement) {
+            guard let origin = group.origins.first(where: own.contains) else { continue }
+            return "the group \(group.name) of enforcement cannot speak for \(origin): that is this server's own"
+        }
+        return nil
+    }
+
     private func group(_ name: String, _ reader: SettingsReader<Void>) throws -> EnforcementGroup {
         guard (1...64).contains(name.utf8.count),
             name.utf8.allSatisfy({ $0.isASCIIAlphanumeric || "-_.".utf8.contains($0) })

@@ -42,13 +42,15 @@ struct Forwarding: Sendable {
         }
     }
 
+    /// The answer to a request for a stream that there is no place for.
+    static func noPlace(_ members: JSONObject = ["forwarded": "no"]) -> Response {
+        .problem(503, "There are as many open streams as there may be. Nothing was forwarded.", members: members)
+    }
+
     /// Sends the request to the service. Returns the answer to the client, and what became of the request.
     func send(_ request: Request, boundBody: [UInt8]?) async -> (response: Response, outcome: UpstreamOutcome) {
         guard streams.hasPlace(for: request.headers) else {
-            let response = Response.problem(
-                503, "There are as many open streams as there may be. Nothing was forwarded.",
-                members: members(forwarded: "no"))
-            return (response, .notForwarded)
+            return (Self.noPlace(members(forwarded: "no")), .notForwarded)
         }
         let fields: HTTPFields
         do {

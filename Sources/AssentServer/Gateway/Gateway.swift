@@ -115,6 +115,10 @@ struct Gateway: RequestHandler {
             if let tunnel = try await open(visit, forwarding) { return tunnel }
             return await forwarding.send(request, boundBody: nil).response
         }
+        // What is spent below is not given back. Others are let in first, and then told.
+        if visit.transactionID != nil, !streams(of: visit, grant: nil).hasPlace(for: request.headers) {
+            return Forwarding.noPlace()
+        }
         let question = GatewayQuestion(
             inquiry: GatewayInquiry(
                 realm: realm, policySet: policySet, method: request.method.rawValue,
@@ -174,9 +178,7 @@ struct Gateway: RequestHandler {
         return Forwarding(
             upstream: upstream, route: visit.route, resource: visit.resource, user: grant?.user,
             transaction: transaction, cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text,
-            streams: StreamWatch(
-                route: visit.route, count: tunnels, logger: logger,
-                isGranted: grant.map { grant in { await grant.isStillGranted() } }),
+            streams: streams(of: visit, grant: grant),
             identify: { [origin] boundBody in
                 guard let grant, let identity = visit.route.identity else { return nil }
                 let spent = transaction.map { id in
@@ -187,6 +189,12 @@ struct Gateway: RequestHandler {
                 let token = try await grant.token(identity.service, issuer: origin, of: spent)
                 return token.map { HTTPField(name: identity.field, value: $0.reveal()) }
             })
+    }
+
+    private func streams(of visit: Visit, grant: (any GatewayGrant)?) -> StreamWatch {
+        StreamWatch(
+            route: visit.route, count: tunnels, logger: logger,
+            isGranted: grant.map { grant in { await grant.isStillGranted() } })
     }
 
     private func adviceClient(

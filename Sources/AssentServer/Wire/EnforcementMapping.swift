@@ -47,8 +47,13 @@ extension RemoteInquiry {
         case .digest(let digest): content = .digest(digest)
         }
         try Self.checkClaims(question.claims + (question.identity?.claims ?? []))
-        identity = question.identity.map {
-            (service: ServiceIdentity(audience: $0.audience, claims: $0.claims), issuer: $0.issuer)
+        if let asked = question.identity {
+            // A path behind the origin would be another issuer's name, in a signed token.
+            guard let issuer = try? Origin(headerValue: asked.issuer), issuer.description == asked.issuer else {
+                throw RequestError(400, "The issuer is not an origin: scheme, host and port alone.")
+            }
+            let service = ServiceIdentity(audience: asked.audience, claims: asked.claims)
+            identity = (service: service, issuer: asked.issuer)
         }
     }
 

@@ -254,4 +254,17 @@ struct RemoteTakeTests {
         #expect(claims["txn"]?["id"]?.string == id && claims["txn"]?["body_sha256"]?.string == digest)
         #expect(claims["txn"]?["method"]?.string == "POST")
     }
+
+    @Test("A digest that was sent though no policy binds the body is not told as approved")
+    func unboundBody() async throws {
+        let fixture = try await RemoteFixture([try TransactionFixture.policy(bind: [.method], display: [])])
+        let id = try await fixture.approved()
+        let decided = try await fixture.decide(RemoteFixture.taking(id)) {
+            $0.identity = (ServiceIdentity(audience: "https://pay.internal", claims: []), RemoteFixture.origin)
+        }
+        let token = try #require(decided.caller?.identity)
+        let part = try #require(token.reveal().split(separator: ".").dropFirst().first)
+        let claims = try JSONValue.parse(try #require(Base64URL.decode(part)))
+        #expect(claims["txn"]?["id"]?.string == id && claims["txn"]?["body_sha256"] == nil)
+    }
 }

@@ -9,7 +9,7 @@ import Testing
 @Suite("What the file says of gateways elsewhere")
 struct EnforcementLoaderTests {
     private static let usual =
-        #"edge: {clients: [edge], policySets: [bank], origins: ["https://localhost:9443"]}"#
+        #"edge: {clients: [edge], policySets: [bank], origins: ["https://localhost:9543"]}"#
 
     /// The realm `alpha` of a good file with these lines in the place of its groups.
     private static func groups(_ lines: String) throws -> [EnforcementGroup] {
@@ -29,7 +29,7 @@ struct EnforcementLoaderTests {
             read
                 == EnforcementGroup(
                     name: "edge", clients: ["edge"], policySets: ["bank"],
-                    origins: [try Origin("https://localhost:9443")]))
+                    origins: [try Origin("https://localhost:9543")]))
         #expect(!read.believesAddress && read.maxBodyBytes == 65_536)
     }
 
@@ -61,9 +61,9 @@ struct EnforcementLoaderTests {
             ("clients: [edge]", "clients: []", "must name a client"),
             ("policySets: [bank]", "policySets: [none]", "there is no policy set none"),
             ("policySets: [bank]", "policySets: []", "must name a policy set"),
-            ("https://localhost:9443", "http://localhost:9443", "not an https origin"),
-            ("https://localhost:9443", "https://localhost:9443/pay", "not an https origin"),
-            (#"["https://localhost:9443"]"#, "[]", "must name an address"),
+            ("https://localhost:9543", "http://localhost:9543", "not an https origin"),
+            ("https://localhost:9543", "https://localhost:9543/pay", "not an https origin"),
+            (#"["https://localhost:9543"]"#, "[]", "must name an address"),
             ("edge: {", "\"ed ge\": {", "letters, digits"),
             ("edge: {", "edge: {maxBodyBytes: 0, ", "from 1 to 16777216"),
             ("edge: {", "edge: {beleivesAddress: true, ", "beleivesAddress"),
@@ -74,6 +74,25 @@ struct EnforcementLoaderTests {
             _ = try Self.groups(Self.usual.replacing(part, with: other))
         }
         #expect(error?.message.contains(expected) == true, "\(error as Any)")
+    }
+
+    @Test(
+        "A group cannot speak for the server itself, nor for the gateway beside it",
+        arguments: ["publicURL: https://localhost:0/am", "  publicURL: https://localhost:0\n"])
+    func ownOrigins(url: String) throws {
+        let good = FixtureConfiguration.yaml(upstream: 9080, refusing: 9081)
+        try #require(good.contains(url))
+        for (port, isRefused) in [("9444", false), ("9543", true)] {
+            let text = good.replacing(url, with: url.replacing(":0", with: ":\(port)"))
+            var message: String?
+            do {
+                _ = try ServerConfiguration.parse(text, file: "/etc/assent/assent.yaml")
+            } catch let error as ConfigurationError {
+                message = error.message
+            }
+            #expect((message?.contains("cannot speak for https://localhost:9543") ?? false) == isRefused)
+            #expect((message != nil) == isRefused, "\(message ?? "")")
+        }
     }
 
     @Test("A client of two groups would have two rights, and is refused")

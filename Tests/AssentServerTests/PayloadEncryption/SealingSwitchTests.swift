@@ -108,6 +108,46 @@ struct SealingSwitchTests {
         }
     }
 
+    @Test("A stream that was opened sealed goes on when its caller is looked up, also where plain calls are refused")
+    func streams() async throws {
+        let file = { (text: String) in
+            Self.file(text).replacing("accepts: [device]\n", with: "accepts: [device]\n      recheckSeconds: 1\n")
+        }
+        try await ServerFixture.run(editing: file) { fixture in
+            let (key, door) = (try await SealedClient.key(fixture), try await Door(fixture))
+            let (instance, other) = (try await door.instance(["software_version": "9"]), try await door.instance())
+            func token(_ instance: Door.Instance) async throws -> String {
+                let granted = try await door.ownToken(instance.id, by: instance.key)
+                return try #require(granted.json["access_token"]?.string)
+            }
+            let (mine, foreign) = (try await token(instance), try await token(other))
+            var server = try await Sealing(fixture, key, toGateway: false)
+            try await Self.update(instance, by: &server, at: door)
+            let gateway = try await Sealing(fixture, key, toGateway: true, as: (instance, at: door))
+            let peers = Watched<[TestUpstream.Peer]>([])
+            fixture.upstream.answer { _, peer in
+                let fields = "Content-Type: text/event-stream\r\nTransfer-Encoding: chunked"
+                peer.send("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n5\r\nfirst\r\n")
+                peers.update { $0.append(peer) }
+            }
+            let opened = Task {
+                var gateway = gateway
+                return try await gateway.send(.get, fixture.gateway("/app-info"), ServerFixture.bearer(mine))
+            }
+            await peers.wait { $0.count == 1 }
+            // The control, which begins later and so is looked up later: its end shows that there was a look.
+            let control = try await fixture.rawConnection()
+            try await control.send(
+                "GET /app-info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(foreign)\r\n\r\n")
+            #expect(await control.wait(for: "first"))
+            #expect(try await door.manage("DELETE", other).status == 204)
+            _ = await control.untilClosed()
+            try #require(peers.value.first).send("4\r\nlast\r\n0\r\n\r\n")
+            let reply = try await opened.value
+            #expect(reply.status == 200 && String(decoding: reply.content, as: UTF8.self) == "firstlast")
+        }
+    }
+
     @Test("A proof beside a token that is refused for that is not spent", arguments: TheftTests.Place.allCases)
     func proofs(_ place: TheftTests.Place) async throws {
         try await place.run(editing: Self.file) { servers in

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("A gateway elsewhere asks over HTTP", .server, .serialized)
 struct EnforcementRouteTests {
-    private static let origin = "https://localhost:9443"
+    private static let origin = "https://localhost:9543"
     private static let transfer = Array(FixtureBody.transfer.utf8)
 
     @Test("A payment: the body is asked for, a transaction is made, taken by the digest, and its outcome heard")
@@ -147,12 +147,16 @@ struct EnforcementRouteTests {
         kinds.requirement.kinds = ["everybody"]
         var claims = question
         claims.claims = ["password"]
+        var issuer = question
+        issuer.identity = .init(audience: "a", issuer: Self.origin + "/another")
         var address = question
         address.address = "localhost"
         var resource = question
         resource.resource = Self.origin + "/a/../b"
-        for message in [.object(unknown), kinds.json, claims.json, address.json, resource.json, [], [:]] as [JSONValue]
-        {
+        let messages: [JSONValue] = [
+            .object(unknown), kinds.json, claims.json, issuer.json, address.json, resource.json, [], [:],
+        ]
+        for message in messages {
             let reply = try await door.send("decide", message)
             #expect(reply.status == 400, "\(message.serialized().prefix(80)): \(reply.text)")
         }
@@ -218,9 +222,9 @@ struct EnforcementDoor {
         token = try #require(reply.json["access_token"]?.string, "\(reply.text)")
     }
 
-    /// A question about a request to a gateway at `https://localhost:9443`.
+    /// A question about a request to a gateway at `https://localhost:9543`.
     func question(_ method: String, _ target: String, session: String?) -> EnforcementQuestion {
-        let url = "https://localhost:9443" + target
+        let url = "https://localhost:9543" + target
         var credentials = EnforcementQuestion.Credentials(proofURL: url)
         credentials.session = session.map { Secret($0) }
         var requirement = EnforcementQuestion.Requirement()

@@ -138,10 +138,10 @@ enum FixtureConfiguration {
               edge:
                 clients: [edge]
                 policySets: [bank]
-                origins: ["https://localhost:9443"]
+                origins: ["https://localhost:9543"]
                 believesAddress: true
                 maxBodyBytes: 4096
-              branch: {clients: [edge-two], policySets: [bank, rest], origins: ["https://localhost:9443"]}
+              branch: {clients: [edge-two], policySets: [bank, rest], origins: ["https://localhost:9543"]}
             policySets:
               bank:
                 policies:

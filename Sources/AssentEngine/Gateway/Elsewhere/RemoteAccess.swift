@@ -81,7 +81,7 @@ package struct RemoteAccess: Sendable {
         switch decision {
         case .granted(let taken):
             do {
-                caller.identity = try await identity(inquiry, admission.caller, taken)
+                caller.identity = try await identity(inquiry, admission, taken)
             } catch {
                 return await unsigned(inquiry, taken, error)
             }
@@ -97,16 +97,17 @@ package struct RemoteAccess: Sendable {
 
     /// The token for the service; `nil` where none is asked for, or nobody calls.
     private func identity(
-        _ inquiry: RemoteInquiry, _ caller: Caller, _ taken: TakenTransaction?
+        _ inquiry: RemoteInquiry, _ admission: GatewayAdmission, _ taken: TakenTransaction?
     ) async throws -> Secret? {
         guard let identity = inquiry.identity else { return nil }
+        // A gateway may send a digest before it knows whether one is wanted. The token says what was approved.
         let spent = taken.map {
             SpentRequest(
                 transaction: $0.id, method: inquiry.request.method, resource: inquiry.request.resource,
-                bodyDigest: inquiry.content.digest)
+                bodyDigest: admission.bindsBody ? inquiry.content.digest : nil)
         }
         return try await access.token(
-            identity.service, about: caller, realm: inquiry.request.realm, issuer: identity.issuer, of: spent)
+            identity.service, about: admission.caller, realm: inquiry.request.realm, issuer: identity.issuer, of: spent)
     }
 
     /// Nothing is forwarded of which the service cannot be told who sends it.

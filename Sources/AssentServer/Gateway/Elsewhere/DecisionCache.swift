@@ -42,11 +42,12 @@ struct DecisionCache: Sendable {
     }
 
     /// The key of a question, which has everything that the answer depends on: credentials, resource, method, address,
-    /// and what the route asks for.
-    func key(of question: EnforcementQuestion) -> Key {
+    /// and what the route asks for. The realm stands in no question: it says who is asked.
+    func key(of question: EnforcementQuestion, realm: String) -> Key {
         var question = question
         question.attempt = ""
-        let code = HMAC<SHA256>.authenticationCode(for: question.json.serializedBytes(), using: key)
+        let whole = JSONValue.array([.string(realm), question.json])
+        let code = HMAC<SHA256>.authenticationCode(for: whole.serializedBytes(), using: key)
         return Key(code: Array(code))
     }
 

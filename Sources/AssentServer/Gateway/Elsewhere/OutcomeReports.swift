@@ -79,17 +79,24 @@ actor OutcomeReports {
 
     private func sendAll() async {
         var seconds: TimeInterval = 1
+        var untried = waiting.count
         while !waiting.isEmpty, !Task.isCancelled {
             let batch = Array(waiting.prefix(Self.atOnce))
             sending = batch.count
             let kept = await Self.unheard(batch, logger: logger)
-            waiting.replaceSubrange(0..<sending, with: kept)
+            // Behind the others: the engine of one realm may hear nothing, and that of another everything.
+            waiting.removeFirst(sending)
+            waiting += kept
             sending = 0
+            untried -= batch.count
             guard !kept.isEmpty else {
                 seconds = 1
                 continue
             }
-            guard !isFinishing else { return }
+            guard !isFinishing else {
+                guard untried > 0 else { return }
+                continue
+            }
             await sleep(seconds)
             seconds = min(seconds * 2, Self.longestPause)
         }

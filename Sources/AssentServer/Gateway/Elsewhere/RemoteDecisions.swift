@@ -39,7 +39,8 @@ struct RemoteDecisions: GatewayDecisions {
             return GatewayAnswer(verdict: .denied(.unavailable))
         }
         let asked = question.asked(attempt: random.token())
-        let key = question.isCacheable && Self.safeMethods.contains(asked.method) ? cache.key(of: asked) : nil
+        let isKept = question.isCacheable && Self.safeMethods.contains(asked.method)
+        let key = isKept ? cache.key(of: asked, realm: question.inquiry.realm) : nil
         if let key, let grant = cache.grant(key) {
             return GatewayAnswer(
                 verdict: .granted(remoteGrant(grant, question, asked, engine), body: nil), newNonce: nil)

@@ -21,7 +21,7 @@ final class GatewayAlone: Sendable {
 
     /// The origin by which clients know these gateways, whatever their ports are. The group `edge` of the fixture's
     /// file may speak for it.
-    static let origin = "https://localhost:9443"
+    static let origin = "https://localhost:9543"
 
     static let clientID = "edge"
 

@@ -39,6 +39,23 @@ struct LostEngineRepliesTests {
         }
     }
 
+    @Test(
+        "A take whose reply is lost, and after which the engine is away, is not called unspent: the engine hears of it",
+        arguments: ["503 Busy", "500 Oops", "404 Gone"])
+    func lostThenAway(status: String) async throws {
+        try await GatewayAlone.run { alone in
+            let session = try await alone.engine.session()
+            let id = try await alone.approved(session: session)
+            alone.relay.lose("decide", .losesReply, .answers(status))
+            let reply = try await alone.post(ServerFixture.session(session), transaction: id)
+            #expect(reply.status == 503)
+            #expect(reply.json["forwarded"] == "no" && reply.json["code"] == "outcomeUnknown")
+            #expect(alone.upstream.requests.isEmpty)
+            await alone.waitUntilHeard()
+            #expect(try await alone.outcome(id, session: session) == ["state": "notForwarded"])
+        }
+    }
+
     @Test("A question that never arrives spends nothing: the same request with the same transaction is good later")
     func requestsLost() async throws {
         try await GatewayAlone.run { alone in

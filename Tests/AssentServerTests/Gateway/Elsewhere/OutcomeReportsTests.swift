@@ -78,6 +78,23 @@ struct OutcomeReportsTests {
         await running.value
     }
 
+    @Test("What one realm's engine does not hear keeps what another's hears waiting for one pause only")
+    func realms() async throws {
+        let reports = reports(capacity: 100)
+        let deaf = Engine()
+        deaf.failure.withLock { $0 = .forbidden }
+        for id in 0..<16 { await reports.add(deaf.report(id)) }
+        await reports.add(engine.report(1))
+        let running = Task { await reports.run() }
+        await deaf.tries.wait { $0 == 16 }
+        await waitForPause()
+        clock.advance(by: 1)
+        await engine.heard.wait { $0 == ["t1"] }
+        await reports.finish()
+        await running.value
+        #expect(await reports.count == 16)
+    }
+
     @Test("What the engine refuses is given up, with a line in the log")
     func refused() async throws {
         let reports = reports(capacity: 100)
@@ -90,6 +107,22 @@ struct OutcomeReportsTests {
         #expect(await reports.count == 0)
         #expect(engine.heard.value.isEmpty && engine.tries.value == 1)
         #expect(log.entries.contains { "\($0.message)".contains("refuses") })
+    }
+
+    @Test("At the end each is told once more, also behind those that are not heard")
+    func finishedBehind() async throws {
+        let reports = reports(capacity: 100)
+        let deaf = Engine()
+        deaf.failure.withLock { $0 = .forbidden }
+        for id in 0..<40 { await reports.add(deaf.report(id)) }
+        await reports.add(engine.report(1))
+        let running = Task { await reports.run() }
+        await waitForPause()
+        #expect(engine.heard.value.isEmpty)
+        await reports.finish()
+        await running.value
+        #expect(engine.heard.value == ["t1"])
+        #expect(await reports.count == 40)
     }
 
     @Test("The end does not wait for an engine that is away, and says what it did not tell")

@@ -56,23 +56,26 @@ struct RemoteCacheTests {
         }
     }
 
-    @Test("A request with a proof of its key is asked each time: a proof is for one request")
+    @Test("A request is kept by its realm and its proofs too, and not by the name of its question")
     func proofs() throws {
         let clock = ManualClock()
         let cache = DecisionCache(clock: clock, random: SystemRandom())
         var question = Self.question("GET")
-        let plain = cache.key(of: question)
+        let plain = cache.key(of: question, realm: "/alpha")
         question.attempt = "another"
-        #expect(cache.key(of: question) == plain)
+        #expect(cache.key(of: question, realm: "/alpha") == plain)
+        #expect(cache.key(of: question, realm: "/beta") != plain)
         question.credentials.proofs = ["a"]
-        #expect(cache.key(of: question) != plain)
+        #expect(cache.key(of: question, realm: "/alpha") != plain)
     }
 
     @Test("The memory is bounded, the oldest grant goes first, and nothing outlives its seconds")
     func bounded() throws {
         let clock = ManualClock()
         let cache = DecisionCache(capacity: 3, clock: clock, random: SystemRandom())
-        let keys = (0..<1000).map { cache.key(of: Self.question("GET", "https://edge.example/\($0)")) }
+        let keys = (0..<1000).map {
+            cache.key(of: Self.question("GET", "https://edge.example/\($0)"), realm: "/alpha")
+        }
         for key in keys { cache.keep(.init(), key, seconds: 10, from: clock.now) }
         #expect(cache.count == 3)
         #expect(keys.filter { cache.grant($0) != nil } == Array(keys.suffix(3)))
@@ -84,7 +87,8 @@ struct RemoteCacheTests {
         cache.keep(.init(), keys[0], seconds: 10, from: clock.now.addingTimeInterval(-10))
         #expect(cache.grant(keys[0]) == nil)
         let other = DecisionCache(clock: clock, random: SystemRandom())
-        #expect(other.key(of: Self.question("GET")) != cache.key(of: Self.question("GET")))
+        let question = Self.question("GET")
+        #expect(other.key(of: question, realm: "/alpha") != cache.key(of: question, realm: "/alpha"))
     }
 
     private static func question(_ method: String, _ url: String = "https://edge.example/a") -> EnforcementQuestion {

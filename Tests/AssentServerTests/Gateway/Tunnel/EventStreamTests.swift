@@ -163,6 +163,31 @@ struct EventStreamTests {
         }
     }
 
+    @Test("A transaction is not spent where there is no place for the stream that its request asks for")
+    func approvedLimit() async throws {
+        try await run("      maxStreams: 1\n") { fixture, peers in
+            let session = try await fixture.session()
+            let mine = ServerFixture.session(session)
+            let url = fixture.gateway("/nods")
+            let id = try await fixture.completedTransaction(session: session)
+            let first = try await open(fixture, "/files/a", mine)
+            #expect(await first.wait(for: "data: /files/a\n\n"))
+            let approved = ServerFixture.jsonFields + mine + [("X-TxID", id), ("Accept", Self.events)]
+            let full = try await fixture.send("POST", url, approved, text: FixtureBody.transfer)
+            #expect(full.status == 503 && full.json["forwarded"] == "no")
+            let peer = try #require(peers.value["/files/a"])
+            fixture.upstream.answer(with: TestUpstream.answering)
+            peer.send("0\r\n\r\n")
+            #expect(await first.wait(for: "\r\n0\r\n\r\n"))
+            var status = 503
+            while status == 503 {
+                status = try await fixture.send("POST", url, approved, text: FixtureBody.transfer).status
+            }
+            #expect(status == 201)
+            await first.close()
+        }
+    }
+
     @Test("A reply of another type that goes on without a length is looked after too; one that says its length is not")
     func others() async throws {
         try await run("      recheckSeconds: 1\n", type: "application/x-ndjson") { fixture, peers in
