@@ -192,9 +192,9 @@ struct Gateway: RequestHandler {
     }
 
     private func streams(of visit: Visit, grant: (any GatewayGrant)?) -> StreamWatch {
-        StreamWatch(
-            route: visit.route, count: tunnels, logger: logger,
-            isGranted: grant.map { grant in { await grant.isStillGranted() } })
+        var isGranted: (@Sendable () async -> Bool)?
+        if let grant { isGranted = { await grant.isStillGranted() } }
+        return StreamWatch(route: visit.route, count: tunnels, logger: logger, isGranted: isGranted)
     }
 
     private func adviceClient(
