@@ -3,6 +3,7 @@ import AssentCore
 import AssentEngine
 import AssentStore
 import Foundation
+import HTTPTypes
 import Testing
 
 @testable import AssentServer

@@ -281,53 +281,6 @@ struct SealingSwitchTests {
         }
     }
 
-    @Test("A sealed stream of a version that must seal goes on when its caller is looked at again")
-    func streams() async throws {
-        func file(_ text: String) -> String {
-            Self.file(text).replacing(
-                "      path: /app-info\n", with: "      path: /app-info\n      recheckSeconds: 1\n")
-        }
-        try await ServerFixture.run(editing: file) { fixture in
-            let peers = Watched<[TestUpstream.Peer]>([])
-            fixture.upstream.answer { _, peer in
-                peer.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-                peer.send("8\r\ndata: 1\n\r\n")
-                peers.update { $0.append(peer) }
-            }
-            let (key, door) = (try await SealedClient.key(fixture), try await Door(fixture))
-            let (own, other) = (
-                try await door.instance(["software_version": "9"]), try await door.instance(["software_version": "9"])
-            )
-            func token(_ instance: Door.Instance) async throws -> String {
-                let granted = try await door.ownToken(instance.id, by: instance.key)
-                return "Bearer \(try #require(granted.json["access_token"]?.string))"
-            }
-            let tokens = (own: try await token(own), other: try await token(other))
-            var server = try await Sealing(fixture, key, toGateway: false)
-            try await Self.update(own, by: &server, at: door)
-            let client = try await Sealing(fixture, key, toGateway: true, as: (own, at: door)).client
-            let request = client.request(.get, "/app-info", [.authorization: tokens.own])
-            let bytes = try client.sealed(request, number: 1).bytes
-            let sealed = try await fixture.rawConnection()
-            let head = [
-                "POST /assent-pe/1/message HTTP/1.1", "Host: localhost", "Content-Type: application/assent-pe",
-                "Content-Length: \(bytes.count)", "", "",
-            ]
-            try await sealed.send(Array(head.joined(separator: "\r\n").utf8) + bytes)
-            #expect(await sealed.wait(for: "\r\n\r\n"))
-            // It begins after the other one, and is closed at its own first look: then that one was looked at, too.
-            let plain = try await fixture.rawConnection()
-            try await plain.send(
-                "GET /app-info HTTP/1.1\r\nHost: localhost\r\nAuthorization: \(tokens.other)\r\n\r\n")
-            #expect(await plain.wait(for: "data: 1"))
-            #expect(try await door.manage("DELETE", other).status == 204)
-            _ = await plain.untilClosed()
-            try #require(peers.value.first).send("0\r\n\r\n")
-            #expect(await sealed.wait(for: "\r\n0\r\n\r\n"), "the reply has its end")
-            await sealed.close()
-        }
-    }
-
     @Test("A route whose calls must be sealed takes plain ones from nobody, also where it is public")
     func routes() async throws {
         func file(_ text: String) -> String {

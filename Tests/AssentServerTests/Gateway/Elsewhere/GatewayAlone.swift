@@ -140,12 +140,19 @@ final class GatewayAlone: Sendable {
 
     /// Posts JSON and wants advices in the header; with a transaction, where there is one.
     func post(
-        _ target: String = "/nods", _ fields: [(String, String)], transaction: String? = nil,
+        _ target: String, _ fields: [(String, String)], transaction: String? = nil,
         body: String = FixtureBody.transfer
     ) async throws -> Answer {
         try await send(
             "POST", target, ServerFixture.jsonFields + fields + (transaction.map { [("X-TxID", $0)] } ?? []),
             body: Array(body.utf8))
+    }
+
+    /// The same at the path whose policy asks for an approval.
+    func post(
+        _ fields: [(String, String)], transaction: String? = nil, body: String = FixtureBody.transfer
+    ) async throws -> Answer {
+        try await post("/nods", fields, transaction: transaction, body: body)
     }
 
     /// Asks for a transaction here and has it approved at the engine.

@@ -1,6 +1,8 @@
 import AssentCore
 import AssentStore
+import AssentTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentEngine

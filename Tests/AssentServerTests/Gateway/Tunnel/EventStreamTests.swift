@@ -172,7 +172,7 @@ struct EventStreamTests {
             let id = try await fixture.completedTransaction(session: session)
             let first = try await open(fixture, "/files/a", mine)
             #expect(await first.wait(for: "data: /files/a\n\n"))
-            let approved = ServerFixture.jsonFields + mine + [("X-TxID", id), ("Accept", Self.events)]
+            let approved = ServerFixture.jsonFields + mine + [("X-TxID", id), ("Accept", "text/event-stream")]
             let full = try await fixture.send("POST", url, approved, text: FixtureBody.transfer)
             #expect(full.status == 503 && full.json["forwarded"] == "no")
             let peer = try #require(peers.value["/files/a"])
