@@ -91,7 +91,7 @@ struct TransactionBindingTests {
     func grant() async throws {
         let fixture = try await TransactionFixture()
         let id = try await fixture.approved(try fixture.binding(grantID: "g1", sender: .key(thumbprint: "k1")))
-        let take = fixture.transactions.take(id:binding:)
+        let take = { try await fixture.transactions.take(id: $0, binding: $1) }
         #expect(try await take(id, try fixture.binding(grantID: "g1")).refusal == .key)
         #expect(try await take(id, try fixture.binding(sender: .key(thumbprint: "k1"))).refusal == .grant)
         #expect(try await take(id, try fixture.binding(grantID: "g1", sender: .key(thumbprint: "k1"))).isTaken)
@@ -107,7 +107,7 @@ struct TransactionBindingTests {
                 "UPDATE sessions SET user_id = \(fixture.ben.user.id) WHERE id = \(fixture.ana.id)",
                 expecting: .exactly(1)))
         let other = try #require(try await Sessions(fixture.context).live(id: fixture.ana.id))
-        let take = fixture.transactions.take(id:binding:)
+        let take = { try await fixture.transactions.take(id: $0, binding: $1) }
         #expect(try await take(id, try fixture.binding(session: other)).refusal == .subject)
         #expect(try await take(id, try fixture.binding()).refusal == .sessionEnded)
         await #expect(throws: EngineError.self) { try await fixture.transactions.start(id: waiting.id, session: other) }
@@ -227,7 +227,7 @@ struct TransactionBindingTests {
                 UPDATE transactions SET method = NULL, query = NULL, media_type = NULL, body_sha256 = NULL
                 WHERE id = \(none)
                 """, expecting: .exactly(1)))
-        let take = fixture.transactions.take(id:binding:)
+        let take = { try await fixture.transactions.take(id: $0, binding: $1) }
         #expect(try await take(all, try fixture.binding(content: Self.content(method: "PUT"))).refusal == .method)
         #expect(try await take(all, try fixture.binding(content: Self.content(body: "{}"))).refusal == .body)
         #expect(try await take(all, try fixture.binding()).isTaken)

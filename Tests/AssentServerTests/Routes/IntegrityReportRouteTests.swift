@@ -1,4 +1,5 @@
 import AssentCore
+import AssentStore
 import AssentTesting
 import Foundation
 import Testing

@@ -1,6 +1,7 @@
 import AssentCore
 import Foundation
 import Testing
+import TestSupport
 
 @testable import AssentServer
 
