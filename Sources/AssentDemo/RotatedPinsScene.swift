@@ -1,6 +1,7 @@
 import Assent
 import AssentCore
 import AssentJOSE
+import AssentServer
 import Foundation
 
 /// An app that was released when the bank had other keys: it learns the new ones from a signed file, and from nobody
