@@ -1,7 +1,9 @@
 import Assent
 import AssentCore
+import AssentPeers
 import AssentTransportNIO
 import HTTPTypes
+import NIOCore
 import NIOPosix
 
 /// A small GET with an access token through the gateway, sealed, against the same plain: processor time of client and

@@ -1,8 +1,10 @@
 import Assent
 import AssentCore
+import AssentPeers
 import AssentTransportNIO
 import Foundation
 import HTTPTypes
+import NIOCore
 import NIOPosix
 
 /// 64 MiB down and up through the gateway, sealed, against the same plain, and against the same plain with AES-GCM of

@@ -2,6 +2,7 @@ import Assent
 import AssentCore
 import AssentTransportNIO
 import HTTPTypes
+import NIOCore
 import NIOPosix
 
 /// What pins and probes cost a small call: with pins against without, on kept connections and on one for each call, and
