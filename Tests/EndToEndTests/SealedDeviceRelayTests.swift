@@ -87,7 +87,7 @@ struct SealedDeviceRelayTests {
                 #expect(scene.ledger.entries.count == before)
                 // The next call of the same client makes another handshake.
                 scene.ender.clear()
-                scene.story.clock.advance(by: 5)
+                scene.pass(5)
                 #expect(await scene.call(client, .post) == .answered, "\(name)")
                 #expect(scene.runs(.post, since: before) == 1, "\(name)")
             }

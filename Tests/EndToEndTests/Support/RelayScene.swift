@@ -67,9 +67,12 @@ struct RelayScene: Sendable {
         }
     }
 
+    /// Lets time pass, in seconds.
+    func pass(_ seconds: TimeInterval) { story.clock.advance(by: seconds) }
+
     /// A client without a session. For the server time has passed in which it may make handshakes.
     func client() throws -> PayloadTransport {
-        story.clock.advance(by: 10)
+        pass(10)
         let settings = PayloadSettings(
             origin: try Origin(ender.url), app: "bank", version: "1.0", platform: "linux")
         return PayloadTransport(
