@@ -118,7 +118,7 @@ extension EnforcementAnswer {
             self = .alreadyTaken(
                 transaction: record.id, outcome: record.outcome.map(EnforcementOutcome.init), newNonce: nonce)
         case .denied(let denial):
-            var denied = Denial(denial)
+            var denied = Denial(telling: denial)
             denied.newNonce = nonce
             self = .denied(denied)
         }
@@ -127,7 +127,7 @@ extension EnforcementAnswer {
 
 extension EnforcementAnswer.Denial {
     /// What a gateway is told of a denial: no more than its client is answered.
-    fileprivate init(_ denial: AccessDenial) {
+    fileprivate init(telling denial: AccessDenial) {
         switch denial {
         case .noSession: self.init(.noSession)
         case .tokenKind: self.init(.tokenKind)
