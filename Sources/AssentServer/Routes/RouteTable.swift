@@ -211,7 +211,7 @@ enum RouteTable {
         Route(
             RouteRule(
                 path, methods: [.post], caller: .confidentialClient(scope: EnforcementDesk.scope),
-                door: .relyingParty, bodyLimit: bodyLimit, cookie: .unguarded, crossOrigin: .sameOrigin),
+                bodyLimit: bodyLimit, cookie: .unguarded, crossOrigin: .sameOrigin),
             answer: answer)
     }
 

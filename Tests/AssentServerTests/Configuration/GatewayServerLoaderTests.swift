@@ -46,7 +46,8 @@ struct GatewayServerLoaderTests {
     func key() throws {
         try Self.inDirectory { directory in
             let key = try SoftwareSigningKey.generate(.es256)
-            let der = Data(key.privateKey.revealBytes()).base64EncodedString()
+            let der = Data(key.privateKey.revealBytes())
+                .base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
             try PrivateFile.create(
                 directory + "/key.pem", Array("-----BEGIN PRIVATE KEY-----\n\(der)\n-----END PRIVATE KEY-----\n".utf8))
             let read = try Self.read(directory) {
@@ -115,7 +116,7 @@ struct GatewayServerLoaderTests {
         #expect(refusal(text) == "accepted")
         #expect(refusal(text + "\nengine: {url: https://am.example}\n").contains("serve --gateway-only"))
         #expect(
-            refusal(text.replacing("maxBodyBytes: 4096", with: "cacheSeconds: 5")).contains(
+            refusal(text.replacing("passHeaders: [X-Custom]", with: "cacheSeconds: 5")).contains(
                 "belongs to a gateway alone"))
     }
 }
