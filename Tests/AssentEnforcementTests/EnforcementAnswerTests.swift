@@ -48,7 +48,7 @@ struct EnforcementAnswerTests {
         }
     }
 
-    @Test("An answer to another attempt is none")
+    @Test("An answer to another attempt is not taken")
     func others() throws {
         for answer in try Self.every() {
             let json = answer.json(to: String(repeating: "b", count: 22))

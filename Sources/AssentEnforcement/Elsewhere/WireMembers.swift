@@ -12,7 +12,7 @@ struct WireMembers {
     /// - Parameters:
     ///   - json: the value.
     ///   - place: where it stands, for errors; empty for the whole message.
-    /// - Throws: ``WireError``: it is none, or names a member twice.
+    /// - Throws: ``WireError``: it is not an object, or names a member twice.
     init(_ json: JSONValue, at place: String = "") throws(WireError) {
         guard case .object(let object) = json else {
             throw WireError(.malformed, "\(place.isEmpty ? "the message" : place) is not an object")

@@ -30,8 +30,8 @@ package struct IntegrityReports: Sendable {
     ///   - address: where it comes from; `nil` for a client without an address.
     ///   - configuration: that of the realm.
     /// - Returns: the value of `DPoP-Nonce`, where there is one.
-    /// - Throws: ``OAuthError``: `invalid_request` for what is no report, `invalid_client` for an installation, or an
-    ///   app, that there is not; ``SenderProofRefusal`` for an installation's report without its proof;
+    /// - Throws: ``OAuthError``: `invalid_request` for what is not a report, `invalid_client` for an installation or an
+    ///   app that does not exist; ``SenderProofRefusal`` for an installation's report without its proof;
     ///   ``EngineError`` `tooManyRequests`; ``StoreError``.
     package func take(
         _ body: [UInt8], _ presented: PresentedProof, by proofs: SenderProofs, at address: String?,

@@ -72,7 +72,7 @@ extension Transactions {
     ///   - attempt: the gateway's name of the request.
     ///   - client: the gateway's client.
     ///   - realm: its realm.
-    ///   - outcome: what became of it; `taken` and `forwarded` are no outcomes.
+    ///   - outcome: what became of it; `taken` and `forwarded` are not outcomes.
     /// - Returns: how that was received.
     /// - Throws: ``EngineError``: `unavailable`, `outcomeUnknown`; then it is to be said again.
     package func conclude(

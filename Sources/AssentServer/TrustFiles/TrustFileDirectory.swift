@@ -127,7 +127,7 @@ struct TrustFileDirectory: Sendable {
         return Version(bytes: bytes, tag: tag, stamp: stamp)
     }
 
-    /// What a file that is being copied, or is another one, has wrong. Whoever asks for it would refuse it.
+    /// What a file that is being copied, or is another one, has wrong. The app that asks for it would refuse it.
     private static func fault(of bytes: [UInt8], _ number: Int) -> String? {
         guard let text = String(validating: bytes, as: UTF8.self),
             let message = try? UnverifiedJWS.parse(text, limit: fileLimit), message.type == "assent-trust+jwt",

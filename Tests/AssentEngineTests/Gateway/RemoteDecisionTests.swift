@@ -84,7 +84,7 @@ struct RemoteDecisionTests {
         sent.method = "GET"
         #expect(try await fixture.decide(sent) { $0.asCookie(mayUse: false) }.word == "refused cookie")
         #expect(try await fixture.decide(sent) { $0.asCookie(mayUse: true) }.word == "granted")
-        // What is no session is nobody's, wherever it comes from.
+        // What is not a session is nobody's, wherever it comes from.
         sent.session = Secret("nobody")
         #expect(try await fixture.decide(sent) { $0.asCookie(mayUse: false) }.word == "denied: noSession")
     }
@@ -148,7 +148,7 @@ struct RemoteDecisionTests {
         let id = fixture.provider.session.id
         let sessions = Sessions(fixture.provider.context)
         #expect(try await sessions.live(id: id)?.latestAccess == fixture.provider.session.latestAccess)
-        // The control: a question that is no look notes it.
+        // The control: a question that is not a look notes it.
         _ = try await fixture.decide(sent)
         #expect(try await sessions.live(id: id)?.latestAccess != fixture.provider.session.latestAccess)
         _ = try await sessions.end(id: id)

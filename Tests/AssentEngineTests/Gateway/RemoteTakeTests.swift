@@ -98,7 +98,7 @@ struct RemoteTakeTests {
         #expect(try await fixture.decide(RemoteFixture.taking(id)).word == "granted once")
     }
 
-    @Test("Makers are stored as texts that are no other maker's", arguments: ["edge", "gateway", "caller x", ""])
+    @Test("Makers are stored as texts that are not another maker's", arguments: ["edge", "gateway", "caller x", ""])
     func makers(name: String) {
         let makers = [TransactionMaker.gateway, .group(name), .caller(name)]
         #expect(Set(makers.map(\.text)).count == 3)

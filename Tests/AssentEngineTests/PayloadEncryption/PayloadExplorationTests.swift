@@ -32,7 +32,7 @@ struct PayloadExplorationTests {
         case nothing
         /// No node takes the number in the row.
         case row
-        /// Whoever has lost a session makes it anew from its secrets, with nothing spent.
+        /// One that has lost a session makes it anew from its secrets, with nothing spent.
         case restored
     }
 

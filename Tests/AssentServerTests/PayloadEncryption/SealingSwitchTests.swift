@@ -269,7 +269,7 @@ struct SealingSwitchTests {
                 let refused = try await foreign.send(.get, url, shown, on: server)
                 #expect(refused.status == 403 && refused.json["code"]?.string == Self.mismatch, "\(refused.json)")
                 #expect(try await own.send(.get, url, shown, on: server).status == 200, "the proof was not spent")
-                // Where plain calls are taken, a session that nobody has proved anything for is no worse.
+                // Where plain calls are taken, a session for which nobody has proved anything is as good.
                 #expect(try await anonymous.send(.get, url, try await fields(), on: server).status == 200)
             }
             // Nor does it get a token there.

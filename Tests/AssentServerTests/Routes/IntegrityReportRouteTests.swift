@@ -109,7 +109,7 @@ struct IntegrityReportRouteTests {
         }
     }
 
-    @Test("What is no report is refused, and nothing is recorded")
+    @Test("What is not a report is refused, and nothing is recorded")
     func malformed() async throws {
         try await Door.run { door in
             let text = String(decoding: Door.report(), as: UTF8.self)

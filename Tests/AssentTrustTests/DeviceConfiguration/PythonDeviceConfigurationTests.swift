@@ -92,7 +92,7 @@ struct PythonDeviceConfigurationTests {
             #expect(answer["version"]?.integer.map { Int($0) } == version, "\(index): \(answer.serialized())")
             taken += version == nil ? 0 : 1
         }
-        #expect(taken == 12, "of each kind there are some")
+        #expect(taken == 13, "of each kind there are some")
     }
 
     @Test("We take what it has signed")

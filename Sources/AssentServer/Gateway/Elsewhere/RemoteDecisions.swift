@@ -232,7 +232,7 @@ extension GatewayQuestion {
         asked.requirement.isSenderConstrained = requirement.isSenderConstrained
         asked.action = inquiry.action == inquiry.method ? nil : inquiry.action
         asked.address = clientAddress.map { "\($0)" }
-        // An empty text is none on the wire. A body without a type cannot be bound.
+        // An empty text is left out on the wire. A body without a type cannot be bound.
         asked.contentType = mediaType.flatMap { $0.isEmpty ? nil : $0 }
         asked.idempotencyKey = idempotencyKey.flatMap { $0.isEmpty ? nil : $0 }
         asked.transaction = transactionID

@@ -66,7 +66,7 @@ struct SealedBalancerTests {
                 let connections = try await haproxy.connections(askedBy: first)
                 #expect(connections.count == 2 && connections.allSatisfy { $0 > 0 }, "\(connections)")
 
-                // Whoever saw them sends them again, to each node.
+                // Someone who saw them sends them again, to each node.
                 for node in nodes {
                     for call in made {
                         let again = await calls.send(call.message, to: node.gateway ?? "", by: first)
