@@ -57,7 +57,8 @@ final class DemoGateway: Sendable {
         let place = world.directory + "/edge"
         try FileManager.default.createDirectory(
             atPath: place, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        let pem = Data(key.privateKey.revealBytes()).base64EncodedString()
+        let pem = Data(key.privateKey.revealBytes())
+            .base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
         try write("-----BEGIN PRIVATE KEY-----\n\(pem)\n-----END PRIVATE KEY-----\n", to: place + "/client.key")
         try write(try text(of: world), to: place + "/edge.yaml")
         let gateway = try GatewayServer(

@@ -55,10 +55,10 @@ struct ConfigurationLoaderTests {
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
             Mistake(
-                "maxBodyBytes: 4096", "payloadEncryption: never", at: "payloadEncryption:",
+                "passHeaders: [X-Custom]", "payloadEncryption: never", at: "payloadEncryption:",
                 "can be allowed (the default) or required"),
             Mistake(
-                "maxBodyBytes: 4096", "websocket: true\n      payloadEncryption: required", at: "payloadEncryption:",
+                "passHeaders: [X-Custom]", "websocket: true\n      payloadEncryption: required", at: "payloadEncryption:",
                 "cannot be required beside websocket"),
             Mistake(
                 "idTokenAlgorithm: ES256", "idTokenAlgorithm: HS256", at: "idTokenAlgorithm: HS256",
