@@ -58,7 +58,8 @@ struct ConfigurationLoaderTests {
                 "passHeaders: [X-Custom]", "payloadEncryption: never", at: "payloadEncryption:",
                 "can be allowed (the default) or required"),
             Mistake(
-                "passHeaders: [X-Custom]", "websocket: true\n      payloadEncryption: required", at: "payloadEncryption:",
+                "passHeaders: [X-Custom]", "websocket: true\n      payloadEncryption: required",
+                at: "payloadEncryption:",
                 "cannot be required beside websocket"),
             Mistake(
                 "idTokenAlgorithm: ES256", "idTokenAlgorithm: HS256", at: "idTokenAlgorithm: HS256",
