@@ -32,6 +32,18 @@ struct RewriteTests {
         #expect(route.target(of: resource) == expected)
     }
 
+    @Test("A route answers its own path and what is below it, and no path that only begins like it")
+    func answered() {
+        let routes = [Self.route("/bank", nil), Self.route("/bank/vault", nil)]
+        for (path, expected) in [
+            ("/bank", "/bank"), ("/BANK/a", "/bank"), ("/bank/", "/bank"), ("/bank/vault", "/bank/vault"),
+            ("/bank/Vault/a", "/bank/vault"), ("/bank/vaults", "/bank"), ("/banks", nil), ("/bank-admin/a", nil),
+            ("/ban", nil), ("/", nil),
+        ] as [(String, String?)] {
+            #expect(GatewayRoute.answering(path, of: routes)?.path == expected, "\(path)")
+        }
+    }
+
     @Test("Nothing that callers write behind the path leads out of the new beginning, in one writing or another")
     func climbing() throws {
         let pieces = ["..", ".", "%2e", "%2E%2e", ".%2e", "%2f", "%5c", "..;", "%252e", "a", "", ";x", "%c0%ae"]

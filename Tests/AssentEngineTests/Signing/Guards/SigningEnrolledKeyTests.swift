@@ -47,6 +47,7 @@ struct SigningEnrolledKeyTests {
 
         init(
             _ world: SigningWorld, _ device: TestDevice, keysOf owner: TestDevice? = nil,
+            answering other: SigningNonce? = nil,
             _ change: ([EnrolledKey]) -> [EnrolledKey] = { $0 }
         ) async throws {
             let offer = try await device.start(try await world.invite().code)
@@ -59,7 +60,8 @@ struct SigningEnrolledKeyTests {
             let commitment = SigningHash.commitment(nonceD: nonceD, keys: try await list(nil).keyList)
             let body = CommitBody(commitment: commitment, offer: .offer(offer.compact))
             let nonce: NonceReply = try await device.ask("provision/commit", offer.content.did, body)
-            content = try await list(nonce)
+            content = try await list(
+                other.map { NonceReply(head: nonce.head, nonceS: $0, sub: nonce.sub, user: nonce.user) } ?? nonce)
             (self.device, did) = (device, offer.content.did)
         }
 
@@ -90,6 +92,16 @@ struct SigningEnrolledKeyTests {
         let committed = try await Committed(world, first, keysOf: second)
         #expect(try await committed.complete(signer: second.deviceKey) == "hash_mismatch")
         #expect(try await world.provider.devices.find(committed.did) == nil)
+    }
+
+    @Test("The keys answer the nonce that the server gave for their commitment, and no other one")
+    func nonce() async throws {
+        let world = try await SigningWorld()
+        let device = try TestDevice(world)
+        let committed = try await Committed(world, device, answering: SigningNonce(random: device.random))
+        #expect(try await committed.complete() == "hash_mismatch")
+        #expect(try await world.provider.devices.find(committed.did) == nil)
+        #expect(try await Committed(world, try TestDevice(world)).complete() == nil)
     }
 
     @Test("A key is enrolled by somebody who has it: another key's signature, or one that was changed, does not do")
