@@ -150,6 +150,16 @@ struct PayloadTransportTests {
         #expect(listener.calls.count == 1)
     }
 
+    @Test("A sealed reply that says another length than it has is not taken as whole", arguments: [0, 1, -1])
+    func statedLength(surplus: Int) async throws {
+        let listener = SealedListener()
+        listener.surplus.withLock { $0 = surplus }
+        let call = try HTTPCall(.post, url: Self.url, body: HTTPBody([1, 2, 3]))
+        let error = await failure(try listener.transport(), call)
+        #expect((error == nil) == (surplus == 0))
+        #expect(error == nil || error?.mayHaveHadEffect == true)
+    }
+
     @Test("After eight idle minutes there is a new session")
     func idle() async throws {
         let listener = SealedListener()

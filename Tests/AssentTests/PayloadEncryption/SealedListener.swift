@@ -23,6 +23,8 @@ final class SealedListener: Sendable {
     /// What the listener does with its honest answers, by the path of the outer request.
     private let fault: @Sendable (Int, String, HTTPReply) async throws -> HTTPReply
     private let count = Locked(0)
+    /// How many bytes more than they have its sealed replies say that they have; `nil` when they say nothing of it.
+    let surplus = Locked<Int?>(nil)
 
     init(_ fault: @escaping @Sendable (Int, String, HTTPReply) async throws -> HTTPReply = { $2 }) {
         self.fault = fault
@@ -92,8 +94,9 @@ final class SealedListener: Sendable {
         guard let request else { return .json(400, PayloadRefusal.malformed.body) }
         state.withLock { $0.calls.append((request, content)) }
         var sealer = known.session.sealer(replyTo: head, random: SystemRandom())
-        let reply = BinaryHTTPWriter.response(
-            HTTPResponse(status: .created, headerFields: [.retryAfter: "7"]), content: content)
+        var fields: HTTPFields = [.retryAfter: "7"]
+        if let surplus = surplus.withLock({ $0 }) { fields[.contentLength] = String(content.count + surplus) }
+        let reply = BinaryHTTPWriter.response(HTTPResponse(status: .created, headerFields: fields), content: content)
         let sealed = try sealer.seal(reply + Padding.bytes(behind: reply.count)) + sealer.finish()
         return HTTPReply(
             HTTPResponse(status: .ok, headerFields: [.contentType: "application/assent-pe"]), body: HTTPBody(sealed))
