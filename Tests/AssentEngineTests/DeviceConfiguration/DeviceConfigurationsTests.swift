@@ -127,8 +127,8 @@ struct DeviceConfigurationsTests {
         var seen = [try await begun(try node())]
         for change in changes { seen.append(try await begun(try node(change))) }
         seen.append(try await begun(try node(environment: "staging")))
-        for length in [6, 8] {
-            let rules = PasswordRules(minLength: length, maxLength: 12)
+        let pins = [6, 8].map { PasswordRules(minLength: $0, maxLength: 12) }
+        for rules in pins {
             let node = try node(pin: rules)
             seen.append(try await begun(node))
             #expect(try await told(node).pin == rules)
@@ -137,7 +137,7 @@ struct DeviceConfigurationsTests {
         #expect(try await begun(try node(realm: "/")) == Int(fixture.clock.epochSeconds))
         #expect(try await fixture.count("device_configs") == 2)
         // What is not told is not in it.
-        #expect(try await begun(try node(environment: "staging") { $0.days = 3 }) == seen.last)
+        #expect(try await begun(try node(pin: pins.last) { $0.days = 3 }) == seen.last)
     }
 
     @Test("After a restore no number is given twice")

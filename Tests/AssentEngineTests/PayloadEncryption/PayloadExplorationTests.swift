@@ -123,7 +123,14 @@ struct PayloadExplorationTests {
         }
 
         func look() async throws {
-            for node in state.withLock({ $0.nodes }) { try await node.look() }
+            for node in state.withLock({ $0.nodes }) {
+                do {
+                    try await node.look()
+                } catch {
+                    // The fault that is meant for the row: without it the look is the first to meet it.
+                    guard planted == .row else { throw error }
+                }
+            }
         }
 
         private func restore(_ index: Int) async {

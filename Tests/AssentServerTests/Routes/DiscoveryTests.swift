@@ -122,9 +122,10 @@ struct DiscoveryTests {
             #expect(reply.error == (grants.contains(type) ? expected : "unsupported_grant_type"), "\(type)")
         }
         let scopes = try #require(document["scopes_supported"]?.strings)
-        #expect(Set(scopes) == ["openid", "profile", "email", "accounts", "offline_access", "signing"])
+        #expect(Set(scopes) == ["openid", "profile", "email", "accounts", "offline_access", "signing", "enforcement"])
+        let ofUsers = scopes.filter { !["signing", "enforcement"].contains($0) }
         let tokens = try await fixture.tokens(
-            session: try await fixture.session(), scope: scopes.filter { $0 != "signing" }.joined(separator: " "))
+            session: try await fixture.session(), scope: ofUsers.joined(separator: " "))
         let algorithms = try #require(document["id_token_signing_alg_values_supported"]?.strings)
         for token in [tokens.id, tokens.access] {
             let header = try #require(Base64URL.decode(token.prefix { $0 != "." }))
