@@ -71,11 +71,11 @@ head -c 18 /dev/urandom | base64 | secret password
 head -c 32 /dev/urandom | base64 | secret edge-secret
 (
     cd "$place" && umask 077
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout authority.key -out authority.pem -days 2 \
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout authority.key -out authority.pem -days 90 \
         -subj '/CN=Edge example' -addext 'basicConstraints=critical,CA:TRUE' -addext 'keyUsage=critical,keyCertSign'
     openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr -subj /CN=localhost
     printf '%s\n' 'subjectAltName=DNS:localhost' 'extendedKeyUsage=serverAuth' 'keyUsage=critical,digitalSignature' >server.ext
-    openssl x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 -extfile server.ext \
+    openssl x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 90 -extfile server.ext \
         -out server.pem
     cat server.pem authority.pem >chain.pem
 ) >/dev/null 2>&1 || fail "openssl made no certificate"
