@@ -29,7 +29,7 @@ public struct EnforcedRequest: Sendable {
     /// The transaction that the client says this request was approved by.
     public var transactionID: String?
 
-    /// The value of `Idempotency-Key`, which tells requests apart that look alike; `nil` when there is none.
+    /// The value of `Idempotency-Key`, which tells apart requests that look alike; `nil` when there is none.
     public var idempotencyKey: String?
 
     /// The client's address, for conditions about networks; `nil` when it is not known for sure.

@@ -4,7 +4,7 @@ package struct SealedVersions: Sendable {
     /// The apps of each realm.
     private let realms: [String: [OAuthApp]]
 
-    /// The names of the gateway's routes whose calls must be sealed, whoever sends them.
+    /// The names of the gateway's routes whose calls must be sealed, whatever client sends them.
     private let routes: [String]
 
     /// The apps of each realm, and the names of routes whose calls must be sealed.

@@ -49,7 +49,7 @@ package enum OutcomeReception: Sendable, Hashable {
     case recorded
     /// Another outcome is on record, and stays.
     case contradicted
-    /// There is no such transaction of this attempt.
+    /// This attempt has no such transaction.
     case unknown
 }
 

@@ -64,7 +64,7 @@ package struct GatewayRoute: Sendable, Hashable {
     /// How the service is told in a signed token who calls; `nil` where it is not.
     package var identity: RouteIdentity?
 
-    /// Whether only sealed requests reach it, whoever sends them (docs/payload-encryption.md).
+    /// Whether only sealed requests reach it, whatever client sends them (docs/payload-encryption.md).
     package var requiresSealing = false
 
     /// Which actions its requests are for policies.

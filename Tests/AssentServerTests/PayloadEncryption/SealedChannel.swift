@@ -7,7 +7,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-/// A session of payload encryption at a listener, whoever carries its messages.
+/// A session of payload encryption at a listener, whatever carries its messages.
 struct SealedChannel: Sendable {
     let origin: Origin
     let secrets: PayloadSecrets
