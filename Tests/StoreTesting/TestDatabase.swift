@@ -10,21 +10,23 @@ package enum TestDatabase {
     package static let isPostgreSQL = ProcessInfo.processInfo.environment["ASSENT_TEST_DATABASE"] == "postgresql"
 
     #if os(Linux)
-    /// What such tests look at is not a crash of the server, and hundreds of them write.
-    private static let server = Task {
-        try await offPool { try PostgreSQLServer(settings: ["fsync = off"]) }
-    }
+    private static let databases = Task { try await ReusedDatabases() }
     #endif
 
     private static let made = Locked<[String: PostgreSQLConfiguration]>([:])
 
     /// The database for a path; the same for the same path.
-    package static func location(_ path: String) async throws -> DatabaseLocation {
+    ///
+    /// A PostgreSQL database has the store's schema and no rows, or nothing at all if it `isEmpty`. It can be given to
+    /// another test once the path's directory has gone.
+    package static func location(_ path: String, isEmpty: Bool = false) async throws -> DatabaseLocation {
         #if os(Linux)
         guard isPostgreSQL else { return .sqlite(path: path) }
         if let configuration = made.withLock({ $0[path] }) { return .postgresql(configuration) }
-        let server = try await server.value
-        var configuration = try await offPool { try server.makeDatabase() }
+        let databases = try await databases.value
+        var configuration =
+            try await isEmpty
+            ? offPool { try databases.server.makeDatabase() } : offPool { try databases.take(path) }
         // Many tests share the server.
         configuration.connections = 4
         made.withLock { [configuration] in $0[path] = configuration }

@@ -79,7 +79,7 @@ struct AuditLogTests {
         let steps = Schema.current.steps
         let older = try #require(steps.firstIndex { $0.name == "audit sequence" })
         let clock = ManualClock()
-        let place = try await TestDatabase.location(path)
+        let place = try await TestDatabase.location(path, isEmpty: true)
         let old = try await place.open(schema: Schema(Array(steps[..<older])), clock: clock)
         for (id, at) in [("a", 3000), ("b", 1000), ("c", 2000)] {
             _ = try await old.run(

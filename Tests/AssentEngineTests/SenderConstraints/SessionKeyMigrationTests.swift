@@ -17,7 +17,7 @@ struct SessionKeyMigrationTests {
         let steps = Schema.current.steps
         let older = try #require(steps.firstIndex { $0.name == "session keys" })
         let clock = ManualClock()
-        let place = try await TestDatabase.location(directory.appending(path: "assent.sqlite").path)
+        let place = try await TestDatabase.location(directory.appending(path: "assent.sqlite").path, isEmpty: true)
         let old = try await place.open(schema: Schema(Array(steps[..<older])), clock: clock)
         let token = Secret("an-older-token")
         let (id, now) = (TokenHash.of(token), clock.epochSeconds)

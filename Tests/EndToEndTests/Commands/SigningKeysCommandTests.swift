@@ -135,7 +135,7 @@ struct SigningKeysCommandTests {
         }
         try copy("master.key")
         if let old = world.configuration.postgreSQL, let host = old.hosts.first,
-            case .postgresql(let new) = try await TestDatabase.location(directory)
+            case .postgresql(let new) = try await TestDatabase.location(directory, isEmpty: true)
         {
             let server = ["--host", host.name, "--port", "\(host.port)", "--username", old.user, "--no-password"]
             let file = directory + "/dump"
