@@ -34,6 +34,11 @@ struct CauseTests {
         "a pin does not match": transport(.pinMismatch),
         "the host does not answer": transport(.connectFailed),
         "a probe has found something": transport(.integrityFailed),
+        "the server takes no plain calls of this version": [TokenError.Code.tokenRefused, .registrationRefused].map {
+            TokenError($0, "x", status: 403, oauthError: "payload_encryption_required")
+        },
+        "a call cannot be sealed, or its reply was not": transport(.payloadEncryptionFailed),
+        "the trust file has expired, or all pins of the host": transport(.trustExpired),
         "a time limit passed": transport(.timedOut),
         "the call was cancelled": transport(.cancelled) + [CancellationError(), AuthorizationError(.cancelled, "x")],
         "an approval is wanted": [
