@@ -87,6 +87,15 @@ struct CauseTests {
         (cause as? AuthorizationError)?.code != .noSession || kind == .user
     }
 
+    @Test("19 A sign-out that the server was not told of is 10009, and one that left something here says why")
+    func signOut() {
+        #expect(SignOutResult(session: nil, undone: []).error == nil)
+        let untold = SignOutResult(session: nil, undone: [.init(.revokeTokens, "offline")]).error
+        #expect(untold?.number == 10009 && untold?.domain == .generic && untold?.detail == "revokeTokens: offline.")
+        let failure = TokenError(.storageFailed, "x", storeError: SecretStoreError(.keyLocked, "x"))
+        #expect(SignOutResult(session: nil, undone: [], localFailure: failure).error?.number == 9024)
+    }
+
     @Test("19 A cause that only one kind can have is in no other kind's domain, whatever the kind is")
     func domains() throws {
         for kind in CallKind.allCases {
