@@ -76,7 +76,8 @@ struct ImplicitLoginTests {
     }
 
     @Test(
-        "31 A block, a revocation, a wipe, a removal and a lock end it at the next request", arguments: LoginEnd.allCases)
+        "31 A block, a revocation, a wipe, a removal and a lock end it at the next request",
+        arguments: LoginEnd.allCases)
     func ends(_ end: LoginEnd) async throws {
         let world = try await LoginWorld()
         let tokens = try await world.logIn(try world.implicit())
