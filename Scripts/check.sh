@@ -47,7 +47,7 @@ python3 Scripts/check_prose.py || complain 'prose: lines of at most 120 columns,
 
 python3 Scripts/check_coverage.py || complain 'coverage: suites that exist, and the list of what is not built in the README'
 
-python3 Scripts/check_resources.py || complain 'docs/migrating-resources.md: a row for each statement, and tests that exist'
+python3 Scripts/check_resources.py || complain 'a row for each statement of a vendor, tests that exist, and one for each numbered check'
 
 python3 Scripts/check_modules.py || complain 'docs/conformance.md: a row and a test for each module of the conformance suite'
 

@@ -34,6 +34,11 @@ struct CauseTests {
         "a pin does not match": transport(.pinMismatch),
         "the host does not answer": transport(.connectFailed),
         "a probe has found something": transport(.integrityFailed),
+        "the server takes no plain calls of this version": [TokenError.Code.tokenRefused, .registrationRefused].map {
+            TokenError($0, "x", status: 403, oauthError: "payload_encryption_required")
+        },
+        "a call cannot be sealed, or its reply was not": transport(.payloadEncryptionFailed),
+        "the trust file has expired, or all pins of the host": transport(.trustExpired),
         "a time limit passed": transport(.timedOut),
         "the call was cancelled": transport(.cancelled) + [CancellationError(), AuthorizationError(.cancelled, "x")],
         "an approval is wanted": [
@@ -80,6 +85,15 @@ struct CauseTests {
     /// Only a user's call has a session to miss.
     private static func arises(_ cause: any Error, _ kind: CallKind) -> Bool {
         (cause as? AuthorizationError)?.code != .noSession || kind == .user
+    }
+
+    @Test("19 A sign-out that the server was not told of is 10009, and one that left something here says why")
+    func signOut() {
+        #expect(SignOutResult(session: nil, undone: []).error == nil)
+        let untold = SignOutResult(session: nil, undone: [.init(.revokeTokens, "offline")]).error
+        #expect(untold?.number == 10009 && untold?.domain == .generic && untold?.detail == "revokeTokens: offline.")
+        let failure = TokenError(.storageFailed, "x", storeError: SecretStoreError(.keyLocked, "x"))
+        #expect(SignOutResult(session: nil, undone: [], localFailure: failure).error?.number == 9024)
     }
 
     @Test("19 A cause that only one kind can have is in no other kind's domain, whatever the kind is")

@@ -39,7 +39,7 @@ struct NetworkTaskTests {
         }
     }
 
-    @Test("Row 43: each task has an identifier of its own, and the request that it was made of")
+    @Test("Row 20: each task has an identifier of its own, and the request that it was made of")
     func identity() async throws {
         let assent = try await ResourceWorld().assent()
         let tasks = try (0..<3).map { number in
@@ -76,7 +76,7 @@ struct NetworkTaskTests {
         #expect(told.count == 1 && told.error?.number == 9006 && told.response == nil)
     }
 
-    @Test("Rows 45 and 46: a reply that comes to a suspended task is told when it goes on, and not before")
+    @Test("Row 21: a reply that comes to a suspended task is told when it goes on, and not before")
     func suspended() async throws {
         let (gate, opens) = AsyncStream.makeStream(of: Void.self)
         let world = ResourceWorld()
@@ -102,7 +102,7 @@ struct NetworkTaskTests {
         #expect(task.state == .completed && task.error == nil)
     }
 
-    @Test("Row 42: a suspended task can be cancelled")
+    @Test("Row 21: a suspended task can be cancelled")
     func cancelledWhileSuspended() async throws {
         let world = ResourceWorld()
         let assent = try await world.assent()

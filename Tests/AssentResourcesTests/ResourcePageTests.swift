@@ -92,6 +92,42 @@ struct ResourcePageTests {
         ]
     }
 
+    @Test("Row 13: what is sent with each method is what its row says, and a body takes the parameters' place")
+    func content() async throws {
+        let rows = try table("content")
+        #expect(Set(rows.map { $0[0] }) == Set(ResourceRequest.methods.map(\.rawValue)) && rows.count == 6)
+        for row in rows {
+            let method = try #require(HTTPRequest.Method(row[0]))
+            func call(
+                _ encoding: ParametersEncoding, _ body: HTTPBody? = nil, _ parts: [MultipartPart] = []
+            ) throws -> HTTPCall {
+                try ResourceRequest(
+                    path: "\(api)/x", method: method, parameters: ["a": 1], parametersEncoding: encoding, body: body,
+                    multipartData: parts
+                ).httpCall()
+            }
+            let types: [ParametersEncoding: String] = [
+                .json: "application/json", .formURL: "application/x-www-form-urlencoded",
+            ]
+            for encoding in ParametersEncoding.allCases {
+                let plain = try call(encoding)
+                #expect(plain.request.url == (row[1] == "query" ? "\(api)/x?a=1" : "\(api)/x"), "\(row)")
+                let expected = row[2] == "ignored" ? nil : types[encoding]
+                #expect(plain.request.headerFields[.contentType] == expected, "\(row)")
+                let sent = try await call(encoding, HTTPBody("b")).body?.collect(upTo: 16)
+                #expect(sent.map { Array($0) == Array("b".utf8) } == (row[3] == "body"), "\(row)")
+            }
+            let parts = [MultipartPart(name: "f", data: [1])]
+            if row[4] == "form" {
+                let type = try call(.json, nil, parts).request.headerFields[.contentType]
+                #expect(type?.hasPrefix("multipart/form-data") == true)
+            } else {
+                let error = #expect(throws: ResourceError.self) { try call(.json, nil, parts) }
+                #expect(error.map { "\($0.number)" } == row[4], "\(row)")
+            }
+        }
+    }
+
     @Test("Row 16: each protected field is refused by whatever makes the request, in any letter case")
     func fields() throws {
         let rows = try table("fields")

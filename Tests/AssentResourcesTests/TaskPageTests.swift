@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The tables about tasks in docs/resources.md")
 struct TaskPageTests {
-    @Test("Row 42: each state changes as its row says, and in no other way")
+    @Test("Row 20: each state changes as its row says, and in no other way")
     func states() throws {
         let rows = try table("states")
         #expect(rows.map { $0[0] } == NetworkTask.State.allCases.map(\.rawValue))
@@ -18,7 +18,7 @@ struct TaskPageTests {
         }
     }
 
-    @Test("Row 46: in each situation exactly one row says what a resumed call does, and it does that")
+    @Test("Row 21: in each situation exactly one row says what a resumed call does, and it does that")
     func resume() throws {
         let rows = try table("resume")
         let actions: [String: Resumption.Action] = [

@@ -32,16 +32,17 @@ struct WebLinkTests {
         #expect(sent.request.headerFields[.authorization] == "Bearer access")
     }
 
-    @Test(
-        "41: A refusal has its number",
-        arguments: [
-            (403, "web_link_disabled", 10023), (400, "invalid_target", 10015), (400, "login_required", 9010),
-            (403, "token_kind", 9010), (401, "invalid_token", 9010), (429, "temporarily_unavailable", -1011),
-        ])
-    func refused(status: Int, code: String, number: Int) async throws {
-        let assent = try await world(status, ["error": .string(code)]).assent(signedIn: true)
-        let error = await #expect(throws: ResourceError.self) { try await assent.userClient.webLink(to: Self.target) }
-        #expect(error?.number == number)
+    @Test("41: Each refusal is in the app what its row says")
+    func refused() async throws {
+        let rows = try table("links")
+        #expect(rows.count == 6)
+        for row in rows {
+            let status = try #require(Int(row[1]))
+            let assent = try await world(status, ["error": .string(row[2])]).assent(signedIn: true)
+            let error = try #require(
+                await #expect(throws: ResourceError.self) { try await assent.userClient.webLink(to: Self.target) })
+            #expect("\(error.domain) \(error.number)" == row[3], "\(row)")
+        }
     }
 
     @Test("41: A server without links is 10023, and nobody signed in is 9010; neither asks for one")

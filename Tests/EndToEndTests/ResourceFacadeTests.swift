@@ -132,7 +132,7 @@ struct ResourceFacadeTests {
         }
     }
 
-    @Test("18 and 19 The installation presents its own token with a proof, and after its registration's end none")
+    @Test("9 and 19 The installation presents its own token with a proof, and after its registration's end none")
     func device() async throws {
         let wire = Wire(path: "/app-info")
         try await World.run(

@@ -54,6 +54,7 @@ extension ResourceError {
         let (domain, code): (Domain, Code) =
             switch error.code {
             case _ where error.assentError == "version_outdated": (.generic, .outdatedApplication)
+            case _ where error.oauthError == "payload_encryption_required": (.generic, .payloadEncryptionRequired)
             case .signInNeeded, .deviceNotAuthenticated, .implicitUserMissing: (kind.domain, kind.notAuthenticated)
             case .notRegistered: (.generic, .deviceDeregistered)
             case .scopeRefused: (kind.domain, .scopeRefused)

@@ -82,6 +82,28 @@ struct TransactionTimeTests {
         fixture.clock.advance(by: 3600)
         #expect(try await fixture.transactions.purge() == 1)
     }
+
+    @Test("10,000 that were abandoned are deleted in one go, and what is still good stays")
+    func abandoned() async throws {
+        let fixture = try await TransactionFixture()
+        let model = try await fixture.approved()
+        _ = try await fixture.database.run(
+            SQLStatement(
+                """
+                INSERT INTO transactions (id, kind, state, realm, policy_set, policy, policy_revision, strategy,
+                    specifier, url, resource, user_id, session_id, session_audit_id, display, created_at, expires_at)
+                WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 10000)
+                SELECT 'abandoned-' || n, kind, CASE WHEN n < 5000 THEN 'CREATED' ELSE state END, realm, policy_set,
+                    policy, policy_revision, strategy, specifier, url, resource, user_id, session_id,
+                    session_audit_id, display, created_at, expires_at
+                FROM transactions, numbers WHERE id = \(model)
+                """))
+        fixture.clock.advance(by: 180 + 600)
+        let good = try await fixture.approved()
+        #expect(try await fixture.transactions.purge() == 10_001)
+        #expect(try await fixture.transactions.purge() == 0)
+        #expect(try await fixture.transactions.take(id: good, binding: try fixture.binding()).isTaken)
+    }
 }
 
 @Suite("What became of a taken transaction")

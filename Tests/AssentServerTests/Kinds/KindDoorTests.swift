@@ -58,7 +58,7 @@ struct KindDoorTests {
         }
     }
 
-    @Test("18 An installation's token is presented with its proof alone, and the service sees neither")
+    @Test("9 An installation's token is presented with its proof alone, and the service sees neither")
     func device() async throws {
         try await ServerFixture.run(editing: Self.file) { fixture in
             let caller = try await KindCredentials.make(.device, at: try await RegistrationDoor(fixture))

@@ -69,7 +69,7 @@ struct SealingSwitchTests {
     }
 
     @Test(
-        "A token of a version that must seal is refused when it comes plainly, at each door of each node",
+        "3 A token of a version that must seal is refused when it comes plainly, at each door of each node",
         arguments: TheftTests.Place.allCases)
     func tokens(_ place: TheftTests.Place) async throws {
         try await place.run(editing: Self.file) { servers in
@@ -339,7 +339,7 @@ struct SealingSwitchTests {
         }
     }
 
-    @Test("A version for which it is off gets no session at either listener; the others do, and its plain calls work")
+    @Test("3 A version for which it is off gets no session at either listener; the others do, and its plain calls work")
     func off() async throws {
         try await ServerFixture.run(editing: Self.file) { fixture in
             let key = try await SealedClient.key(fixture)

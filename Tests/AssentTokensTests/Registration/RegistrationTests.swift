@@ -121,7 +121,7 @@ import Testing
         #expect(ring.made == 2 && ring.names.count == 1)
     }
 
-    @Test("After a wipe of the store an installation registers again, with another key")
+    @Test("33 After a wipe of the store an installation registers again, with another key")
     func wipe() async throws {
         let (provider, door) = try FakeProvider.registering(clock: clock)
         let registration = try registration(provider)

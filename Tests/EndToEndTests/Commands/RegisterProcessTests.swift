@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Programs of one installation that register at the same time")
 struct RegisterProcessTests {
-    @Test("Four processes with one home and a token for five are one instance, which each of them knows")
+    @Test("33 Four processes with one home and a token for five are one instance, which each of them knows")
     func once() async throws {
         try await RequestKindsTests.run(count: 5) { newcomer in
             let (program, operating) = (newcomer.program, newcomer.typist.program)

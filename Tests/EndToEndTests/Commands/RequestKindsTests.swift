@@ -122,6 +122,27 @@ struct RequestKindsTests {
         }
     }
 
+    @Test("41 assent web gives a link to a page that the server lists for the app, and none to another one")
+    func web() async throws {
+        let page = "https://shop.bank.example/orders"
+        let listing = { (file: String) in
+            file.replacing(
+                "        registration: token\n",
+                with: "        registration: token\n        webLinks: [\"\(page)\"]\n")
+        }
+        try await Self.run(editing: listing) { newcomer in
+            let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
+            #expect(registered.status == 0, "\(registered.errors)")
+            #expect(try await newcomer.type("assent login", try newcomer.signIn).status == 0)
+            let made = try await newcomer.type("assent web \(page) --json")
+            #expect(made.status == 0, "\(made.errors)")
+            let url = try #require(try JSONValue.parse(made.output)["url"]?.string)
+            #expect(url.hasPrefix(newcomer.typist.world.endpoints.server + "/UI/Link?id="), "\(url)")
+            let other = try await newcomer.type("assent web \(page)/1 --json")
+            #expect(other.status != 0 && !other.output.contains("Link?id="), "\(other.output)")
+        }
+    }
+
     private static let pin = "0042"
 
     /// The bank's app remembers users, as the page says.

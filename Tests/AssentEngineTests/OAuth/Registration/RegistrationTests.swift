@@ -113,7 +113,7 @@ struct RegistrationTests {
         #expect(try await fixture.audit(.registrationCreate).filter { $0.reason == "token" }.count == 5)
     }
 
-    @Test("Too many registrations of an app or of an address in a minute are refused, and a minute later are not")
+    @Test("33 Too many registrations of an app or of an address in a minute are refused, and a minute later are not")
     func limits() async throws {
         let app = ProviderFixture.pay {
             $0.registrationsPerMinute = 2
@@ -133,8 +133,10 @@ struct RegistrationTests {
         _ = try await fixture.register(AssertionKey(), token: try await fixture.initialToken())
         let registration = fixture.grants.registration
         for _ in 1...3 { try await registration.countAttempt(at: "192.0.2.1", app) }
-        await #expect(throws: EngineError(.tooManyRequests)) {
-            try await registration.countAttempt(at: "192.0.2.1", app)
+        for _ in 1...100 {
+            await #expect(throws: EngineError(.tooManyRequests)) {
+                try await registration.countAttempt(at: "192.0.2.1", app)
+            }
         }
         try await registration.countAttempt(at: "192.0.2.2", app)
         fixture.clock.advance(by: 60)

@@ -58,7 +58,7 @@ struct ImplicitLoginTests {
         #expect(!without.validate().isEmpty)
     }
 
-    @Test("It works after a logout, and a login counts once")
+    @Test("31 It works after a logout, and a login counts once")
     func afterLogout() async throws {
         let world = try await LoginWorld()
         _ = try await Sessions(world.signing.base.context).endAll(userID: world.container.sub)
@@ -76,7 +76,8 @@ struct ImplicitLoginTests {
     }
 
     @Test(
-        "A block, a revocation, a wipe, a removal and a lock end it at the next request", arguments: LoginEnd.allCases)
+        "31 A block, a revocation, a wipe, a removal and a lock end it at the next request",
+        arguments: LoginEnd.allCases)
     func ends(_ end: LoginEnd) async throws {
         let world = try await LoginWorld()
         let tokens = try await world.logIn(try world.implicit())
