@@ -16,9 +16,16 @@ nice -n 15 bash -euo pipefail -c '
     Scripts/check_linkage.sh
     Scripts/check_traits.py
     Scripts/check_consumer.sh
-    Scripts/check_consumer.sh -c release
-    Scripts/check_consumer.sh --all-traits
-    [ -z "${ASSENT_WITH_RACES:-}" ] || Scripts/check_races.sh' </dev/null >"$log" 2>&1 &
+    begin() { # command...: unless it is too late for it (ASSENT_LATE: seconds since 1970)
+        if (($(date +%s) < ${ASSENT_LATE:-9999999999})); then
+            "$@"
+        else
+            echo "tests: LEFT OUT, for want of time: $*. Run it by itself."
+        fi
+    }
+    begin Scripts/check_consumer.sh -c release
+    begin Scripts/check_consumer.sh --all-traits
+    [ -z "${ASSENT_WITH_RACES:-}" ] || begin Scripts/check_races.sh' </dev/null >"$log" 2>&1 &
 compiling=$!
 set +m
 
