@@ -14,7 +14,8 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
     /// Bytes of all certificates that a server may send.
     private static let maximumBytes = 64 << 10
 
-    private let roots: CertificateStore
+    /// `nil` for the system's, which are read when the first chain comes: a server that calls nobody needs none.
+    private let roots: CertificateStore?
     private let clock: any WallClock
 
     /// An evaluator.
@@ -24,7 +25,7 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
     ///   - clock: says when "now" is, for the certificates' validity.
     /// - Throws: ``NIOTransportError`` when the roots cannot be read.
     public init(roots: TrustRoots, clock: any WallClock = SystemClock()) throws(NIOTransportError) {
-        self.roots = try roots.load()
+        self.roots = roots == .system ? nil : try roots.load()
         self.clock = clock
     }
 
@@ -43,7 +44,7 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
                 .init(.untrustedServer, "\(question.host): the server sent one key under several alternative names."))
         }
         let policy = ServerPathPolicy(question, now: clock.now)
-        var verifier = Verifier(rootCertificates: roots) { policy }
+        var verifier = Verifier(rootCertificates: roots ?? .systemTrustRoots) { policy }
         switch await verifier.validate(leaf: leaf, intermediates: CertificateStore(intermediates)) {
         case .validCertificate(let chain):
             let encoded = chain.compactMap(\.derBytes)
