@@ -18,7 +18,7 @@ struct TrustedPayloadOriginsTests {
             try await base.update(name, to: value, expected: expected)
         }
         func names() async throws -> [String] { await base.names() }
-        func removeAll() async throws { try await base.removeAll() }
+        func removeAll() async throws { await base.removeAll() }
         func lease(_ name: String, deadline: Date) async throws -> any SecretLease {
             try await base.lease(name, deadline: deadline)
         }
