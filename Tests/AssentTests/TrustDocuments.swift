@@ -29,7 +29,8 @@ extension Servers {
         let jwks = try keys.map { try JWK(publicKeyInfo: $0.publicKeyInfo) }
         let signer = try #require(keys.first)
         var members: JSONObject = [
-            "v": 1, "aud": "app/linux/test", "version": .integer(edition?.version ?? 1), "iat": .integer(now), "keys": .array(jwks.map(\.json)),
+            "v": 1, "aud": "app/linux/test", "version": .integer(edition?.version ?? 1), "iat": .integer(now),
+            "keys": .array(jwks.map(\.json)),
             "hosts": [host("am.example.com", []), host("api.bank.example", sends)],
             "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
             "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))),
