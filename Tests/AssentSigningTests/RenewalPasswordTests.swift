@@ -171,6 +171,19 @@ struct RenewalPasswordTests {
         #expect(await scene.server.asked.count { $0 == "/device/renew/start" } == 1)
     }
 
+    @Test("Deleted while new keys are on their way, and offline: nothing is left to guess the password at")
+    func deletedMeanwhile() async throws {
+        let container = try await enrolled(.local)
+        let before = try await scene.sealedBlobs(.signing).count
+        await scene.server.edit("renewal.status") { $0["keys"] = [] }
+        #expect(try await !container.renew(password: Asked(pin).prompt).isDone)
+        let blobs = try await scene.sealedBlobs(.signing)
+        #expect(blobs.count == 2 * before && !blobs.contains(""))
+        await scene.server.refuse("/device/delete", ScriptedServer.Refusal(status: 404, code: "unknown_container"))
+        #expect(try await !container.delete(reason: "sold"))
+        #expect(try await scene.sealedBlobs(.signing).allSatisfy(\.isEmpty))
+    }
+
     // MARK: Enrolment
 
     @Test("A new container's password begins with generation 0, in a mode that the app allows, with a key on the curve")

@@ -160,6 +160,23 @@ struct RenewalTests {
         #expect(await !scene.server.asked.contains("/device/renew/commit"))
     }
 
+    @Test("A key with a password gets no namesake without one, though another of its use had none before")
+    func takenFromNamesake() async throws {
+        // The edit is made in each offer, also in that of the renewal.
+        await scene.server.edit("offer") {
+            Self.appending(["usage": "sign", "label": "small", "policy": "device"], to: &$0)
+        }
+        let container = try await scene.enrolled(
+            scene.device(), [.signing: "7391"], by: ScriptedServer.PasswordOffer(.local))
+        await scene.server.edit("renewal.offer") { offer in
+            Self.edit("payments", of: &offer) { ($0["slot"], $0["policy"]) = (nil, "device") }
+        }
+        await #expect(throws: SigningError(.protectionPolicy)) { try await container.renew { _ in Secret("7391") } }
+        #expect(await !scene.server.asked.contains("/device/renew/commit"))
+        await scene.server.edit("renewal.offer", nil)
+        #expect(try await container.renew { _ in Secret("7391") }.isDone)
+    }
+
     @Test("An enrolment whose offer has the id of a container that exists is refused")
     func existingContainer() async throws {
         let container = try await scene.enrolled(scene.device())

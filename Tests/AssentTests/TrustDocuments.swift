@@ -3,12 +3,19 @@ import AssentTesting
 import Foundation
 import Testing
 
+/// Which version a trust file is, and the two keys that sign it and may sign the next one.
+struct TrustEdition {
+    let version: Int
+    let keys: [SoftwareSigningKey]
+}
+
 /// The two signed documents of an app, for its tests.
 extension Servers {
-    /// A file with the bank's host, whose pins end in an hour, and the server's.
+    /// A file with the bank's host, whose pins end in an hour, and the server's. The first version, by keys of its own,
+    /// unless it is an edition of others.
     func trustFile(
         sends: [String], payload: JSONValue? = nil, debugger: String = "off", development: Bool = false,
-        config: SoftwareSigningKey? = nil, source: String? = nil
+        config: SoftwareSigningKey? = nil, source: String? = nil, edition: TrustEdition? = nil
     ) async throws -> TrustFile {
         let now = clock.epochSeconds
         func host(_ name: String, _ sends: [String]) -> JSONValue {
@@ -18,11 +25,12 @@ extension Servers {
             }
             return ["host": .string(name), "pins": .array(pins), "sends": .array(sends.map(JSONValue.string))]
         }
-        let keys = try (1...2).map { _ in try SoftwareSigningKey.generate(.es256) }
+        let keys = try edition?.keys ?? (1...2).map { _ in try SoftwareSigningKey.generate(.es256) }
         let jwks = try keys.map { try JWK(publicKeyInfo: $0.publicKeyInfo) }
         let signer = try #require(keys.first)
         var members: JSONObject = [
-            "v": 1, "aud": "app/linux/test", "version": 1, "iat": .integer(now), "keys": .array(jwks.map(\.json)),
+            "v": 1, "aud": "app/linux/test", "version": .integer(edition?.version ?? 1), "iat": .integer(now),
+            "keys": .array(jwks.map(\.json)),
             "hosts": [host("am.example.com", []), host("api.bank.example", sends)],
             "issuer": "https://am.example.com/am/oauth2/realms/root/realms/alpha",
             "identity": .string(Base64URL.encode([UInt8](repeating: 9, count: 32))),

@@ -253,6 +253,33 @@ import FoundationNetworking
         #expect(error.code == (hasLeft ? AssentURLProtocol.Effect.unknown : .none).rawValue)
     }
 
+    @Test("An effect that is not known is told as unknown, whichever part says so") func effects() {
+        let cases: [(any Error, AssentURLProtocol.Effect)] = [
+            (AuthorizationError(.outcomeUnknown, ""), .unknown), (AuthorizationError(.notSent, ""), .none),
+            (HTTPTransportError(.connectionClosed, "", mayHaveHadEffect: true), .unknown),
+            (HTTPTransportError(.connectFailed, ""), .none),
+            (URLProtocolError(.malformedReply, ""), .unknown), (URLProtocolError(.invalidRequest, ""), .none),
+            // Who says nothing of it has not said that there was none.
+            (CancellationError(), .unknown),
+        ]
+        for (error, effect) in cases { #expect(LoadingEnd.wrapped(error).code == effect.rawValue, "\(error)") }
+    }
+
+    @Test("A payment whose reply breaks off is unknown, and what only reads had no effect", arguments: ["POST", "GET"])
+    func brokenReply(method: String) async throws {
+        let bank = bank.answering { _ in
+            let content = HTTPBody(length: nil, isReplayable: false) {
+                { throw HTTPTransportError(.connectionClosed, "cut off") }
+            }
+            return HTTPReply(HTTPResponse(status: .ok), body: content)
+        }
+        let session = BankProtocol.session(try await bank.client())
+        let body = method == "POST" ? "x" : nil
+        let error = try #require(try await failure(request("/transfers", method, body: body), session))
+        #expect((underlying(error) as? HTTPTransportError)?.code == .connectionClosed)
+        #expect(error.code == (body == nil ? AssentURLProtocol.Effect.none : .unknown).rawValue)
+    }
+
     @Test("The base class takes no request, and a subclass only those to its client's resources")
     func accepted() async throws {
         let session = BankProtocol.session(try await bank.client())

@@ -49,6 +49,43 @@ struct AccessRecheckTests {
         #expect(try await Self.transactions(fixture) == 0)
     }
 
+    @Test("An access token is held against the route's requirement each time, not only found to be valid")
+    func requirement() async throws {
+        let fixture = try await ProviderFixture()
+        let callers = Callers(
+            sessions: Sessions(fixture.context), providers: ["/alpha": fixture.grants],
+            proofs: SenderProofs(fixture.context))
+        let access = GatewayAccess(
+            callers: callers,
+            settlement: AccessSettlement(
+                fixture.context,
+                decisions: PolicyDecisionPoint(
+                    policySets: [try TransactionFixture.policySet(try GatewayDecisionTests.policies())]),
+                transactions: Transactions(fixture.context)),
+            keys: ServerKeys(fixture.context))
+        let token = try await fixture.tokens(["scope": "openid accounts"]).accessToken
+        let credentials = PresentedCredentials(accessToken: .token(token, .bearer))
+        let caller = try await callers.caller(withToken: credentials, realm: "/alpha")
+        func goesOn(
+            _ scopes: [String], audience: [String] = ["https://api.bank.example"], isSenderConstrained: Bool = false
+        ) async throws -> Bool {
+            let inquiry = GatewayInquiry(
+                realm: "/alpha", policySet: "bank", method: "GET",
+                resource: try CanonicalResource("https://api.bank.example/transfers"), credentials: credentials,
+                accessToken: AccessTokenRequirement(
+                    scopes: scopes, audience: audience, includesIssuer: false,
+                    isSenderConstrained: isSenderConstrained))
+            return await access.isStillGranted(inquiry, to: caller, clientAddress: nil)
+        }
+        #expect(try await goesOn(["accounts"]))
+        #expect(try await !goesOn(["accounts", "payments"]))
+        #expect(try await !goesOn(["accounts"], audience: ["https://other.bank.example"]))
+        #expect(try await !goesOn(["accounts"], isSenderConstrained: true))
+        #expect(try await goesOn([]))
+        _ = try await Sessions(fixture.context).end(id: fixture.session.id)
+        #expect(try await !goesOn([]))
+    }
+
     @Test("A condition that no longer holds closes it, whatever was approved")
     func conditions() async throws {
         let fixture = try await TransactionFixture()

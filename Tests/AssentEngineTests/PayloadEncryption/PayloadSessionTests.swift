@@ -100,9 +100,26 @@ struct PayloadSessionTests {
         #expect(other.count == 0)
         let more = try self.secrets()
         guard TestDatabase.isPostgreSQL else { return }
+        let rows = try await fixture.database.run(.read("SELECT id FROM payload_sessions"))
+        #expect(rows.isEmpty, "no number can be spent in it any more")
         await #expect(throws: PayloadRefusal.unknownKey) {
             try await sessions.keep(more, peer: Self.peer, kid: key.kid)
         }
+    }
+
+    @Test(
+        "No node reads a session whose key is withdrawn, also where the node that withdrew it has ended nothing yet",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func withdrawnAlone() async throws {
+        let secrets = try await kept()
+        let (before, after) = (
+            PayloadSessions(fixture.context, keys: keys), PayloadSessions(fixture.context, keys: keys)
+        )
+        #expect(try await open(head(secrets), at: before) == nil)
+        #expect(try await keys.withdraw(key.kid, noting: Self.note))
+        #expect(try await open(head(secrets), at: after) == .unknownSession)
+        try await before.look()
+        #expect(try await open(head(secrets), at: before) == .unknownSession)
     }
 
     @Test("In one process, too, a look ends the sessions of a key that was withdrawn elsewhere")

@@ -110,6 +110,26 @@ struct SettlementAttackTests {
         #expect(try await fixture.database.run(.read("SELECT id FROM transactions")).isEmpty)
     }
 
+    @Test("Who is only remembered is asked neither for an approval nor for a stronger sign-in")
+    func remembered() async throws {
+        let fixture = try await TransactionFixture()
+        let point = try fixture.settlement([
+            try TransactionFixture.policy(),
+            try TransactionFixture.policy(
+                "read", actions: ["GET": true], condition: .authLevel(9), bind: [], display: []),
+        ])
+        for kind in [SessionKind.implicit, .stateless] {
+            for method in ["POST", "GET"] {
+                var session = fixture.ana
+                session.kind = kind
+                var request = try GatewayDecisionTests.request(fixture, method: method)
+                request.session = PresentedSession(session, grantID: "g1")
+                #expect(await point.settle(request) == .denied(.tokenKind), "\(kind), \(method)")
+            }
+        }
+        #expect(try await fixture.database.run(.read("SELECT id FROM transactions")).isEmpty)
+    }
+
     @Test(
         "Where it is not known whether a transaction was taken, that is said, and nothing is granted",
         arguments: [(NodeDatabase.Fault.doneUnknown, AccessDenial.outcomeUnknown), (.undone, .unavailable)])

@@ -86,6 +86,24 @@ struct KeyBindingTests {
         #expect(try await Self.boundKeys(fixture) == ["jkt:\(Self.key)"])
     }
 
+    @Test("The statement that gives a grant its key gives it no other one, whatever was looked at before")
+    func keyStatement() async throws {
+        let fixture = try await ProviderFixture()
+        _ = try await Self.exchange(fixture, try await fixture.code(), key: Self.key)
+        let grants = GrantRecord.joined(at: fixture.clock.epochSeconds)
+        let rows = try await fixture.database.run(.read("SELECT \(GrantRecord.columns) FROM \(grants)"))
+        let grant = try GrantRecord(try #require(rows.first))
+        func issue(_ key: String?) async throws {
+            _ = try await fixture.database.run(
+                fixture.grants.issuing(nil, grant: grant, client: ProviderFixture.bank, keyThumbprint: key))
+        }
+        for other in [Self.otherKey, nil] {
+            await #expect(throws: StoreError(.unexpectedCount, "")) { try await issue(other) }
+        }
+        try await issue(Self.key)
+        #expect(try await Self.boundKeys(fixture) == ["jkt:\(Self.key)"])
+    }
+
     @Test(
         "A refresh without a key whose reply was lost may be repeated with one; the grant gets a key by the next token")
     func firstKeyAtRepetition() async throws {
@@ -232,7 +250,8 @@ struct KeyBindingTests {
             }
         }
         #expect(try await fixture.count("oauth_codes", where: "used_at IS NULL") == 1)
-        #expect(try await fixture.audit(.oauthCode).allSatisfy { $0.outcome == .refused && $0.reason == "binding" })
+        let refusals = try await fixture.audit(.oauthCode)
+        #expect(refusals.count == 4 && refusals.allSatisfy { $0.outcome == .refused && $0.reason == "binding" })
         let tokens = try await Self.exchange(fixture, code, key: Self.key, on: node)
         #expect(tokens.tokenType == "DPoP")
     }

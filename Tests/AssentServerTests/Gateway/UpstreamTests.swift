@@ -65,30 +65,46 @@ struct UpstreamTests {
         try await group.shutdownGracefully()
     }
 
-    @Test("A PUT on a kept connection that ends with its service may have reached it, though it cannot be sent again")
-    func lastPut() async throws {
+    @Test(
+        "What was on a kept connection that ends with its service may have reached it: another one gets only what reads",
+        arguments: [HTTPRequest.Method.put, .delete, .get])
+    func lastRequest(method: HTTPRequest.Method) async throws {
         let service = try await TestUpstream.start()
-        let settings = UpstreamSettings(["http://127.0.0.1:\(service.port)"])
+        let other = try await TestUpstream.start()
+        let settings = UpstreamSettings([service, other].map { "http://127.0.0.1:\($0.port)" })
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let upstream = try Upstream(
             [settings], group: group, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         await withTaskExecutorPreference(EventLoopExecutor(group.next())) {
-            await #expect(throws: Never.self) {
-                let reply = try await upstream.forward(.toService(.get), body: nil, to: settings, once: false)
-                _ = try await reply.body.collect(upTo: 1 << 20)
+            // Each of them has its turn, so that the third request is the first one's again.
+            for _ in 0..<2 {
+                await #expect(throws: Never.self) {
+                    let reply = try await upstream.forward(.toService(.get), body: nil, to: settings, once: false)
+                    _ = try await reply.body.collect(upTo: 1 << 20)
+                }
             }
             service.hold()
             let stop = Task {
                 await service.waitUntilHeld()
                 await service.stop()
             }
-            await #expect(throws: Upstream.Failure.unknown) {
-                try await upstream.forward(.toService(.put), body: HTTPBody("{}"), to: settings, once: false)
+            if method == .get {
+                await #expect(throws: Never.self) {
+                    let reply = try await upstream.forward(.toService(method), body: nil, to: settings, once: false)
+                    #expect(reply.status == 200)
+                    _ = try await reply.body.collect(upTo: 1 << 20)
+                }
+            } else {
+                await #expect(throws: Upstream.Failure.unknown) {
+                    try await upstream.forward(.toService(method), body: HTTPBody("{}"), to: settings, once: false)
+                }
             }
             await stop.value
         }
         #expect(service.requests.count == 2)
+        #expect(other.requests.count == (method == .get ? 2 : 1))
         await upstream.shutdown()
+        await other.stop()
         try await group.shutdownGracefully()
     }
 

@@ -71,12 +71,13 @@ struct Scene: Sendable {
         return try await device.container(enrolment.containerID)
     }
 
-    /// The stored blobs of a password's keys.
+    /// The stored blobs of a password's keys, also of new ones on their way.
     func sealedBlobs(_ slot: PasswordSlot) async throws -> [String] {
         var blobs: [String] = []
         for name in await store.names() {
             guard let stored = try await store.value(name) else { continue }
-            let slots = try JSONValue.parse(stored.value.revealBytes())["slots"]?.array ?? []
+            let record = try JSONValue.parse(stored.value.revealBytes())
+            let slots = (record["next"] ?? record)["slots"]?.array ?? []
             for kept in slots where kept["slot"]?.string == slot.rawValue {
                 blobs += (kept["current"]?["keys"]?.array ?? []).compactMap { $0["blob"]?.string }
             }

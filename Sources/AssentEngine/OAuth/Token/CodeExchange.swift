@@ -71,6 +71,8 @@ struct CodeExchange: Sendable {
         return reply
     }
 
+    /// The statement names again what was compared when the code was read. What was read says why, writes down a
+    /// refusal, and spends no proof for it; only the statement is of the moment in which the code is spent.
     private func spending(
         _ codeID: String, redirectURI: String, challenge: String, client: OAuthClient, sender: SenderBinding?
     ) -> [SQLStatement] {

@@ -77,6 +77,10 @@ extension OAuthProvider {
     /// The statements that put a new refresh token in the store and keep the grant for as long as anything of it
     /// counts. The grant of a public client takes the first key that comes, and no other afterwards; that of a
     /// confidential client belongs to the client, which authenticates (RFC 9449 §5).
+    ///
+    /// Who refreshes has compared the key with that of the grant before, as it was read: a refusal then is written down
+    /// and spends no proof. This statement sets the key, and so holds the condition once more: it gives no grant
+    /// another key, whoever runs it and whatever has come in between.
     func issuing(
         _ refreshToken: Secret?, grant: GrantRecord, client: OAuthClient, keyThumbprint: String?
     ) -> [SQLStatement] {

@@ -143,7 +143,7 @@ struct LoginWorld: Sendable {
 
     func send(
         _ assertion: String, scope: String? = nil, proof: TokenRequestProof?, by own: AssertionKey? = nil,
-        as id: String? = nil, on node: OAuthProvider? = nil
+        as id: String? = nil, on node: OAuthProvider? = nil, meanwhile: @Sendable () async throws -> Void = {}
     ) async throws -> IssuedTokens {
         let node = node ?? provider
         let client = try await (own ?? key).assertion(of: id ?? instance, now: clock)
@@ -151,14 +151,19 @@ struct LoginWorld: Sendable {
             ["grant_type": OAuthClient.GrantType.jwtBearer.rawValue, "assertion": assertion],
             AssertionKey.form(client, ["scope": scope]))
         let caller = try await node.clients.client(of: form, authorization: nil, at: .token)
-        return try await node.tokens(form, of: caller, proof: proof, claimingProof: {})
+        return try await node.tokens(form, of: caller, proof: proof, claimingProof: meanwhile)
     }
 
-    /// Sends a login with the proof that it is about.
-    func logIn(_ parts: Parts, scope: String? = nil, on node: OAuthProvider? = nil) async throws -> IssuedTokens {
+    /// Sends a login with the proof that it is about. What happens `meanwhile` comes after it was judged, and before it
+    /// is done.
+    func logIn(
+        _ parts: Parts, scope: String? = nil, on node: OAuthProvider? = nil,
+        meanwhile: @Sendable () async throws -> Void = {}
+    ) async throws -> IssuedTokens {
         try await send(
             try await parts.signed, scope: scope,
-            proof: TokenRequestProof(keyThumbprint: key.jwk.thumbprint, nonce: "nonce"), on: node)
+            proof: TokenRequestProof(keyThumbprint: key.jwk.thumbprint, nonce: "nonce"), on: node,
+            meanwhile: meanwhile)
     }
 
     /// What a request is refused with: the code, and `assent_error` behind it; `nil` when it is answered.

@@ -224,6 +224,39 @@ struct PINLoginTests {
         #expect(try await guessed.refusal(late) == "invalid_grant locked")
     }
 
+    @Test("A lock of the PIN or of its user that comes while a login is judged leaves no login")
+    func lockedMeanwhile() async throws {
+        let world = try await LoginWorld()
+        let (signing, root) = (world.signing, try await world.administrator())
+        let first = try await world.typed()
+        let byPIN = try await world.refusal {
+            try await world.logIn(first) {
+                let caller = SigningCaller(root)
+                _ = try await signing.provider.slots.act(caller, did: world.did.text, .lock, on: "signing")
+            }
+        }
+        #expect(byPIN == "invalid_grant locked")
+        _ = try await signing.provider.slots.act(signing.ana, did: world.did.text, .unlock, on: "signing")
+        let second = try await world.typed()
+        let users = Administration(world.provider.context)
+        let byUser = try await world.refusal {
+            try await world.logIn(second) { try await users.setActive(false, of: "ana", by: root) }
+        }
+        #expect(byUser == "invalid_grant")
+        #expect(try await world.count("sessions", "did IS NOT NULL") == 0)
+        #expect(try await world.count("grants") == 0)
+        #expect(try await world.count("signing_confirms", "taken_by IS NOT NULL") == 0)
+        #expect(try await world.count("signing_proofs", "jti IN ('\(first.jti)', '\(second.jti)')") == 0)
+
+        // The key says it by itself: that a lock also counts up the user's epoch is another thing.
+        let key = try ProtocolKey(second.key).thumbprint
+        let use = LoginSQL.use(key: key, of: world.did, isImplicit: false, at: world.clock.epochSeconds)
+        func useKey() async throws { _ = try await world.database.run([SQLStatement(use, expecting: .exactly(1))]) }
+        await #expect(throws: StoreError(.unexpectedCount, "")) { try await useKey() }
+        try await users.setActive(true, of: "ana", by: root)
+        try await useKey()
+    }
+
     @Test("A container whose keys have expired says so")
     func expired() async throws {
         let world = try await LoginWorld(settings: { $0.keyLifetime = 86400 })
