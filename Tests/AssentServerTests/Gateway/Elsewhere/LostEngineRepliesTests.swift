@@ -69,7 +69,7 @@ struct LostEngineRepliesTests {
             #expect(try await alone.post(ServerFixture.session(session), transaction: id).status == 401)
             await alone.waitUntilHeard()
             let row = try await alone.engine.rows("SELECT outcome FROM transactions WHERE id = \(id)").first
-            #expect(try row?.optionalText("outcome") == "not_forwarded")
+            #expect(try row?.optionalText("outcome") == "notForwarded")
             #expect(alone.upstream.requests.isEmpty)
         }
     }
