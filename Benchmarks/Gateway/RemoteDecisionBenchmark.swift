@@ -3,6 +3,7 @@ import AssentEnforcement
 import AssentEngine
 import AssentServer
 import AssentStore
+import AssentTransportNIO
 import Foundation
 import HTTPTypes
 import Logging
