@@ -51,8 +51,9 @@ struct RemoteDecisionBenchmark: Benchmark {
         over transport: any HTTPTransport
     ) async throws -> Comparison {
         var comparison = Comparison(
-            benchmark: Self.name, title: "a decision asked over HTTPS / a bare call and the decision in process, latency",
-            unit: "s", aim: .atMost(1.3))
+            benchmark: Self.name,
+            title: "a decision asked over HTTPS / a bare call and the decision in process, latency", unit: "s",
+            aim: .atMost(1.3))
         let root = server.url.dropLast("/am".count)
         let bare = try HTTPCall(.get, url: root + "/healthz")
         try await TimedCaller.inTurns(

@@ -68,6 +68,7 @@ struct Comparison: Sendable {
     /// - Parameters:
     ///   - rounds: how many count.
     ///   - prepare: makes a round's two pieces of work; each returns its figure.
+    /// - Throws: what they throw.
     mutating func inTurns(
         rounds: Int,
         _ prepare: () async throws -> (subject: () async throws -> Double, baseline: () async throws -> Double)

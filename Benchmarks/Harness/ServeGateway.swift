@@ -112,7 +112,8 @@ struct ServeGateway: AsyncParsableCommand {
     @concurrent
     func run() async throws {
         let file = home + "/assent.yaml"
-        try Data((Self.yaml(upstream: upstream, isLive: live, elsewhere: elsewhere) + database).utf8).write(to: URL(fileURLWithPath: file))
+        let text = Self.yaml(upstream: upstream, isLive: live, elsewhere: elsewhere) + database
+        try Data(text.utf8).write(to: URL(fileURLWithPath: file))
         var logger = Logger(label: "bench", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .warning
         let configuration = try ServerConfiguration.load(file: file)

@@ -60,6 +60,7 @@ extension TimedCaller {
     ///   - body: what each call is answered.
     ///   - ways: makes the callers of a round.
     ///   - count: what a round has measured.
+    /// - Throws: what a call throws; ``BenchFailure`` for another answer.
     static func inTurns(
         rounds: Int, blocks: Int, of block: Int, expecting body: String, _ ways: () -> [TimedCaller],
         count: ([TimedCaller]) -> Void

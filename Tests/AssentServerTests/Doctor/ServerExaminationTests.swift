@@ -104,7 +104,8 @@ struct ServerExaminationTests {
         func notes(_ sets: String, _ origins: String) async throws -> [String] {
             let place = try Place {
                 $0.replacing(
-                    "policySets: [bank, rest], origins: [\(origin)]}", with: "policySets: [\(sets)], origins: [\(origins)]}")
+                    "policySets: [bank, rest], origins: [\(origin)]}",
+                    with: "policySets: [\(sets)], origins: [\(origins)]}")
             }
             return await ServerExamination.findings(file: place.file)
                 .filter { $0.verdict == .note && $0.text.contains("gateways branch") }.map(\.text)

@@ -116,7 +116,7 @@ struct UpstreamTLSTests {
         await service.stop()
     }
 
-    @Test("Calls to an engine elsewhere that come from no event loop, as looks at open connections do, keep one connection")
+    @Test("Calls to an engine elsewhere from no event loop, as looks at open connections are, keep one connection")
     func engine() async throws {
         let world = try World()
         defer { world.remove() }

@@ -8,7 +8,7 @@ struct EdgeExampleTests {
     func script() async throws {
         let example = World.package.appending(path: "Examples/edge")
         let page = try String(contentsOf: example.appending(path: "README.md"), encoding: .utf8)
-        let promised = try #require(page.firstMatch(of: /```text\n((?s).*?)```/)).1
+        let promised = try #require(page.firstMatch(of: /```text\n((?s).*?)\n```/)).1
         let running = try Program.Running(
             [
                 "--kill-after=30", "600", "/bin/bash", example.appending(path: "run.sh").path,

@@ -56,6 +56,11 @@ final class EngineRelay: Sendable {
     /// From now on the engine is this server, or away.
     func lead(to engine: ServerFixture?) { target.withLock { $0 = engine } }
 
+    /// The calls whose path ends so.
+    func requests(_ name: String) -> [TestUpstream.Request] {
+        relay.requests.filter { $0.line.split(separator: " ").dropFirst().first?.hasSuffix("/" + name) == true }
+    }
+
     func stop() async { await relay.stop() }
 
     private static let ownFields: Set<String> = ["host", "content-length", "connection", "transfer-encoding"]
@@ -78,6 +83,7 @@ final class EngineRelay: Sendable {
         let answer = try? await engine.send(line[0], engine.root(line[1]), fields, body: request.body)
         if case .losesReplyAnd(let next) = fate { await next() }
         guard let answer, fate == nil else { return peer.close() }
-        peer.answer("\(answer.status) Relayed", fields: ["Content-Type: application/json"], answer.text)
+        let nonce = answer["DPoP-Nonce"].map { ["DPoP-Nonce: \($0)"] } ?? []
+        peer.answer("\(answer.status) Relayed", fields: ["Content-Type: application/json"] + nonce, answer.text)
     }
 }
