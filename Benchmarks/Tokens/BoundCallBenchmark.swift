@@ -24,7 +24,6 @@ struct BoundCallBenchmark: Benchmark {
 
     init(_ setting: BenchSetting) { self.setting = setting }
 
-
     @concurrent
     func run() async throws -> [Comparison] {
         let (upstream, port) = try await Nginx.accounts(in: try setting.workspace.directory("bound-upstream"))

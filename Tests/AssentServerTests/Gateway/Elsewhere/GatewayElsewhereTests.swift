@@ -135,8 +135,10 @@ struct GatewayElsewhereTests {
                 let field = try #require(asked.last?.values("Authorization").first)
                 #expect(field.hasPrefix("DPoP "))
                 let stolen = ServerFixture.bearer(String(field.dropFirst("DPoP ".count)))
-                let url = engine.root("/am/enforcement/realms/root/realms/alpha/outcome")
-                #expect(try await engine.send("POST", url, ServerFixture.jsonFields + stolen).status == 401)
+                let target = try #require(asked.last?.line.split(separator: " ").dropFirst().first)
+                let refused = try await engine.send(
+                    "POST", engine.root(String(target)), ServerFixture.jsonFields + stolen)
+                #expect(refused.status == 401)
                 // A nonce that is over is replaced by the one that comes with the refusal.
                 engine.clock.advance(by: 300)
                 let before = alone.relay.count("decide")
