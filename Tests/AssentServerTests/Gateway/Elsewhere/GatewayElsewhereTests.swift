@@ -1,4 +1,5 @@
 import AssentCore
+import AssentTesting
 import Crypto
 import Foundation
 import Testing
