@@ -197,9 +197,9 @@ let package = Package(
         .executableTarget(
             name: "AssentBench",
             dependencies: [
-                "Assent", "AssentAuthorization", "AssentCore", "AssentEngine", "AssentJOSE", "AssentJourney",
-                "AssentPayload", "AssentPeers", "AssentServer", "AssentSigningProtocol", "AssentStore",
-                "AssentTesting", "AssentTokens", "AssentTransportNIO", "AssentURLSession", "AssentVault",
+                "Assent", "AssentAuthorization", "AssentCore", "AssentEnforcement", "AssentEngine", "AssentJOSE",
+                "AssentJourney", "AssentPayload", "AssentPeers", "AssentServer", "AssentSigningProtocol",
+                "AssentStore", "AssentTesting", "AssentTokens", "AssentTransportNIO", "AssentURLSession", "AssentVault",
                 "SigningTesting", "StoreTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

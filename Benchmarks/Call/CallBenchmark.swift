@@ -31,7 +31,7 @@ struct CallBenchmark: Benchmark {
     @concurrent
     func run() async throws -> [Comparison] {
         let directory = try setting.workspace.directory("call")
-        let server = try await PinnedServer("location / { return 200 '\(Self.body)'; }", in: directory)
+        let server = try await PinnedServer(AccountsReply.location, in: directory)
         defer { server.stop() }
         return try await measure(server)
     }
@@ -54,7 +54,7 @@ struct CallBenchmark: Benchmark {
         _ server: PinnedServer, transport: NIOTransport, hand: HandMadeClient
     ) async throws -> Comparison {
         let assent = try await server.assent(over: transport)
-        let url = server.origin + Self.path
+        let url = server.origin + AccountsReply.path
         let call = try await compare(
             "Assent.send / by hand on NIO, latency", port: server.port, hand: hand,
             fields: [Self.cookie.name: Self.cookie.value, "X-Authenticate-Response": "header"]
@@ -75,7 +75,7 @@ struct CallBenchmark: Benchmark {
             "cookie layer and transport / by hand on NIO, latency", port: port, hand: hand, fields: [:]
         ) {
             let request = HTTPRequest(
-                method: .get, scheme: "https", authority: "localhost:\(port)", path: Self.path,
+                method: .get, scheme: "https", authority: "localhost:\(port)", path: AccountsReply.path,
                 headerFields: [.accept: Self.accept])
             let reply = try await pipeline.send(HTTPCall(request))
             guard reply.status == 200 else { throw BenchFailure("status \(reply.status)") }

@@ -21,8 +21,6 @@ struct GatewayBenchmark: Benchmark {
     init(_ setting: BenchSetting) { self.setting = setting }
 
     private static let connections = 16
-    private static let path = "/accounts"
-    private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
 
     private var rounds: Int { setting.rounds(7, quick: 2) }
     private var requests: Int { setting.rounds(8_000, quick: 2_000) }
@@ -40,7 +38,7 @@ struct GatewayBenchmark: Benchmark {
         guard ports.count == 3 else { throw BenchFailure("no free ports") }
         let upstream = try await Nginx.start(
             """
-            server { listen 127.0.0.1:\(ports[0]); location / { return 200 '\(Self.body)'; } }
+            server { listen 127.0.0.1:\(ports[0]); \(AccountsReply.location) }
             """, in: try setting.workspace.directory("upstream"), ports: [ports[0]])
         defer { upstream.stop() }
 
@@ -66,7 +64,7 @@ struct GatewayBenchmark: Benchmark {
                     try await HandMadeClient.connect(port: port, certificatePEM: certificate, group: group))
             }
             let head = HTTPRequestHead(
-                version: .http1_1, method: .GET, uri: Self.path,
+                version: .http1_1, method: .GET, uri: AccountsReply.path,
                 headers: [
                     "Host": "localhost:\(port)", "Accept": "application/json", "Authorization": "Bearer \(token)",
                 ])
@@ -117,7 +115,7 @@ struct GatewayBenchmark: Benchmark {
 
     /// Sends requests on all connections at once; returns the processor time of the server for each, in seconds.
     private func load(_ side: Side, requests: Int) async throws -> Double {
-        let expected = Array(Self.body.utf8)
+        let expected = Array(AccountsReply.body.utf8)
         let each = requests / side.clients.count
         let before = try side.server.processorTime
         try await withThrowingTaskGroup { group in

@@ -30,16 +30,21 @@ struct BenchServer {
     private let directory: String
 
     /// Starts one in `directory`, its gateway in front of `upstream`, on a file of its own or on `database`; with
-    /// WebSockets at `/live` if there are to be some.
+    /// WebSockets at `/live` if there are to be some, and with a gateway elsewhere if there is a secret for that.
     init(
         in directory: String, upstream: String = "http://127.0.0.1:9", database: PostgreSQLConfiguration? = nil,
-        hasWebSockets: Bool = false
+        hasWebSockets: Bool = false, edgeSecret: Secret? = nil
     ) throws {
         guard let executable = Bundle.main.executablePath else { throw BenchFailure("where is this program?") }
         self.directory = directory
         let place = try database.map { ["--database", try Self.lines($0, keyFile: directory + "/key")] } ?? []
         let live = hasWebSockets ? ["--live"] : []
-        process = try ChildProcess(executable, ["serve-gateway", directory, upstream] + place + live)
+        let edge = try edgeSecret.map {
+            try Self.write($0.reveal(), to: directory + "/edge-secret")
+            return ["--elsewhere", directory + "/edge-secret"]
+        }
+        process = try ChildProcess(
+            executable, ["serve-gateway", directory, upstream] + place + live + (edge ?? []))
         guard let line = process.line(), let ready = try? JSONValue.parse(Array(line.utf8)),
             let port = ready["port"]?.integer, let token = ready["token"]?.string,
             let session = ready["session"]?.string, let url = ready["server"]?.string
@@ -57,10 +62,7 @@ struct BenchServer {
     /// What the configuration's file says of a database on this machine. Makes the master key, which such a file names.
     private static func lines(_ database: PostgreSQLConfiguration, keyFile: String) throws -> String {
         guard let host = database.hosts.first else { throw BenchFailure("the database has no host") }
-        let key = Data(SystemRandom().bytes(MasterKey.byteCount)).base64EncodedString()
-        let isMade = FileManager.default.createFile(
-            atPath: keyFile, contents: Data((key + "\n").utf8), attributes: [.posixPermissions: 0o600])
-        guard isMade else { throw BenchFailure("the master key cannot be written") }
+        try write(Data(SystemRandom().bytes(MasterKey.byteCount)).base64EncodedString(), to: keyFile)
         return """
             masterKeyFile: \(keyFile)
             database:
@@ -71,6 +73,12 @@ struct BenchServer {
                 connections: \(database.connections)
 
             """
+    }
+
+    private static func write(_ secret: String, to file: String) throws {
+        let isMade = FileManager.default.createFile(
+            atPath: file, contents: Data((secret + "\n").utf8), attributes: [.posixPermissions: 0o600])
+        guard isMade else { throw BenchFailure("\(file) cannot be written") }
     }
 
     /// The PEM file of its certificate, with the CA behind it.

@@ -52,7 +52,7 @@ enum Benchmarks {
             Entry(ResourceCallBenchmark.self), Entry(TransferBenchmark.self), Entry(SealedFrameBenchmark.self),
             Entry(GuardedCallBenchmark.self), Entry(SealedCallBenchmark.self), Entry(SealedTransferBenchmark.self),
             Entry(PayloadSessionBenchmark.self),
-            Entry(ApprovalBenchmark.self), Entry(WebSocketBenchmark.self),
+            Entry(ApprovalBenchmark.self), Entry(WebSocketBenchmark.self), Entry(RemoteDecisionBenchmark.self),
         ]
         #if PostgreSQL && os(Linux)
         all.insert(contentsOf: [Entry(PostgreSQLTakeBenchmark.self), Entry(NodesBenchmark.self)], at: 2)

@@ -63,6 +63,26 @@ struct Comparison: Sendable {
         )
     }
 
+    /// Measures a subject and its baseline in rounds, each as often first as the other. The first round warms both up.
+    ///
+    /// - Parameters:
+    ///   - rounds: how many count.
+    ///   - prepare: makes a round's two pieces of work; each returns its figure.
+    /// - Throws: what they throw.
+    mutating func inTurns(
+        rounds: Int,
+        _ prepare: () async throws -> (subject: () async throws -> Double, baseline: () async throws -> Double)
+    ) async throws {
+        for round in 0...rounds {
+            let (subject, baseline) = try await prepare()
+            let isFirst = round.isMultiple(of: 2)
+            let first = try await isFirst ? subject() : baseline()
+            let second = try await isFirst ? baseline() : subject()
+            guard round > 0 else { continue }
+            add(subject: isFirst ? first : second, baseline: isFirst ? second : first, of: rounds)
+        }
+    }
+
     /// Counts a round and tells who watches.
     mutating func add(subject: Double, baseline: Double, of count: Int) {
         let round = Round(subject: subject, baseline: baseline)

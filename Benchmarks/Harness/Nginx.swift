@@ -31,6 +31,15 @@ enum Nginx {
         return process
     }
 
+    /// Starts it as a service with one small answer, and says where it listens.
+    static func accounts(in directory: String) async throws -> (process: ChildProcess, port: Int) {
+        let ports = try await freePorts(1)
+        guard let port = ports.first else { throw BenchFailure("no free port") }
+        let process = try await start(
+            "server { listen 127.0.0.1:\(port); \(AccountsReply.location) }", in: directory, ports: ports)
+        return (process, port)
+    }
+
     /// The lines that make a server on loopback speak TLS.
     static func tls(chain: String, key: String) -> String {
         """

@@ -21,8 +21,14 @@ struct ServeGateway: AsyncParsableCommand {
     @Flag(help: "Has a route with WebSockets.")
     var live = false
 
-    private static let realm = "/alpha"
+    @Option(help: "The file of a secret by which a gateway elsewhere may ask.")
+    var elsewhere: String?
+
+    static let realm = "/alpha"
     static let client = "bank-app"
+
+    /// The client of gateways elsewhere, and the origin that they may speak for.
+    static let edge = (client: "edge", origin: "https://localhost:9543")
     static let redirectURI = "http://127.0.0.1/callback"
 
     private static let livePath = #", "https://localhost:*/live""#
@@ -31,8 +37,17 @@ struct ServeGateway: AsyncParsableCommand {
         #"    - {name: live, path: /live, upstream: "\#(upstream)", realm: alpha, policySet: bank, websocket: true}"#
     }
 
+    /// The last of the realm's clients, and behind them the group that it is in.
+    private static func edgeLines(secretFile: String) -> String {
+        """
+              \(edge.client): {secretFile: "\(secretFile)", grantTypes: [client_credentials], scopes: [enforcement]}
+            enforcement:
+              edge: {clients: [\(edge.client)], policySets: [bank], origins: ["\(edge.origin)"]}
+        """
+    }
+
     /// One realm, one user without a password, one client, one policy for what is asked for and one more beside it.
-    private static func yaml(upstream: String, isLive: Bool) -> String {
+    private static func yaml(upstream: String, isLive: Bool, elsewhere: String?) -> String {
         """
         development: true
         publicURL: https://localhost:0/am
@@ -69,6 +84,7 @@ struct ServeGateway: AsyncParsableCommand {
               \(client):
                 redirectURIs: ["\(redirectURI)"]
                 scopes: [accounts]
+        \(elsewhere.map(edgeLines) ?? "")
             policySets:
               bank:
                 policies:
@@ -96,7 +112,8 @@ struct ServeGateway: AsyncParsableCommand {
     @concurrent
     func run() async throws {
         let file = home + "/assent.yaml"
-        try Data((Self.yaml(upstream: upstream, isLive: live) + database).utf8).write(to: URL(fileURLWithPath: file))
+        let text = Self.yaml(upstream: upstream, isLive: live, elsewhere: elsewhere) + database
+        try Data(text.utf8).write(to: URL(fileURLWithPath: file))
         var logger = Logger(label: "bench", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .warning
         let configuration = try ServerConfiguration.load(file: file)
@@ -117,7 +134,7 @@ struct ServeGateway: AsyncParsableCommand {
     }
 
     /// The server's own database: what is made there is not what is measured.
-    private static func context(
+    static func context(
         _ configuration: ServerConfiguration, logger: Logger
     ) async throws -> EngineContext {
         let data = configuration.dataDirectory

@@ -1,3 +1,5 @@
+import AssentCore
+
 /// One way of calling, with what its calls have taken.
 struct TimedCaller {
     private let send: @Sendable () async throws -> (status: Int, body: [UInt8])
@@ -33,4 +35,52 @@ struct TimedCaller {
         }
         processor += try spent() - before
     }
+}
+
+extension TimedCaller {
+    /// Sends one call again and again over a transport.
+    init(
+        _ call: HTTPCall, over transport: any HTTPTransport, spent: @escaping () throws -> Double = { ProcessTime.now }
+    ) {
+        self.init(spent: spent) { try await Self.whole(transport.send(call)) }
+    }
+
+    /// A reply with its body.
+    static func whole(_ reply: HTTPReply) async throws -> (status: Int, body: [UInt8]) {
+        (reply.status, try await reply.body.collect(upTo: 1 << 20))
+    }
+
+    /// Measures ways of calling beside each other: in each round they take turns with blocks of calls, and each is as
+    /// often before one of the others as behind it. The first round warms all up.
+    ///
+    /// - Parameters:
+    ///   - rounds: how many count.
+    ///   - blocks: how many blocks each has in a round.
+    ///   - block: calls in a block.
+    ///   - body: what each call is answered.
+    ///   - ways: makes the callers of a round.
+    ///   - count: what a round has measured.
+    /// - Throws: what a call throws; ``BenchFailure`` for another answer.
+    static func inTurns(
+        rounds: Int, blocks: Int, of block: Int, expecting body: String, _ ways: () -> [TimedCaller],
+        count: ([TimedCaller]) -> Void
+    ) async throws {
+        for round in 0...rounds {
+            var callers = ways()
+            for index in 0..<blocks {
+                let order = index.isMultiple(of: 2) ? Array(callers.indices) : callers.indices.reversed()
+                for caller in order { try await callers[caller].call(block, expecting: body) }
+            }
+            if round > 0 { count(callers) }
+        }
+    }
+}
+
+/// What services answer in benchmarks of small calls.
+enum AccountsReply {
+    static let path = "/accounts"
+    static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
+
+    /// The line of an nginx server that answers so.
+    static let location = "location / { return 200 '\(body)'; }"
 }

@@ -43,24 +43,19 @@ struct PINLoginBenchmark: Benchmark {
             benchmark: Self.name, title: "\(kind): a login with a PIN / its three calls by hand, time", unit: "s",
             aim: .atMost(1.5))
         let (rounds, each) = (setting.rounds(9, quick: 2), setting.rounds(40, quick: 10))
-        for round in 0...rounds {
-            let subject = {
-                _ = world.takeTime()
-                for _ in 0..<each { try await world.logIn(user) }
-                return world.takeTime()
-            }
-            let baseline = {
-                let requests = (0..<each).flatMap { _ in byHand.calls() }
-                return try await ContinuousClock().measure { try await rows.run(requests, parallel: 1) }
-            }
-            let isFirst = round.isMultiple(of: 2)
-            let first = try await isFirst ? subject() : baseline()
-            let second = try await isFirst ? baseline() : subject()
-            // The first round warms both up.
-            guard round > 0 else { continue }
-            let (ours, hand) = isFirst ? (first, second) : (second, first)
-            comparison.add(
-                subject: ours.inSeconds / Double(each), baseline: hand.inSeconds / Double(each), of: rounds)
+        try await comparison.inTurns(rounds: rounds) {
+            (
+                subject: {
+                    _ = world.takeTime()
+                    for _ in 0..<each { try await world.logIn(user) }
+                    return world.takeTime().inSeconds / Double(each)
+                },
+                baseline: {
+                    let requests = (0..<each).flatMap { _ in byHand.calls() }
+                    let time = try await ContinuousClock().measure { try await rows.run(requests, parallel: 1) }
+                    return time.inSeconds / Double(each)
+                }
+            )
         }
         return comparison
     }

@@ -49,24 +49,20 @@ struct HandshakeBenchmark: Benchmark {
             unit: "1/s", aim: .atLeast(0.7))
         let (rounds, each) = (setting.rounds(9, quick: 2), setting.rounds(2_000, quick: 200))
         let clock = ContinuousClock()
-        for round in 0...rounds {
+        try await comparison.inTurns(rounds: rounds) {
             let bodies = try (0..<each).map { _ in try world.request().request.body }
             let rows = try (0..<each).map { _ in try HandshakeByHand() }
-            let subject = {
-                try await clock.measure {
-                    try await Lanes.run(each, parallel: parallel) { try await world.answer(bodies[$0]) }
-                }.inSeconds
-            }
-            let baseline = {
-                try await clock.measure { try await hand.run(rows, parallel: parallel) }.inSeconds
-            }
-            let isFirst = round.isMultiple(of: 2)
-            let first = try await isFirst ? subject() : baseline()
-            let second = try await isFirst ? baseline() : subject()
-            // The first round warms both up.
-            guard round > 0 else { continue }
-            let (ours, theirs) = isFirst ? (first, second) : (second, first)
-            comparison.add(subject: Double(each) / ours, baseline: Double(each) / theirs, of: rounds)
+            return (
+                subject: {
+                    let time = try await clock.measure {
+                        try await Lanes.run(each, parallel: parallel) { try await world.answer(bodies[$0]) }
+                    }
+                    return Double(each) / time.inSeconds
+                },
+                baseline: {
+                    Double(each) / (try await clock.measure { try await hand.run(rows, parallel: parallel) }).inSeconds
+                }
+            )
         }
         return comparison
     }

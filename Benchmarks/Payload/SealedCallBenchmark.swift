@@ -17,8 +17,6 @@ struct SealedCallBenchmark: Benchmark {
 
     init(_ setting: BenchSetting) { self.setting = setting }
 
-    private static let path = "/accounts"
-    private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
     /// The kernel counts a server's processor time in hundredths of a second, so a block must take many of them.
     private static let block = 250
 
@@ -27,12 +25,7 @@ struct SealedCallBenchmark: Benchmark {
 
     @concurrent
     func run() async throws -> [Comparison] {
-        let ports = try await Nginx.freePorts(1)
-        guard let port = ports.first else { throw BenchFailure("no free port") }
-        let upstream = try await Nginx.start(
-            """
-            server { listen 127.0.0.1:\(port); location / { return 200 '\(Self.body)'; } }
-            """, in: try setting.workspace.directory("sealed-upstream"), ports: ports)
+        let (upstream, port) = try await Nginx.accounts(in: try setting.workspace.directory("sealed-upstream"))
         defer { upstream.stop() }
         let gateway = try BenchServer(
             in: try setting.workspace.directory("sealed-call"), upstream: "http://127.0.0.1:\(port)")
@@ -48,7 +41,7 @@ struct SealedCallBenchmark: Benchmark {
 
     private static func call(_ gateway: BenchServer) throws -> HTTPCall {
         try HTTPCall(
-            .get, url: gateway.gateway + path,
+            .get, url: gateway.gateway + AccountsReply.path,
             headerFields: [.accept: "application/json", .authorization: "Bearer \(gateway.accessToken)"])
     }
 
@@ -56,10 +49,7 @@ struct SealedCallBenchmark: Benchmark {
         let call = try Self.call(gateway)
         let process = gateway.process
         func caller(_ transport: any HTTPTransport) -> TimedCaller {
-            TimedCaller(spent: { try process.processorTime + ProcessTime.now }) {
-                let reply = try await transport.send(call)
-                return (reply.status, try await reply.body.collect(upTo: 1 << 20))
-            }
+            TimedCaller(call, over: transport, spent: { try process.processorTime + ProcessTime.now })
         }
         var processor = Comparison(
             benchmark: Self.name, title: "a sealed call / the plain one, processor time of client and gateway",
@@ -68,17 +58,13 @@ struct SealedCallBenchmark: Benchmark {
             benchmark: Self.name, title: "a sealed call / the plain one, kept connection, latency", unit: "s",
             aim: .atMost(1.15))
         let sealing = try gateway.sealing(network)
-        for round in 0...rounds {
-            var callers = [caller(sealing), caller(network)]
-            for index in 0..<blocks {
-                let order = index.isMultiple(of: 2) ? [0, 1] : [1, 0]
-                for caller in order { try await callers[caller].call(Self.block, expecting: Self.body) }
-            }
-            // The first round warms all up.
-            guard round > 0 else { continue }
-            processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
-            latency.add(subject: callers[0].latency, baseline: callers[1].latency, of: rounds)
-        }
+        try await TimedCaller.inTurns(
+            rounds: rounds, blocks: blocks, of: Self.block, expecting: AccountsReply.body,
+            { [caller(sealing), caller(network)] },
+            count: { callers in
+                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
+                latency.add(subject: callers[0].latency, baseline: callers[1].latency, of: rounds)
+            })
         return [processor, latency]
     }
 

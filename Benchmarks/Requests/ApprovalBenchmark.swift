@@ -26,8 +26,6 @@ struct ApprovalBenchmark: Benchmark {
 
     init(_ setting: BenchSetting) { self.setting = setting }
 
-    private static let path = "/accounts"
-    private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
     private static let block = 25
 
     private var rounds: Int { setting.rounds(15, quick: 3) }
@@ -36,7 +34,7 @@ struct ApprovalBenchmark: Benchmark {
     @concurrent
     func run() async throws -> [Comparison] {
         let server = try await PinnedServer(
-            "location / { return 200 '\(Self.body)'; }", in: try setting.workspace.directory("approval"))
+            AccountsReply.location, in: try setting.workspace.directory("approval"))
         defer { server.stop() }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let transport = try server.transport(on: group)
@@ -46,7 +44,7 @@ struct ApprovalBenchmark: Benchmark {
             server, transport,
             policies: try paths.map { try AuthorizationPolicy(server.origin + $0, approve: { _ in .decline }) })
         BenchProtocol.serve(plain)
-        let comparisons = try await measure(server.origin + Self.path, plain: plain, covered: covered)
+        let comparisons = try await measure(server.origin + AccountsReply.path, plain: plain, covered: covered)
         await transport.shutdown()
         try await group.shutdownGracefully()
         return comparisons
@@ -83,33 +81,23 @@ struct ApprovalBenchmark: Benchmark {
         var latency = Comparison(
             benchmark: Self.name, title: "URLSession by the app's class / AuthorizedClient.send, latency", unit: "s",
             aim: .atMost(1.5))
-        for round in 0...rounds {
-            var callers = [
-                Self.timed { try await covered.send(call) }, Self.timed { try await plain.send(call) },
-                TimedCaller { [request] in
-                    let (data, response) = try await session.data(for: request)
-                    return ((response as? HTTPURLResponse)?.statusCode ?? 0, Array(data))
-                },
-            ]
-            for index in 0..<blocks {
-                // Each is as often before one of the others as behind it.
-                let order = index.isMultiple(of: 2) ? Array(callers.indices) : callers.indices.reversed()
-                for caller in order { try await callers[caller].call(Self.block, expecting: Self.body) }
-            }
-            // The first round warms all up.
-            guard round > 0 else { continue }
-            processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
-            latency.add(subject: callers[2].latency, baseline: callers[1].latency, of: rounds)
-        }
+        try await TimedCaller.inTurns(
+            rounds: rounds, blocks: blocks, of: Self.block, expecting: AccountsReply.body,
+            {
+                [
+                    TimedCaller(call, over: covered), TimedCaller(call, over: plain),
+                    TimedCaller { [request] in
+                        let (data, response) = try await session.data(for: request)
+                        return ((response as? HTTPURLResponse)?.statusCode ?? 0, Array(data))
+                    },
+                ]
+            },
+            count: { callers in
+                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
+                latency.add(subject: callers[2].latency, baseline: callers[1].latency, of: rounds)
+            })
         session.finishTasksAndInvalidate()
         return [processor, latency]
-    }
-
-    private static func timed(_ send: @escaping @Sendable () async throws -> HTTPReply) -> TimedCaller {
-        TimedCaller {
-            let reply = try await send()
-            return (reply.status, try await reply.body.collect(upTo: 1 << 20))
-        }
     }
 }
 

@@ -49,14 +49,9 @@ struct GuardedCallBenchmark: Benchmark {
             try server.transport(on: group), try server.transport(on: group, isPinned: false)
         )
         let call = try HTTPCall(.get, url: server.origin + Self.path)
-        func caller(_ transport: NIOTransport) -> TimedCaller {
-            TimedCaller {
-                let reply = try await transport.send(call)
-                return (reply.status, try await reply.body.collect(upTo: 1 << 20))
-            }
-        }
         let comparison = try await compare(
-            title, unit: "s", aim: aim, blocks: blocks, { [caller(pinned), caller(unpinned)] }, \.latency)
+            title, unit: "s", aim: aim, blocks: blocks,
+            { [TimedCaller(call, over: pinned), TimedCaller(call, over: unpinned)] }, \.latency)
         await pinned.shutdown()
         await unpinned.shutdown()
         return comparison
@@ -93,16 +88,10 @@ struct GuardedCallBenchmark: Benchmark {
         _ figure: (TimedCaller) -> Double
     ) async throws -> Comparison {
         var comparison = Comparison(benchmark: Self.name, title: title, unit: unit, aim: .atMost(aim))
-        for round in 0...rounds {
-            var callers = make()
-            for index in 0..<setting.rounds(blocks, quick: max(2, blocks / 5)) {
-                let order = index.isMultiple(of: 2) ? Array(callers.indices) : callers.indices.reversed()
-                for caller in order { try await callers[caller].call(Self.block, expecting: Self.body) }
-            }
-            // The first round warms both up.
-            guard round > 0 else { continue }
-            comparison.add(subject: figure(callers[0]), baseline: figure(callers[1]), of: rounds)
-        }
+        try await TimedCaller.inTurns(
+            rounds: rounds, blocks: setting.rounds(blocks, quick: max(2, blocks / 5)), of: Self.block,
+            expecting: Self.body, make,
+            count: { comparison.add(subject: figure($0[0]), baseline: figure($0[1]), of: rounds) })
         return comparison
     }
 }

@@ -16,8 +16,6 @@ struct ResourceCallBenchmark: Benchmark {
 
     init(_ setting: BenchSetting) { self.setting = setting }
 
-    private static let path = "/accounts"
-    private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
     private static let block = 25
 
     private var rounds: Int { setting.rounds(15, quick: 3) }
@@ -26,7 +24,7 @@ struct ResourceCallBenchmark: Benchmark {
     @concurrent
     func run() async throws -> [Comparison] {
         let server = try await PinnedServer(
-            "location / { return 200 '\(Self.body)'; }", in: try setting.workspace.directory("resource-call"))
+            AccountsReply.location, in: try setting.workspace.directory("resource-call"))
         defer { server.stop() }
         // One loop for all, so that none has a thread more.
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -41,7 +39,7 @@ struct ResourceCallBenchmark: Benchmark {
     private func measure(
         _ server: PinnedServer, _ assent: Assent, _ transport: NIOTransport
     ) async throws -> [Comparison] {
-        let request = ResourceRequest.get(server.origin + Self.path, headers: [.accept: "application/json"])
+        let request = ResourceRequest.get(server.origin + AccountsReply.path, headers: [.accept: "application/json"])
         let bare = try Self.bare(server)
         var processor = Comparison(
             benchmark: Self.name, title: "sendAuthenticatedRequest / Assent.send, processor time", unit: "s per call",
@@ -49,31 +47,22 @@ struct ResourceCallBenchmark: Benchmark {
         var latency = Comparison(
             benchmark: Self.name, title: "sendAuthenticatedRequest / the pinned transport alone, latency", unit: "s",
             aim: .atMost(1.15))
-        for round in 0...rounds {
-            var callers = [
-                TimedCaller {
-                    let reply = try await assent.userClient.sendAuthenticatedRequest(request)
-                    return (reply.status, reply.data)
-                },
-                TimedCaller {
-                    let reply = try await assent.send(request)
-                    return (reply.status, try await reply.body.collect(upTo: 1 << 20))
-                },
-                TimedCaller {
-                    let reply = try await transport.send(bare)
-                    return (reply.status, try await reply.body.collect(upTo: 1 << 20))
-                },
-            ]
-            for index in 0..<blocks {
-                // Each is as often before one of the others as behind it.
-                let order = index.isMultiple(of: 2) ? Array(callers.indices) : callers.indices.reversed()
-                for caller in order { try await callers[caller].call(Self.block, expecting: Self.body) }
-            }
-            // The first round warms all up.
-            guard round > 0 else { continue }
-            processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
-            latency.add(subject: callers[0].latency, baseline: callers[2].latency, of: rounds)
-        }
+        try await TimedCaller.inTurns(
+            rounds: rounds, blocks: blocks, of: Self.block, expecting: AccountsReply.body,
+            {
+                [
+                    TimedCaller {
+                        let reply = try await assent.userClient.sendAuthenticatedRequest(request)
+                        return (reply.status, reply.data)
+                    },
+                    TimedCaller { try await TimedCaller.whole(assent.send(request)) },
+                    TimedCaller(bare, over: transport),
+                ]
+            },
+            count: { callers in
+                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
+                latency.add(subject: callers[0].latency, baseline: callers[2].latency, of: rounds)
+            })
         return [processor, latency]
     }
 
@@ -88,6 +77,6 @@ struct ResourceCallBenchmark: Benchmark {
             guard let name = HTTPField.Name(name) else { throw BenchFailure("\(name) is no name of a field") }
             fields[name] = value
         }
-        return try HTTPCall(.get, url: server.origin + path, headerFields: fields)
+        return try HTTPCall(.get, url: server.origin + AccountsReply.path, headerFields: fields)
     }
 }

@@ -24,17 +24,9 @@ struct BoundCallBenchmark: Benchmark {
 
     init(_ setting: BenchSetting) { self.setting = setting }
 
-    private static let path = "/accounts"
-    private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
-
     @concurrent
     func run() async throws -> [Comparison] {
-        let ports = try await Nginx.freePorts(1)
-        guard let port = ports.first else { throw BenchFailure("no free port") }
-        let upstream = try await Nginx.start(
-            """
-            server { listen 127.0.0.1:\(port); location / { return 200 '\(Self.body)'; } }
-            """, in: try setting.workspace.directory("bound-upstream"), ports: ports)
+        let (upstream, port) = try await Nginx.accounts(in: try setting.workspace.directory("bound-upstream"))
         defer { upstream.stop() }
         var comparisons = try await measure("SQLite", nil, upstream: port)
         #if PostgreSQL && os(Linux)
@@ -118,14 +110,14 @@ struct BoundCallBenchmark: Benchmark {
 
         private func head(_ manager: TokenManager, nonce: String?) async throws -> HTTPRequestHead {
             let credential = try await manager.credential(
-                for: .get, url: "https://localhost:\(gateway.gatewayPort)\(BoundCallBenchmark.path)", nonce: nonce)
+                for: .get, url: "https://localhost:\(gateway.gatewayPort)\(AccountsReply.path)", nonce: nonce)
             var headers: HTTPHeaders = [
                 "Host": "localhost:\(gateway.gatewayPort)", "Accept": "application/json",
                 "Authorization": credential.authorization.reveal(),
             ]
             if let proof = credential.proof { headers.add(name: "DPoP", value: proof.reveal()) }
             return HTTPRequestHead(
-                version: .http1_1, method: .GET, uri: BoundCallBenchmark.path, headers: headers)
+                version: .http1_1, method: .GET, uri: AccountsReply.path, headers: headers)
         }
 
         /// A nonce of the gateway, which is told by its refusal of one that it does not know; `nil` for bearer tokens.
@@ -149,7 +141,7 @@ struct BoundCallBenchmark: Benchmark {
         /// Sends the requests on all connections at once; returns seconds for each of them, of the server's processor
         /// and by the clock.
         func load(_ requests: [[HTTPRequestHead]]) async throws -> (processor: Double, time: Double) {
-            let expected = Array(BoundCallBenchmark.body.utf8)
+            let expected = Array(AccountsReply.body.utf8)
             let clock = ContinuousClock()
             let (before, start) = (try gateway.process.processorTime, clock.now)
             try await withThrowingTaskGroup { group in

@@ -51,19 +51,21 @@ struct KeyedTokenBenchmark: Benchmark {
                 benchmark: Self.name, title: "\(kind): token requests with a key / the same by hand, a second, \(way)",
                 unit: "1/s", aim: .atLeast(0.7))
             let (rounds, each) = (setting.rounds(9, quick: 2), setting.rounds(400, quick: 40))
-            for round in 0...rounds {
+            let clock = ContinuousClock()
+            try await comparison.inTurns(rounds: rounds) {
                 let prepared = try world.prepare(each)
-                let subject = { try await world.answer(prepared, parallel: parallel) }
-                let baseline = { try await rows.run(byHand.requests(each), parallel: parallel) }
-                let clock = ContinuousClock()
-                let isFirst = round.isMultiple(of: 2)
-                let first = try await clock.measure { try await isFirst ? subject() : baseline() }
-                let second = try await clock.measure { try await isFirst ? baseline() : subject() }
-                // The first round warms both up.
-                guard round > 0 else { continue }
-                let (ours, hand) = isFirst ? (first, second) : (second, first)
-                comparison.add(
-                    subject: Double(each) / ours.inSeconds, baseline: Double(each) / hand.inSeconds, of: rounds)
+                return (
+                    subject: {
+                        let time = try await clock.measure { try await world.answer(prepared, parallel: parallel) }
+                        return Double(each) / time.inSeconds
+                    },
+                    baseline: {
+                        let time = try await clock.measure {
+                            try await rows.run(byHand.requests(each), parallel: parallel)
+                        }
+                        return Double(each) / time.inSeconds
+                    }
+                )
             }
             comparisons.append(comparison)
         }
@@ -125,20 +127,7 @@ private struct KeyedTokenWorld: Sendable {
 
     /// Answers requests, `parallel` at a time.
     func answer(_ forms: [OAuthParameters], parallel: Int) async throws {
-        if parallel == 1 {
-            for form in forms { _ = try await answer(form) }
-            return
-        }
-        try await withThrowingTaskGroup { group in
-            for lane in 0..<parallel {
-                group.addTask {
-                    for index in stride(from: lane, to: forms.count, by: parallel) {
-                        _ = try await answer(forms[index])
-                    }
-                }
-            }
-            try await group.waitForAll()
-        }
+        try await Lanes.run(forms.count, parallel: parallel) { _ = try await answer(forms[$0]) }
     }
 
     private func answer(_ form: OAuthParameters) async throws -> IssuedTokens {

@@ -3,49 +3,21 @@
 # directory, and shows that a payment is made once: over both nodes, after one of them is killed, and after the database has
 # moved to the replica. Ends what it has started, and removes the directory. `make cluster` builds what it needs.
 set -euo pipefail
-programs=$(realpath "${1:-.}")
-here=$(dirname "$(realpath "$0")")
-cd "$here"
-
-# Nothing here takes minutes.
-[ -n "${ASSENT_CLUSTER_LIMIT:-}" ] || ASSENT_CLUSTER_LIMIT=yes exec timeout --foreground --kill-after=30 240 "$here/run.sh" "${@:+$programs}"
-
-fail() { echo "✘ $*" >&2; exit 1; }
-say() { echo "✔ $*"; }
-
-[ $# -gt 0 ] || programs=$(cd ../.. && swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)
-assent=$programs/assent
-bank=$programs/AssentExampleBank
-if ! [ -x "$assent" ] || ! [ -x "$bank" ]; then fail "assent and AssentExampleBank are not in $programs: run 'make cluster'."; fi
-for program in haproxy openssl oathtool curl jq python3; do
-    command -v "$program" >/dev/null || fail "$program is missing. On Debian: apt-get install haproxy openssl oathtool curl jq python3"
-done
+example=cluster
+packages="haproxy openssl oathtool curl jq python3"
+# shellcheck source=../scene.sh
+source "$(dirname "$(realpath "$0")")/../scene.sh" "$@"
 postgresql=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
 [ -x "$postgresql/initdb" ] || fail "PostgreSQL is missing. On Debian: apt-get install postgresql"
 
-place=$(mktemp -d /tmp/assent-cluster-XXXXXX)
-pids=()
-cleanup() {
-    local status=$? pid
-    trap - EXIT
+# shellcheck disable=SC2317
+before_the_end() {
+    local data
     # shellcheck disable=SC2024
     for data in "$place"/primary "$place"/replica; do
         [ ! -e "$data/data/postmaster.pid" ] || as_postgres pg_ctl -D "$data/data" -m immediate stop >/dev/null 2>&1 || true
     done
-    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
-    wait 2>/dev/null || true
-    if [ "$status" -ne 0 ]; then
-        for log in "$place"/*.log "$place"/*/log; do
-            [ ! -s "$log" ] || { echo "--- the end of $log" >&2; tail -n 15 "$log" >&2; }
-        done
-    fi
-    rm -rf "$place"
-    exit "$status"
 }
-trap cleanup EXIT
-trap 'exit 1' INT TERM HUP
-
-# --- Helpers
 
 # PostgreSQL refuses to run as root.
 as_postgres() {
@@ -57,45 +29,11 @@ as_postgres() {
         "$postgresql/$program" "$@"
     fi
 }
-# Runs a program beside this script; its pid is in $!.
-start() { # log, words…
-    local log=$place/$1.log
-    shift
-    "$@" >"$log" 2>&1 </dev/null &
-    pids+=($!)
-}
-until_true() { # what is waited for, words…
-    local what=$1 end=$((SECONDS + 60))
-    shift
-    until "$@" >/dev/null 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || fail "$what did not happen within a minute"
-        sleep 0.1
-    done
-}
 sql() { as_postgres psql -h "$1" -U postgres -d "${3:-postgres}" -XAtq -v ON_ERROR_STOP=1 -c "$2"; }
-secret() { (umask 077 && cat >"$place/$1"); }
-code() { oathtool --totp -b - <"$place/seed"; }
 
-# --- A place for everything
-
-read -r server gateway server_a gateway_a server_b gateway_b < <(python3 -c '
-import socket
-sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(6)]
-print(*(s.getsockname()[1] for s in sockets))')
+read -r server gateway server_a gateway_a server_b gateway_b < <(free_ports 6)
 head -c 32 /dev/urandom | base64 | secret master.key
-head -c 20 /dev/urandom | base32 | secret seed
-head -c 18 /dev/urandom | base64 | secret password
 head -c 18 /dev/urandom | base64 | secret database-password
-(
-    cd "$place" && umask 077
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout authority.key -out authority.pem -days 2 \
-        -subj '/CN=Cluster example' -addext 'basicConstraints=critical,CA:TRUE' -addext 'keyUsage=critical,keyCertSign'
-    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr -subj /CN=localhost
-    printf '%s\n' 'subjectAltName=DNS:localhost' 'extendedKeyUsage=serverAuth' 'keyUsage=critical,digitalSignature' >server.ext
-    openssl x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 -extfile server.ext \
-        -out server.pem
-    cat server.pem authority.pem >chain.pem
-) >/dev/null 2>&1 || fail "openssl made no certificate"
 
 # --- PostgreSQL and its replica
 
@@ -132,9 +70,7 @@ say "PostgreSQL runs, and a replica gets every commit before it is acknowledged"
 
 # --- The bank, two nodes, HAProxy
 
-start bank env BANK_DATABASE="$place/bank.sqlite" BANK_PORT=0 BANK_OWNERS=ana,ben "$bank"
-until_true "the bank's start" grep -q listening "$place/bank.log"
-bank_port=$(sed -n 's/.*127.0.0.1:\([0-9]*\)$/\1/p' "$place/bank.log")
+start_bank ana,ben
 fill() { # template, node, its two ports
     sed -e "s|@PLACE@|$place|g; s|@PRIMARY@|$primary|; s|@REPLICA@|$replica|; s|@BANK@|$bank_port|" \
         -e "s|@SERVER@|$server|; s|@GATEWAY@|$gateway|; s|@SERVER_A@|$server_a|; s|@GATEWAY_A@|$gateway_a|" \
@@ -169,30 +105,20 @@ call() { # node, curl's words…
         --connect-to "localhost:$gateway:localhost:$to_gateway" "$@"
 }
 authenticate=https://localhost:$server/am/json/realms/root/realms/alpha/authenticate
-# Fills what a step of a journey asks for, from the environment.
-filled() {
-    jq -c '.callbacks |= map(
-        {NameCallback: env.NAME, PasswordCallback: env.PASSWORD, TextInputCallback: env.CODE, ConfirmationCallback: 0}[.type]
-            as $answer | if $answer == null then . else .input[0].value = $answer end)'
-}
 session() { printf 'iPlanetDirectoryPro: %s\n' "$1" | secret session; }
 pay() { # node, amount, id of a transaction; prints the status
     call "$1" -X POST "https://localhost:$gateway/transfers${3:+?_txid=$3}" -H @"$place/session" -D "$place/head" \
         -H 'Content-Type: application/json' -H 'x-authenticate-response: header' -o "$place/body" -w '%{http_code}' \
         -d "{\"to\":\"Bob\",\"amount\":\"$2\",\"currency\":\"EUR\"}"
 }
-# The transaction that a refused payment has to be approved in.
-transaction() {
-    sed -n 's/.*advices="\([^"]*\)".*/\1/p' "$place/head" | base64 -d | jq -r '.TransactionConditionAdvice[0]'
-}
 asked() { # node, amount; sets $id
     [ "$(pay "$1" "$2")" = 401 ] || fail "a payment of $2 was not refused"
-    id=$(transaction)
+    id=$(transaction "$place/head")
 }
 approve() { # node, id
-    local advice="<Advices><AttributeValuePair><Attribute name=\"TransactionConditionAdvice\"/><Value>$2</Value>"
-    call "$1" -X POST "$authenticate" --url-query authIndexType=composite_advice \
-        --url-query "authIndexValue=$advice</AttributeValuePair></Advices>" -H @"$place/session" \
+    local words
+    mapfile -t words < <(advice "$2")
+    call "$1" -X POST "$authenticate" "${words[@]}" -H @"$place/session" \
         | filled | call "$1" -X POST "$authenticate" -H @"$place/session" -H 'Content-Type: application/json' -d @- \
         | jq -e .tokenId >/dev/null || fail "the payment could not be approved"
 }

@@ -30,21 +30,26 @@ package struct EnforcementClient: Sendable {
         self.transport = transport
     }
 
-    /// What the engine says of a request. A question whose reply is lost is asked once more with the same attempt: the
-    /// engine gives the same answer then, so that a lost reply spends nothing.
+    /// What the engine says of a request, and whether it was asked twice. A question whose reply is lost is asked once
+    /// more with the same attempt: the engine gives the same answer then, so that a lost reply spends nothing.
+    ///
+    /// The first question may still be on its way, or have taken its transaction before something else ended what let
+    /// it through. So a refusal of the second one says nothing of that transaction.
     ///
     /// - Throws: ``EnforcementError``. Nothing is allowed then; `outcomeUnknown` when the first reply was lost and the
     ///   second question was not answered either, whatever hindered that.
-    package func decide(_ question: EnforcementQuestion) async throws(EnforcementError) -> EnforcementAnswer {
+    package func decide(
+        _ question: EnforcementQuestion
+    ) async throws(EnforcementError) -> (answer: EnforcementAnswer, isRepeated: Bool) {
         let content = question.json
         do throws(EnforcementError) {
-            return try await answer(content, attempt: question.attempt)
+            return (try await answer(content, attempt: question.attempt), false)
         } catch {
             // It was lost, or the engine does not know what its database did: the same question tells.
             guard error.code == .outcomeUnknown else { throw error }
         }
         do throws(EnforcementError) {
-            return try await answer(content, attempt: question.attempt)
+            return (try await answer(content, attempt: question.attempt), true)
         } catch {
             // What is refused now was refused before. Anything else says nothing of the first question.
             guard error.code != .refused, error.code != .malformedReply else { throw error }

@@ -19,7 +19,7 @@ package struct Authentication: Sendable {
     let signer: AuthIDSigner
     let starts: AttemptCounter
     let startsPerMinute: Int64
-    let inFlight = StepsInFlight()
+    let inFlight = WorkInFlight()
 
     /// A service.
     ///

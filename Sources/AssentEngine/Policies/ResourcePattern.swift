@@ -98,7 +98,7 @@ package struct ResourcePattern: Sendable, Hashable {
     }
 
     /// Whether some URL matches both patterns.
-    func overlaps(_ other: Self) -> Bool {
+    package func overlaps(_ other: Self) -> Bool {
         guard scheme.overlaps(other.scheme), host.overlaps(other.host), port.overlaps(other.port),
             path.overlaps(other.path)
         else { return false }

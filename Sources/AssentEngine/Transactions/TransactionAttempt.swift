@@ -11,6 +11,9 @@ package struct TransactionAttempt: Sendable, Hashable {
     /// The SHA-256 of the whole question: the same attempt with anything else is another request.
     let question: String
 
+    /// Both: what the same question alone has.
+    var whole: String { "\(id).\(question)" }
+
     /// For how many seconds the same question has the same answer.
     package static let repetition: Int64 = 30
 

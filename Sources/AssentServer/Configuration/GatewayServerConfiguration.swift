@@ -1,3 +1,5 @@
+import AssentCore
+
 /// How a gateway without an engine is set up: the operator's YAML file, read and checked (`assent serve
 /// --gateway-only`). It has no database, no master key and no journeys.
 public struct GatewayServerConfiguration: Sendable {
@@ -69,5 +71,8 @@ package struct EngineSettings: Sendable {
 
         /// What it proves itself with.
         let proof: EngineAccount.Proof
+
+        /// The key that its access tokens belong to; `nil` for bearer tokens.
+        var proofKey: (any SigningKey)?
     }
 }

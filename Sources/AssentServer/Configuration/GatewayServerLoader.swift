@@ -146,25 +146,33 @@ struct GatewayServerLoader {
             guard !secret.isEmpty else { throw reader.issue("secretFile", "is empty") }
             proof = .secret(Secret(secret))
         } else {
-            proof = .key(try key(reader), keyID: reader.optionalString("keyID"))
+            proof = .key(try key(reader, "privateKey"), keyID: reader.optionalString("keyID"))
+        }
+        var client = EngineSettings.Client(id: id, proof: proof)
+        if reader.has("proofKey") {
+            let key = try key(reader, "proofKey")
+            guard DPoPProof.algorithms.contains(key.algorithm) else {
+                throw reader.issue("proofKey", "must be a key for ES256, ES384 or EdDSA")
+            }
+            client.proofKey = key
         }
         reader.finish()
-        return EngineSettings.Client(id: id, proof: proof)
+        return client
     }
 
     /// What a key in PKCS#8 may sign with, the first that fits.
     private static let algorithms: [SignatureAlgorithm] = [.es256, .es384, .es512, .edDSA, .rs256]
 
-    private func key(_ reader: SettingsReader<Void>) throws -> any SigningKey {
-        let file = paths.resolve(reader.string("privateKey"))
+    private func key(_ reader: SettingsReader<Void>, _ name: String) throws -> any SigningKey {
+        let file = paths.resolve(reader.string(name))
         let text = String(decoding: try PrivateFile.read(file, limit: 16 << 10, isNamed: true), as: UTF8.self)
         guard let document = try? PEMDocument(pemString: text), document.discriminator == "PRIVATE KEY" else {
-            throw reader.issue("privateKey", "\(file) is not a key in PEM that begins with BEGIN PRIVATE KEY (PKCS#8)")
+            throw reader.issue(name, "\(file) is not a key in PEM that begins with BEGIN PRIVATE KEY (PKCS#8)")
         }
         let der = Secret(bytes: document.derBytes)
         for algorithm in Self.algorithms {
             if let key = try? SoftwareSigningKey(algorithm: algorithm, privateKey: der) { return key }
         }
-        throw reader.issue("privateKey", "\(file) is not a key that can sign: make one for ES256")
+        throw reader.issue(name, "\(file) is not a key that can sign: make one for ES256")
     }
 }

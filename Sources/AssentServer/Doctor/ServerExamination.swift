@@ -26,6 +26,7 @@ package enum ServerExamination {
         findings += closedRoutes(configuration)
         findings += kinds(configuration)
         findings += deviceConfigurations(configuration)
+        findings += enforcement(configuration)
         let faults = StartCheck.faults(configuration)
         findings += faults.map { Diagnosis(.problem, $0.text) }
         if let certificate = certificate(configuration, now: clock.now) { findings.append(certificate) }

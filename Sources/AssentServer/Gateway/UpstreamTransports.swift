@@ -12,6 +12,9 @@ struct UpstreamTransports: Sendable {
     /// answered on one never changes threads.
     private let kept: [ObjectIdentifier: NIOTransport]
 
+    /// One of them, for who is on no event loop and wants a kept connection all the same.
+    private let shared: NIOTransport
+
     /// For requests that must not go out on a connection that the service may be closing right now: each has its own.
     /// It stands in also for requests that come from no event loop.
     private let single: NIOTransport
@@ -49,6 +52,7 @@ struct UpstreamTransports: Sendable {
             configuration.keepsConnections = false
             single = try NIOTransport(configuration: configuration, trust: trust, eventLoopGroup: group, logger: logger)
             self.kept = kept
+            shared = kept.values.first ?? single
         } catch {
             throw Self.naming(error, tls)
         }
@@ -85,8 +89,15 @@ struct UpstreamTransports: Sendable {
     /// Sends a call: one that is sent once goes by a connection of its own, any other by one of the caller's loop.
     func send(_ call: HTTPCall) async throws -> HTTPReply {
         if call.isSentOnce { return try await single.send(call) }
-        let local = MultiThreadedEventLoopGroup.currentEventLoop.flatMap { kept[ObjectIdentifier($0)] }
         return try await (local ?? single).send(call)
+    }
+
+    /// Sends a call that may be repeated, wherever it comes from, by a connection that is kept.
+    func sendKept(_ call: HTTPCall) async throws -> HTTPReply { try await (local ?? shared).send(call) }
+
+    /// The one of the event loop on which this is asked.
+    private var local: NIOTransport? {
+        MultiThreadedEventLoopGroup.currentEventLoop.flatMap { kept[ObjectIdentifier($0)] }
     }
 
     /// Ends all connections.

@@ -208,12 +208,13 @@ private final class Deadlines: Sendable {
 extension EngineSettings {
     /// What asks the engine, by realm, each with a client of its own.
     ///
-    /// - Throws: `EnforcementError` for a URL or a realm that the loader should have refused.
+    /// - Throws: `EnforcementError` or `JOSEError` for a URL, a realm or a key that the loader should have refused.
     func clients(
         over transport: any HTTPTransport, clock: any WallClock, random: any RandomSource
     ) throws -> [String: EnforcementClient] {
         var clients: [String: EnforcementClient] = [:]
         for (realm, client) in realms {
+            let transport = try self.transport(of: client, over: transport, clock: clock, random: random)
             let account = try EngineAccount(
                 self, realm: realm, client, transport: transport, clock: clock, random: random)
             clients[realm] = EnforcementClient(

@@ -96,9 +96,14 @@ struct RemoteFixture: Sendable {
         sent.client = group
         sent.content = .whole(Self.body)
         let id = try #require(try await decide(sent).transaction)
-        let approval = try await transactions.start(id: id, session: provider.session)
-        _ = try await provider.database.run(transactions.completion(of: approval, session: provider.session))
+        try await approve(id, provider.session)
         return id
+    }
+
+    /// What the user's approval of a transaction does.
+    func approve(_ id: String, _ session: LiveSession) async throws {
+        let approval = try await transactions.start(id: id, session: session)
+        _ = try await provider.database.run(transactions.completion(of: approval, session: session))
     }
 
     /// A request with an approved transaction and the digest of its body.

@@ -2,6 +2,7 @@ import AssentCore
 import AssentJOSE
 import AssentStore
 import AssentTesting
+import TestSupport
 import Testing
 
 @testable import AssentEngine
@@ -140,32 +141,15 @@ struct RemoteTakeTests {
     @Test("A spent proof is not asked for again by the same question, and by no other one")
     func spentProof() async throws {
         let fixture = try await RemoteFixture()
-        let provider = fixture.provider
-        let key = try SoftwareSigningKey.generate(.es256)
-        let thumbprint = try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint
-        let begun = try await Sessions(provider.context).begin(
-            userID: provider.user.id, realm: "/alpha", limits: SessionLimits(),
-            sender: .key(thumbprint: thumbprint))
-        let session = try #require(try await Sessions(provider.context).live(token: begun.token))
-        func sent(_ transaction: String?) async throws -> RemoteFixture.Sent {
-            let proof = try await DPoPProof.make(
-                method: "POST", uri: RemoteFixture.transfers, accessToken: begun.token,
-                nonce: SenderProofs(provider.context).nonce(of: .gateway), key: key, clock: provider.clock)
-            var sent = RemoteFixture.Sent()
-            sent.session = begun.token
-            sent.proof = PresentedProof(
-                fields: [proof], method: "POST", url: RemoteFixture.transfers, server: .gateway)
-            sent.transaction = transaction
-            return sent
-        }
+        let (provider, owner) = (fixture.provider, try await KeyOwner(fixture))
+        let (session, sent) = (owner.session, owner.sent)
         // What is asked for a body spends no proof.
         var making = try await sent(nil)
         #expect(try await fixture.decide(making).word == "needs whole body")
         making.content = .whole(RemoteFixture.body)
         let id = try #require(try await fixture.decide(making).transaction)
         #expect(try await fixture.decide(making).word == "refused: invalid_dpop_proof")
-        let approval = try await fixture.transactions.start(id: id, session: session)
-        _ = try await provider.database.run(fixture.transactions.completion(of: approval, session: session))
+        try await fixture.approve(id, session)
 
         var taking = try await sent(id)
         #expect(try await fixture.decide(taking).word == "needs digest")
@@ -177,6 +161,42 @@ struct RemoteTakeTests {
         #expect(try await fixture.decide(other).word == "refused: invalid_dpop_proof")
         _ = try await Sessions(provider.context).end(id: session.id)
         #expect(try await fixture.decide(taking).word != "granted once")
+    }
+
+    @Test("The same question with its proof, while the first is on its way to its take, waits for it and is granted")
+    func overtaken() async throws {
+        let fixture = try await RemoteFixture()
+        let owner = try await KeyOwner(fixture)
+        var making = try await owner.sent(nil)
+        making.content = .whole(RemoteFixture.body)
+        let id = try #require(try await fixture.decide(making).transaction)
+        try await fixture.approve(id, owner.session)
+        var taking = try await owner.sent(id)
+        taking.content = .digest(SHA2.sha256(RemoteFixture.body))
+        let sent = taking
+        let (isTaking, mayTake) = (Watched(false), Watched(false))
+        let context = fixture.provider.context
+        let slow = EngineContext(
+            database: InterruptedDatabase(context.database) { statement in
+                guard statement.sql.text().contains("state = 'TAKEN'") else { return false }
+                isTaking.update { $0 = true }
+                await mayTake.wait { $0 }
+                return true
+            }, clock: context.clock, random: context.random, masterKey: context.masterKey, logger: context.logger)
+        let access = try RemoteFixture.access(fixture.provider, fixture.callers, Transactions(slow))
+        let inquiry = try fixture.inquiry(sent)
+        let first = Task { try await access.decide(inquiry).word }
+        await isTaking.wait { $0 }
+        let isOver = Watched(false)
+        let second = Task {
+            defer { isOver.update { $0 = true } }
+            return try await access.decide(inquiry).word
+        }
+        while await access.inFlight.waiting == 0, !isOver.value { await Task.yield() }
+        mayTake.update { $0 = true }
+        #expect(try await first.value == "granted once")
+        #expect(try await second.value == "granted once")
+        #expect(try await fixture.audited(.transactionTake, id) == ["success -"])
     }
 
     @Test("Only the client whose attempt took it says what became of it; the same again is heard, another is not")
@@ -266,5 +286,36 @@ struct RemoteTakeTests {
         let part = try #require(token.reveal().split(separator: ".").dropFirst().first)
         let claims = try JSONValue.parse(try #require(Base64URL.decode(part)))
         #expect(claims["txn"]?["id"]?.string == id && claims["txn"]?["body_sha256"] == nil)
+    }
+}
+
+/// A user's session that belongs to a key, and requests with proofs of that.
+private struct KeyOwner: Sendable {
+    let session: LiveSession
+    private let token: Secret
+    private let key: any SigningKey
+    private let context: EngineContext
+    private let clock: ManualClock
+
+    init(_ fixture: RemoteFixture) async throws {
+        let provider = fixture.provider
+        (context, clock) = (provider.context, provider.clock)
+        key = try SoftwareSigningKey.generate(.es256)
+        let thumbprint = try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint
+        token = try await Sessions(context).begin(
+            userID: provider.user.id, realm: "/alpha", limits: SessionLimits(), sender: .key(thumbprint: thumbprint)
+        ).token
+        session = try #require(try await Sessions(context).live(token: token))
+    }
+
+    func sent(_ transaction: String?) async throws -> RemoteFixture.Sent {
+        let proof = try await DPoPProof.make(
+            method: "POST", uri: RemoteFixture.transfers, accessToken: token,
+            nonce: SenderProofs(context).nonce(of: .gateway), key: key, clock: clock)
+        var sent = RemoteFixture.Sent()
+        sent.session = token
+        sent.proof = PresentedProof(fields: [proof], method: "POST", url: RemoteFixture.transfers, server: .gateway)
+        sent.transaction = transaction
+        return sent
     }
 }

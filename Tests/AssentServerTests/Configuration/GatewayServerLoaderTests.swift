@@ -61,6 +61,11 @@ struct GatewayServerLoaderTests {
             #expect(throws: ConfigurationError.self) {
                 try Self.read(directory) { $0.replacing("secretFile:", with: "privateKey:") }
             }
+            #expect(read.engine.realms["/alpha"]?.proofKey == nil)
+            let proving = try Self.read(directory) {
+                $0.replacing("secretFile: edge-secret", with: "secretFile: edge-secret, proofKey: key.pem")
+            }
+            #expect(proving.engine.realms["/alpha"]?.proofKey?.publicKeyInfo == key.publicKeyInfo)
         }
     }
 

@@ -98,6 +98,27 @@ struct ServerExaminationTests {
         #expect(try await notes("accounts").isEmpty)
     }
 
+    @Test("Gateways elsewhere: sets and origins that no policy brings together, addresses that they are not believed")
+    func enforcement() async throws {
+        let origin = #""https://localhost:9543""#
+        func notes(_ sets: String, _ origins: String) async throws -> [String] {
+            let place = try Place {
+                $0.replacing(
+                    "policySets: [bank, rest], origins: [\(origin)]}",
+                    with: "policySets: [\(sets)], origins: [\(origins)]}")
+            }
+            return await ServerExamination.findings(file: place.file)
+                .filter { $0.verdict == .note && $0.text.contains("gateways branch") }.map(\.text)
+        }
+        let (set, address) = ("no policy of rest is about an origin", "looks at the client's address")
+        let usual = try await notes("bank, rest", origin)
+        #expect(usual.contains { $0.hasPrefix(set) }, "\(usual)")
+        #expect(usual.count { $0.contains(address) } == 2, "\(usual)")
+        #expect(try await notes("rest", #""https://bank.example""#).isEmpty)
+        let further = try await notes("rest", #""https://bank.example", "https://bank.example:8443""#)
+        #expect(further.count == 1 && further.first?.contains("https://bank.example:8443") == true, "\(further)")
+    }
+
     @Test("What no kind of caller can reach, and secret scopes of an app that anybody can register as, are noted")
     func kinds() async throws {
         func notes(_ change: @escaping (String) -> String) async throws -> [String] {

@@ -116,6 +116,25 @@ struct UpstreamTLSTests {
         await service.stop()
     }
 
+    @Test("Calls to an engine elsewhere from no event loop, as looks at open connections are, keep one connection")
+    func engine() async throws {
+        let world = try World()
+        defer { world.remove() }
+        let service = try await TestUpstream.start(tls: try world.tls())
+        let url = "https://localhost:\(service.port)"
+        var settings = EngineSettings(url: url + "/am", publicURL: url + "/am", realms: [:])
+        settings.tls.authorities = world.authorities
+        let transport = try EngineTransport(settings, clock: SystemClock(), logger: Self.logger)
+        for _ in 1...3 {
+            let reply = try await transport.send(HTTPCall(.post, url: url + "/decide", body: HTTPBody("{}")))
+            #expect(reply.status == 201)
+            _ = try await reply.body.collect(upTo: 1 << 10)
+        }
+        #expect(service.requests.count == 3 && service.seen.value.connections == 1)
+        await transport.shutdown()
+        await service.stop()
+    }
+
     @Test("A service that is not trusted gets no byte of the request, which the next one gets whole")
     func next() async throws {
         let world = try World()

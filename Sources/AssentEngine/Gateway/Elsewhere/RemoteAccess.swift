@@ -6,6 +6,9 @@ import Logging
 package struct RemoteAccess: Sendable {
     private let access: GatewayAccess
 
+    /// The questions with a transaction that are being answered here.
+    let inFlight = WorkInFlight()
+
     /// The longest time that a decision may be kept, in seconds.
     package static let longestKeep: Int64 = 60
 
@@ -16,8 +19,26 @@ package struct RemoteAccess: Sendable {
 
     /// Decides on a request and settles its transaction.
     ///
-    /// - Throws: ``StoreError`` or ``EngineError`` when who calls cannot be looked up. Nothing was made or taken then.
+    /// The same question with a transaction, asked again, waits until the first one is answered: between its proof's
+    /// end and the take nothing shows yet that it was the same.
+    ///
+    /// - Throws: ``StoreError`` or ``EngineError`` when who calls cannot be looked up, or too many wait. Nothing was
+    ///   made or taken then.
     package func decide(_ inquiry: RemoteInquiry) async throws -> RemoteDecision {
+        guard inquiry.transactionID != nil, !inquiry.isRecheck else { return try await answer(inquiry) }
+        let name = inquiry.attempt.whole
+        guard try await inFlight.enter(name) else { return try await answer(inquiry) }
+        do {
+            let decision = try await answer(inquiry)
+            await inFlight.leave(name)
+            return decision
+        } catch {
+            await inFlight.leave(name)
+            throw error
+        }
+    }
+
+    private func answer(_ inquiry: RemoteInquiry) async throws -> RemoteDecision {
         let request = inquiry.request
         guard let set = settlement.decisions.policySet(request.policySet, realm: request.realm) else {
             settlement.context.logger.error("unknown policy set", metadata: ["policySet": "\(request.policySet)"])

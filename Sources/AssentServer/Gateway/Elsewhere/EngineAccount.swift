@@ -23,6 +23,8 @@ actor EngineAccount: EnforcementCredentials {
     private let issuer: String
     private let clientID: String
     private let proof: Proof
+    /// What the engine calls the tokens: `DPoP` for those that belong to the client's key.
+    private let tokenType: TokenScheme
     private let transport: any HTTPTransport
     private let clock: any WallClock
     private let random: any RandomSource
@@ -55,6 +57,7 @@ actor EngineAccount: EnforcementCredentials {
         issuer = try PolicyServer(engine.publicURL, realm: realm).issuer
         clientID = client.id
         proof = client.proof
+        tokenType = client.proofKey == nil ? .bearer : .dpop
         self.transport = transport
         self.clock = clock
         self.random = random
@@ -102,7 +105,7 @@ actor EngineAccount: EnforcementCredentials {
             throw EnforcementError(.unavailable, "The engine gave the gateway no access token: \(why)")
         }
         guard let token = json["access_token"]?.string, !token.isEmpty, let seconds = json["expires_in"]?.integer,
-            seconds > 0, json["token_type"]?.string?.lowercased() == "bearer"
+            seconds > 0, json["token_type"]?.string?.equalsIgnoringASCIICase(tokenType.rawValue) == true
         else { throw EnforcementError(.malformedReply, "The engine's reply has no access token that can be used.") }
         let life = TimeInterval(seconds)
         let secret = Secret(token)

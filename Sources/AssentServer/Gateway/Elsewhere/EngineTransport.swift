@@ -4,7 +4,8 @@ import NIOCore
 import NIOPosix
 
 /// The connections to the engine of a gateway elsewhere: a question goes by one of the event loop on which the request
-/// is answered.
+/// is answered. What is asked beside requests, such as a look at an open connection, goes by a kept connection too: the
+/// engine answers the same question again, so that one which is lost with its connection is no harm.
 struct EngineTransport: HTTPTransport {
     private let connections: UpstreamTransports
 
@@ -17,7 +18,7 @@ struct EngineTransport: HTTPTransport {
             logger: logger)
     }
 
-    @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply { try await connections.send(call) }
+    @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply { try await connections.sendKept(call) }
 
     /// Ends all connections.
     func shutdown() async { await connections.shutdown() }

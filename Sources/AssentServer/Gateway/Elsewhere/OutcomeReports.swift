@@ -9,6 +9,9 @@ actor OutcomeReports {
     /// A statement, and how the engine of its realm hears of it.
     struct Report: Sendable {
         let statement: OutcomeStatement
+        /// Until when the engine may not know the transaction as taken though it comes to be: the question that takes
+        /// it is still on its way.
+        var mayBeEarlyUntil: Date?
         let send: @Sendable (OutcomeStatement) async throws(EnforcementError) -> Void
     }
 
@@ -31,6 +34,16 @@ actor OutcomeReports {
     private var sending = 0
     private var pause: Task<Void, Never>?
     private var isFinishing = false
+
+    /// How a try to tell the engine ended.
+    private enum Hearing {
+        /// It was heard, or never will be.
+        case over
+        /// The engine knows no such transaction yet.
+        case early
+        /// The engine has not heard it.
+        case failed
+    }
 
     /// An empty memory. Nothing is sent before ``run()``.
     init(capacity: Int = OutcomeReports.usualCapacity, clock: any WallClock, logger: Logger) {
@@ -83,7 +96,7 @@ actor OutcomeReports {
         while !waiting.isEmpty, !Task.isCancelled {
             let batch = Array(waiting.prefix(Self.atOnce))
             sending = batch.count
-            let kept = await Self.unheard(batch, logger: logger)
+            let (kept, isHeard) = await unheard(batch)
             // Behind the others: the engine of one realm may hear nothing, and that of another everything.
             waiting.removeFirst(sending)
             waiting += kept
@@ -98,7 +111,8 @@ actor OutcomeReports {
                 continue
             }
             await sleep(seconds)
-            seconds = min(seconds * 2, Self.longestPause)
+            // An engine that answers does not keep others waiting.
+            seconds = isHeard ? 1 : min(seconds * 2, Self.longestPause)
         }
     }
 
@@ -114,34 +128,41 @@ actor OutcomeReports {
         pause = nil
     }
 
-    /// Those that must be sent again, in their order.
-    private static func unheard(_ batch: [Report], logger: Logger) async -> [Report] {
-        await withTaskGroup(of: (Int, Bool).self) { group in
+    /// Those that must be sent again, in their order, and whether the engine has answered all.
+    private func unheard(_ batch: [Report]) async -> (kept: [Report], isHeard: Bool) {
+        let now = clock.now
+        return await withTaskGroup(of: (Int, Hearing).self) { [logger] group in
             for (index, report) in batch.enumerated() {
-                group.addTask { (index, await isOver(report, logger: logger)) }
+                group.addTask { (index, await Self.tell(report, at: now, logger: logger)) }
             }
-            var over: Set<Int> = []
-            for await (index, isOver) in group where isOver { over.insert(index) }
-            return batch.indices.filter { !over.contains($0) }.map { batch[$0] }
+            var hearings: [Int: Hearing] = [:]
+            for await (index, hearing) in group { hearings[index] = hearing }
+            return (
+                batch.indices.filter { hearings[$0] != .over }.map { batch[$0] },
+                !hearings.values.contains(.failed)
+            )
         }
     }
 
-    /// Sends a report. Returns whether there is nothing more to do: it was heard, or never will be.
-    private static func isOver(_ report: Report, logger: Logger) async -> Bool {
+    private static func tell(_ report: Report, at now: Date, logger: Logger) async -> Hearing {
         do throws(EnforcementError) {
             try await report.send(report.statement)
-            return true
+            return .over
         } catch {
-            let isFinal = error.code == .refused
             let metadata: Logger.Metadata = [
                 "transaction": "\(report.statement.transaction)", "error": "\(error.code.rawValue)",
             ]
-            if isFinal {
-                logger.error("the engine refuses what became of a request", metadata: metadata)
-            } else {
+            guard error.code == .refused else {
                 logger.warning("the engine has not heard yet what became of a request", metadata: metadata)
+                return .failed
             }
-            return isFinal
+            guard error.status == 404, let limit = report.mayBeEarlyUntil else {
+                logger.error("the engine refuses what became of a request", metadata: metadata)
+                return .over
+            }
+            guard limit <= now else { return .early }
+            logger.info("the transaction of a request that was not forwarded was not taken for it", metadata: metadata)
+            return .over
         }
     }
 }

@@ -53,6 +53,7 @@ struct RemoteDecisions: GatewayDecisions {
         } catch let error as EnforcementError {
             return await undecided(error, exchange)
         }
+        if exchange.leavesTransactionOpen(answer) { await reportNotForwarded(exchange) }
         if let key, case .granted(let grant) = answer, grant.transaction == nil, grant.newNonce == nil {
             cache.keep(grant, key, seconds: min(question.cacheSeconds, grant.keepSeconds), from: began)
         }
@@ -65,16 +66,23 @@ struct RemoteDecisions: GatewayDecisions {
         logger.error(
             "the engine did not decide", metadata: ["error": "\(error.code.rawValue)", "detail": "\(error.detail)"])
         if let refusal = error.clientsFault { return GatewayAnswer(verdict: .denied(.refused(refusal))) }
-        guard let transaction = exchange.question.transaction, error.mayHaveActed else {
+        guard exchange.question.transaction != nil, error.mayHaveActed else {
             return GatewayAnswer(verdict: .denied(.unavailable))
         }
+        await reportNotForwarded(exchange)
+        return GatewayAnswer(verdict: .denied(.outcomeUnknown))
+    }
+
+    /// Tells the engine that nothing was forwarded, whether a question took the transaction or will yet.
+    private func reportNotForwarded(_ exchange: Exchange) async {
+        guard let transaction = exchange.question.transaction else { return }
         let engine = exchange.engine
         await outcomes.add(
             .init(
                 statement: OutcomeStatement(
                     transaction: transaction, attempt: exchange.question.attempt, outcome: .notForwarded),
+                mayBeEarlyUntil: clock.now.addingTimeInterval(TimeInterval(TransactionAttempt.repetition)),
                 send: { (statement) async throws(EnforcementError) in try await engine.report(statement) }))
-        return GatewayAnswer(verdict: .denied(.outcomeUnknown))
     }
 
     private func answer(
@@ -127,6 +135,9 @@ private struct Exchange {
     /// The body, once it was read.
     private(set) var bytes: [UInt8]?
 
+    /// Whether a reply was lost, so that the question was asked again.
+    private(set) var isRepeated = false
+
     init(engine: EnforcementClient, question: EnforcementQuestion, body: QuestionBody) {
         self.engine = engine
         self.question = question
@@ -140,7 +151,7 @@ private struct Exchange {
             bytes = read
             question.content = .digest(SHA2.sha256(read))
         }
-        let answer = try await engine.decide(question)
+        let answer = try await ask()
         guard case .needBody(let form, let limit) = answer else { return answer }
         let read: [UInt8]
         if let bytes {
@@ -154,7 +165,23 @@ private struct Exchange {
             throw RequestError(413, "The request is larger than \(limit) bytes.")
         }
         question.content = form == .whole ? .whole(read) : .digest(SHA2.sha256(read))
-        return try await engine.decide(question)
+        return try await ask()
+    }
+
+    private mutating func ask() async throws -> EnforcementAnswer {
+        let asked = try await engine.decide(question)
+        isRepeated = asked.isRepeated
+        return asked.answer
+    }
+
+    /// Whether a question whose reply was lost may have taken the transaction, though this answer to the same question
+    /// lets nothing through.
+    func leavesTransactionOpen(_ answer: EnforcementAnswer) -> Bool {
+        guard isRepeated, question.transaction != nil else { return false }
+        return switch answer {
+        case .advised, .denied, .refused: true
+        case .granted, .alreadyTaken, .needBody: false
+        }
     }
 }
 
@@ -178,7 +205,7 @@ private struct RemoteGrant: GatewayGrant {
     }
 
     func isStillGranted() async -> Bool {
-        guard case .granted(let again)? = try? await engine.decide(recheck(random.token())) else { return false }
+        guard case .granted(let again)? = try? await engine.decide(recheck(random.token())).answer else { return false }
         return again.transaction == nil
     }
 

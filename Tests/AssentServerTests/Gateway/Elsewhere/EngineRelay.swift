@@ -9,6 +9,8 @@ import TestSupport
 final class EngineRelay: Sendable {
     /// What becomes of one call.
     enum Fate: Sendable {
+        /// The engine gets it, its reply is lost, and something happens before the gateway can ask again.
+        case losesReplyAnd(@Sendable () async -> Void)
         /// The engine gets it, and its reply is lost.
         case losesReply
         /// The engine does not get it.
@@ -54,6 +56,11 @@ final class EngineRelay: Sendable {
     /// From now on the engine is this server, or away.
     func lead(to engine: ServerFixture?) { target.withLock { $0 = engine } }
 
+    /// The calls whose path ends so.
+    func requests(_ name: String) -> [TestUpstream.Request] {
+        relay.requests.filter { $0.line.split(separator: " ").dropFirst().first?.hasSuffix("/" + name) == true }
+    }
+
     func stop() async { await relay.stop() }
 
     private static let ownFields: Set<String> = ["host", "content-length", "connection", "transfer-encoding"]
@@ -66,7 +73,7 @@ final class EngineRelay: Sendable {
         switch fate {
         case .losesRequest: return peer.close()
         case .answers(let status): return peer.answer(status)
-        case .losesReply, nil: break
+        case .losesReply, .losesReplyAnd, nil: break
         }
         let fields = request.head.components(separatedBy: "\r\n").dropFirst().compactMap { line -> (String, String)? in
             let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
@@ -74,7 +81,9 @@ final class EngineRelay: Sendable {
             return (parts[0], parts[1])
         }
         let answer = try? await engine.send(line[0], engine.root(line[1]), fields, body: request.body)
+        if case .losesReplyAnd(let next) = fate { await next() }
         guard let answer, fate == nil else { return peer.close() }
-        peer.answer("\(answer.status) Relayed", fields: ["Content-Type: application/json"], answer.text)
+        let nonce = answer["DPoP-Nonce"].map { ["DPoP-Nonce: \($0)"] } ?? []
+        peer.answer("\(answer.status) Relayed", fields: ["Content-Type: application/json"] + nonce, answer.text)
     }
 }

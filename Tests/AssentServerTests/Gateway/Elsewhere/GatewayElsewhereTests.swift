@@ -1,4 +1,6 @@
 import AssentCore
+import AssentTesting
+import Crypto
 import Foundation
 import Testing
 import TestSupport
@@ -112,6 +114,38 @@ struct GatewayElsewhereTests {
                 #expect(here["WWW-Authenticate"] == beside["WWW-Authenticate"])
             }
             #expect(try await alone.get("/scoped", ServerFixture.bearer(accounts)).status == 200)
+        }
+    }
+
+    @Test("With a key for proofs the gateway's own token belongs to that key, and is worth nothing without it")
+    func proven() async throws {
+        try await ServerFixture.run { engine in
+            try PrivateFile.create(
+                engine.directory + "/proof.pem", Array((P256.Signing.PrivateKey().pemRepresentation + "\n").utf8))
+            let file = { (text: String) in
+                text.replacing("secretFile: edge-secret}", with: "secretFile: edge-secret, proofKey: proof.pem}")
+            }
+            try await GatewayAlone.run(at: engine, editing: file) { alone in
+                let session = try await engine.session()
+                let mine = ServerFixture.session(session)
+                let id = try await alone.approved(session: session)
+                #expect(try await alone.post(mine, transaction: id).status == 201)
+                await alone.waitUntilHeard()
+                let asked = alone.relay.requests("decide") + alone.relay.requests("outcome")
+                #expect(asked.count == 4 && asked.allSatisfy { $0.values("DPoP").count == 1 })
+                let field = try #require(asked.last?.values("Authorization").first)
+                #expect(field.hasPrefix("DPoP "))
+                let stolen = ServerFixture.bearer(String(field.dropFirst("DPoP ".count)))
+                let target = try #require(asked.last?.line.split(separator: " ").dropFirst().first)
+                let refused = try await engine.send(
+                    "POST", engine.root(String(target)), ServerFixture.jsonFields + stolen)
+                #expect(refused.status == 401)
+                // A nonce that is over is replaced by the one that comes with the refusal.
+                engine.clock.advance(by: 300)
+                let before = alone.relay.count("decide")
+                #expect(try await alone.get("/accounts", mine).status == 200)
+                #expect(alone.relay.count("decide") == before + 2)
+            }
         }
     }
 

@@ -58,6 +58,22 @@ struct LostEngineRepliesTests {
         }
     }
 
+    @Test("A take whose reply is lost, and which is refused when it is asked again, is told as not forwarded")
+    func lostThenRefused() async throws {
+        try await GatewayAlone.run { alone in
+            let session = try await alone.engine.session()
+            let id = try await alone.approved(session: session)
+            let sessions = Sessions(alone.engine.server.context)
+            let begun = try #require(try await sessions.live(token: Secret(session)))
+            alone.relay.lose("decide", .losesReplyAnd { _ = try? await sessions.end(id: begun.id) })
+            #expect(try await alone.post(ServerFixture.session(session), transaction: id).status == 401)
+            await alone.waitUntilHeard()
+            let row = try await alone.engine.rows("SELECT outcome FROM transactions WHERE id = \(id)").first
+            #expect(try row?.optionalText("outcome") == "notForwarded")
+            #expect(alone.upstream.requests.isEmpty)
+        }
+    }
+
     @Test("A question that never arrives spends nothing: the same request with the same transaction is good later")
     func requestsLost() async throws {
         try await GatewayAlone.run { alone in

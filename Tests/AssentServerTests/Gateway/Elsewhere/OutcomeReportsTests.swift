@@ -17,13 +17,14 @@ struct OutcomeReportsTests {
         let tries = Watched(0)
         let failure = Locked<EnforcementError.Code?>(nil)
 
-        func report(_ id: Int) -> OutcomeReports.Report {
+        func report(_ id: Int, mayBeEarlyUntil: Date? = nil) -> OutcomeReports.Report {
             .init(
                 statement: OutcomeStatement(
                     transaction: "t\(id)", attempt: "attempt", outcome: .answered(status: 200)),
+                mayBeEarlyUntil: mayBeEarlyUntil,
                 send: { (statement) async throws(EnforcementError) in
                     tries.update { $0 += 1 }
-                    if let code = failure.withLock({ $0 }) { throw EnforcementError(code, "It failed.") }
+                    if let code = failure.withLock({ $0 }) { throw EnforcementError(code, "It failed.", status: 404) }
                     heard.update { $0.append(statement.transaction) }
                 })
         }
@@ -107,6 +108,45 @@ struct OutcomeReportsTests {
         #expect(await reports.count == 0)
         #expect(engine.heard.value.isEmpty && engine.tries.value == 1)
         #expect(log.entries.contains { "\($0.message)".contains("refuses") })
+    }
+
+    @Test("What comes before the engine knows the transaction is told each second, and keeps no other waiting longer")
+    func early() async throws {
+        let reports = reports(capacity: 100)
+        let other = Engine()
+        engine.failure.withLock { $0 = .refused }
+        await reports.add(engine.report(1, mayBeEarlyUntil: clock.now.addingTimeInterval(30)))
+        let running = Task { await reports.run() }
+        for tries in 1...5 {
+            await engine.tries.wait { $0 == tries }
+            await waitForPause()
+            if tries == 5 {
+                engine.failure.withLock { $0 = nil }
+                await reports.add(other.report(2))
+            }
+            clock.advance(by: 1)
+        }
+        await engine.heard.wait { $0 == ["t1"] }
+        await other.heard.wait { $0 == ["t2"] }
+        await reports.finish()
+        await running.value
+        #expect(await reports.count == 0)
+    }
+
+    @Test("What the engine does not come to know in time is given up, and nothing is wrong with that")
+    func neverTaken() async throws {
+        let reports = reports(capacity: 100)
+        engine.failure.withLock { $0 = .refused }
+        await reports.add(engine.report(1, mayBeEarlyUntil: clock.now.addingTimeInterval(1)))
+        let running = Task { await reports.run() }
+        await engine.tries.wait { $0 == 1 }
+        await waitForPause()
+        clock.advance(by: 1)
+        await engine.tries.wait { $0 == 2 }
+        await reports.finish()
+        await running.value
+        #expect(await reports.count == 0)
+        #expect(log.entries.allSatisfy { $0.level < .warning })
     }
 
     @Test("At the end each is told once more, also behind those that are not heard")

@@ -1,0 +1,109 @@
+# shellcheck shell=bash
+# What the examples begin with that run servers of their own in a directory which is removed at the end. Their scripts read it
+# with their own words, after they have set $example, their directory's name, and $packages, what they need of Debian.
+#
+# Behind it there are $place, the directory; $assent and $bank, the programs; and the helpers below.
+programs=$(realpath "${1:-.}")
+here=$(dirname "$(realpath "$0")")
+cd "$here"
+
+# Nothing here takes minutes.
+[ -n "${ASSENT_EXAMPLE_LIMIT:-}" ] \
+    || ASSENT_EXAMPLE_LIMIT=yes exec timeout --foreground --kill-after=30 240 "$here/run.sh" "${@:+$programs}"
+
+fail() { echo "✘ $*" >&2; exit 1; }
+say() { echo "✔ $*"; }
+
+[ $# -gt 0 ] || programs=$(cd ../.. && swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)
+assent=$programs/assent
+bank=$programs/AssentExampleBank
+if ! [ -x "$assent" ] || ! [ -x "$bank" ]; then
+    fail "assent and AssentExampleBank are not in $programs: run 'make $example'."
+fi
+for program in $packages; do
+    command -v "$program" >/dev/null || fail "$program is missing. On Debian: apt-get install $packages"
+done
+
+place=$(mktemp -d "/tmp/assent-$example-XXXXXX")
+pids=()
+# What a script ends in its own way, before everything else is killed.
+before_the_end() { :; }
+cleanup() {
+    local status=$? pid log
+    trap - EXIT
+    before_the_end
+    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+    wait 2>/dev/null || true
+    if [ "$status" -ne 0 ]; then
+        for log in "$place"/*.log "$place"/*/log; do
+            [ ! -s "$log" ] || { echo "--- the end of $log" >&2; tail -n 15 "$log" >&2; }
+        done
+    fi
+    rm -rf "$place"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+# Runs a program beside the script; its pid is in $!.
+start() { # log, words…
+    local log=$place/$1.log
+    shift
+    "$@" >"$log" 2>&1 </dev/null &
+    pids+=($!)
+}
+until_true() { # what is waited for, words…
+    local what=$1 end=$((SECONDS + 60))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || fail "$what did not happen within a minute"
+        sleep 0.1
+    done
+}
+secret() { (umask 077 && cat >"$place/$1"); }
+# The one-time code of the user whose seed is in the file of that name.
+code() { oathtool --totp -b - <"$place/seed"; }
+free_ports() { # how many
+    python3 -c '
+import socket, sys
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
+print(*(s.getsockname()[1] for s in sockets))' "$1"
+}
+
+# A certificate for localhost with the authority that has signed it, a password and a seed for users.
+head -c 20 /dev/urandom | base32 | secret seed
+head -c 18 /dev/urandom | base64 | secret password
+(
+    cd "$place" && umask 077
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout authority.key -out authority.pem -days 90 \
+        -subj "/CN=The $example example" -addext 'basicConstraints=critical,CA:TRUE' -addext 'keyUsage=critical,keyCertSign'
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr -subj /CN=localhost
+    printf '%s\n' 'subjectAltName=DNS:localhost' 'extendedKeyUsage=serverAuth' 'keyUsage=critical,digitalSignature' >server.ext
+    openssl x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 90 -extfile server.ext \
+        -out server.pem
+    cat server.pem authority.pem >chain.pem
+) >/dev/null 2>&1 || fail "openssl made no certificate"
+
+# Starts the bank for these owners; its port is in $bank_port.
+start_bank() { # owners, with commas between them
+    start bank env BANK_DATABASE="$place/bank.sqlite" BANK_PORT=0 BANK_OWNERS="$1" "$bank"
+    until_true "the bank's start" grep -q listening "$place/bank.log"
+    bank_port=$(sed -n 's/.*127.0.0.1:\([0-9]*\)$/\1/p' "$place/bank.log")
+}
+
+# Fills what a step of a journey asks for, from the environment.
+filled() {
+    jq -c '.callbacks |= map(
+        {NameCallback: env.NAME, PasswordCallback: env.PASSWORD, TextInputCallback: env.CODE, ConfirmationCallback: 0}[.type]
+            as $answer | if $answer == null then . else .input[0].value = $answer end)'
+}
+# The transaction that the payment whose reply has this head must be approved in.
+transaction() { # file
+    sed -n 's/.*advices="\([^"]*\)".*/\1/p' "$1" | base64 -d | jq -r '.TransactionConditionAdvice[0]'
+}
+# The words of curl's that ask for the journey of a transaction's approval.
+advice() { # id
+    local entry="<Attribute name=\"TransactionConditionAdvice\"/><Value>$1</Value>"
+    printf '%s\n' --url-query authIndexType=composite_advice --url-query \
+        "authIndexValue=<Advices><AttributeValuePair>$entry</AttributeValuePair></Advices>"
+}

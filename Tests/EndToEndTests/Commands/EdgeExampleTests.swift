@@ -1,0 +1,20 @@
+import AssentPeers
+import Foundation
+import Testing
+
+@Suite("The example of a gateway elsewhere")
+struct EdgeExampleTests {
+    @Test("Its script, run as a person runs it, does what its page says that it prints")
+    func script() async throws {
+        let example = World.package.appending(path: "Examples/edge")
+        let page = try String(contentsOf: example.appending(path: "README.md"), encoding: .utf8)
+        let promised = try #require(page.firstMatch(of: /```text\n((?s).*?)\n```/)).1
+        let running = try Program.Running(
+            [
+                "--kill-after=30", "600", "/bin/bash", example.appending(path: "run.sh").path,
+                BuiltProgram.beside("assent").deletingLastPathComponent().path,
+            ], environment: ["PATH": "/usr/bin:/bin", "ASSENT_EXAMPLE_LIMIT": "600"])
+        let result = await running.result()
+        #expect(result.status == 0 && result.output == promised, "\(result.output)\(result.errors)")
+    }
+}
