@@ -61,7 +61,7 @@ struct LateStatusTests {
         }
     }
 
-    @Test("Of two that overlap and were signed in the same second the stricter one stays, in whatever order they arrive")
+    @Test("Of two that overlap and were signed in one second the stricter one stays, in whatever order they arrive")
     func together() async throws {
         let container = try await scene.enrolled(scene.device())
         let server = scene.server

@@ -109,6 +109,7 @@ package actor DeviceConfigurationKeeper {
     ///   - isNeeded: whether nothing can be done before the server has told something, so that it is asked again soon.
     ///   - deadline: until when it is waited for.
     /// - Returns: the decision; `nil` while no trust file is in force.
+    /// - Throws: as ``configuration(until:)``.
     package func decision(
         _ wishes: DeviceDecision.Wishes, waits: Bool = true, isNeeded: Bool = false, until deadline: Date? = nil
     ) async throws -> DeviceDecision? {

@@ -98,7 +98,8 @@ package struct DeviceConfigurationUpdate: Sendable {
             }
             guard isNext(next) else {
                 throw TrustFileError(
-                    .wrongVersion, "Version \(reached) of the device configuration was in force, and this is not newer.")
+                    .wrongVersion, "Version \(reached) of the device configuration was in force, and this is not newer."
+                )
             }
             (current, reached, self.tag) = (next, next.content.version, tag)
             return .keep(next)

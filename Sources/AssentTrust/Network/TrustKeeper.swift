@@ -138,7 +138,8 @@ package actor TrustKeeper {
         } catch {
             loading = nil
             throw HTTPTransportError(
-                .trustExpired, "The vault, which may have a newer trust file, cannot be read: \(KeeperSurroundings.words(error))",
+                .trustExpired,
+                "The vault, which may have a newer trust file, cannot be read: \(KeeperSurroundings.words(error))",
                 suggestion: "Make the vault readable, and call again.")
         }
     }

@@ -67,7 +67,7 @@ struct InstallationSessionTests {
         }
     }
 
-    @Test("Whoever ends it: at this node and in the database at once; sessions of the app stay", arguments: Way.allCases)
+    @Test("Whoever ends it: here and in the database at once; sessions of the app stay", arguments: Way.allCases)
     func ended(_ way: Way) async throws {
         let (registered, _) = try await fixture.instance()
         let (own, other) = (try await kept(registered.id), try await kept(nil))
