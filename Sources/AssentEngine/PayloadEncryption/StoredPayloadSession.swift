@@ -110,8 +110,8 @@ struct StoredPayloadSession: Sendable {
     }
 
     /// The statement that notes when sessions were used, in seconds since 1970 by their ids, and returns those that
-    /// are gone, or whose key was withdrawn, or whose installation has ended. All who write to several rows lock them in the order of their ids, so that
-    /// no two nodes wait for each other.
+    /// are gone, or whose key was withdrawn, or whose installation has ended. All who write to several rows lock them
+    /// in the order of their ids, so that no two nodes wait for each other.
     static func touching(_ uses: [[UInt8]: Int64]) -> SQLStatement {
         let json = JSONValue.object(
             JSONObject(uses.map { id, usedAt in .init(name: name(id), value: .integer(usedAt)) }))
