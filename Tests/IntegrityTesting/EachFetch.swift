@@ -90,7 +90,9 @@ package struct EachFetch: Sendable {
                 assent.deviceClient.sendUnauthenticatedRequest(.get(address)) { continuation.resume(returning: $1) }
             }
             if let error { throw error }
-        case .download: _ = try await assent.deviceClient.sendUnauthenticatedRequest(.get(address).download(to: file))
+        case .download:
+            let download = ResourceRequest.get(address).download(to: file)
+            _ = try await assent.deviceClient.sendUnauthenticatedRequest(download)
         case .journey: _ = try await assent.journey("Login") { _ in .next }
         case .stateless: try await assent.authenticateStateless("Login") { _ in .next }
         case .tokens: _ = try await assent.tokens.refresh()
