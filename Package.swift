@@ -376,9 +376,9 @@ let package = Package(
             name: "AssentCLITests",
             dependencies: [
                 "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine", "AssentJOSE",
-                "AssentPeers", "AssentServer", "AssentStore", "AssentTokens", "AssentTrust", "AssentVault",
-                "TestSupport",
-                httpTypes,
+                "AssentPeers", "AssentServer", "AssentStore", "AssentTesting", "AssentTokens", "AssentTrust",
+                "AssentVault", "TestSupport",
+                httpTypes, logging,
             ] + nio),
         .testTarget(
             name: "EndToEndTests",

@@ -57,7 +57,7 @@ extension Assent.Configuration {
         let source = transport ?? TrustSource(roots: trustRoots, clock: clock)
         let keeper = trust.map { file in
             TrustKeeper(
-                shipped: file, in: .init(store: store, source: source, clock: clock, logger: logger),
+                shipped: file, in: .init(store: store, network: source, clock: clock, logger: logger),
                 apply: { [own, logger] pins in
                     do { try own?.update(pins: pins) } catch {
                         // Nothing is called then: what was allowed before may be what was withdrawn.
@@ -71,7 +71,7 @@ extension Assent.Configuration {
             network.told = DeviceConfigurationKeeper(
                 for: ConfiguredApp(audience: trust.audience, version: appVersion), trust: keeper.inForce,
                 issuer: issuer ?? trust.content.issuer,
-                in: .init(store: store, transport: network.transport, clock: clock, logger: logger))
+                in: .init(store: store, network: network.transport, clock: clock, logger: logger))
         }
         return network
     }
@@ -95,9 +95,9 @@ extension Assent.Configuration {
         settings.changing = { origin in keeper.inForce.kinds(of: origin).map(ResourceAccess.init(of:)) }
         settings.settled = { keeper.inForce.isSettled }
         let admission = network.admission
-        settings.settle = {
+        settings.settle = { call in
             try await keeper.settle()
-            try await admission?.admitCall()
+            try await admission?.admitCall(call)
         }
         return settings
     }

@@ -266,7 +266,7 @@ import Testing
         try await tokens.install(Session(token: Secret("SESS")))
         var configuration = try AuthorizationConfiguration(resources: [api: .session])
         let isSettled = Locked(false)
-        configuration.settle = { isSettled.withLock { $0 = true } }
+        configuration.settle = { _ in isSettled.withLock { $0 = true } }
         configuration.changing = { _ in isSettled.withLock { $0 } ? nil : .session }
         let client = try AuthorizedClient(
             configuration: configuration,

@@ -36,6 +36,10 @@ struct ClientFileTests {
         #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
         let settings = file.configuration(vault: .memory).integrity.controls
         #expect(settings == file.integrity)
+        #expect(file.configuration(vault: .memory).integrity.tellsServer)
+        file.tellsServer = false
+        #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
+        #expect(!file.configuration(vault: .memory).integrity.tellsServer)
         for wrong in ["{debugger: stop}", "{debuger: refuse}"] {
             let text = self.file.yaml + "integrity: \(wrong)\n"
             #expect(throws: (any Error).self) { try ClientFile.parse(text, file: "client.yaml") }

@@ -86,6 +86,7 @@ struct CommandOptionTests {
             ["login", "--password-file", "a", "--password-fd", "0"],
             ["demo", "--minutes", "5"], ["vault", "list", "--profile", "a", "--directory", "b"],
             ["vault", "list", "--passphrase-file", "a", "--passphrase-fd", "0"], ["admin", "audit", "--limit", "0"],
+            ["admin", "reports", "--limit", "0"], ["admin", "reports", "--since", "lately"],
             ["doctor", "--profile", "a", "--config", "/nowhere/assent.yaml"],
         ])
     func refused(arguments: [String]) throws {

@@ -1,8 +1,12 @@
 #if os(Linux)
 import AssentConfiguration
 import AssentCore
+import AssentTesting
 import AssentTrust
+import AssentVault
 import Foundation
+import HTTPTypes
+import Logging
 import Testing
 
 @testable import AssentCLI
@@ -27,13 +31,15 @@ struct ConfigCommandTests {
     }
 
     /// A draft; `changes` replaces lines by their first word.
-    private func draft(_ changes: [String: String] = [:], pins: [Int] = [400, 800]) throws -> String {
+    private func draft(
+        _ changes: [String: String] = [:], pins: [Int] = [400, 800], firstPin: Int = 1
+    ) throws -> String {
         var lines = [
             "audience: bank-app/linux/production", "hosts:", "  api.bank.example:", "    sends: [user, device]",
             "    pins:",
         ]
         for (number, days) in pins.enumerated() {
-            let pin = Data(repeating: UInt8(number + 1), count: 32).base64EncodedString()
+            let pin = Data(repeating: UInt8(number + firstPin), count: 32).base64EncodedString()
             lines.append("      - {spki: sha256/\(pin), notAfter: \(day(days))}")
         }
         lines += [
@@ -220,6 +226,43 @@ struct ConfigCommandTests {
         let losses = try JSONValue.parse(Array(one.out.utf8)).array ?? []
         #expect(losses.filter { $0["remains"] == .null }.count == 1)
         #expect(try FileManager.default.contentsOfDirectory(atPath: versions) == ["1"])
+    }
+
+    @Test("34: Pins were changed while an app was off: each rehearsal passes, and its next start has the last ones")
+    func rotated() async throws {
+        try makeKeys("first", "second", "device")
+        for number in 1...3 {
+            let signed = try sign(try draft(firstPin: number))
+            #expect(signed.status == 0, "\(signed.err)")
+            let rehearsed = try home.run(
+                "config", "rehearse", versions, "--key", path("first.pem"), "--key", path("second.pem"))
+            #expect(rehearsed.status == 0, "\(rehearsed.out) \(rehearsed.err)")
+        }
+        let directory = versions
+        @Sendable func version(_ name: String) -> String? {
+            FileManager.default.contents(atPath: directory + "/" + name).map {
+                String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .newlines)
+            }
+        }
+        let source = InMemoryTransport { exchange in
+            guard let text = version(exchange.request.path?.split(separator: "/").last.map(String.init) ?? "") else {
+                return HTTPReply(HTTPResponse(status: .notFound))
+            }
+            return HTTPReply(HTTPResponse(status: .ok), body: HTTPBody(text))
+        }
+        let (clock, valid) = (SystemClock(), Locked<[String: PinRequirement]>([:]))
+        let keeper = TrustKeeper(
+            shipped: try TrustFile(shipped: try #require(version("1"))),
+            in: .init(
+                store: MemorySecretStore(clock: clock), network: source, clock: clock,
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        ) { pins in valid.withLock { $0 = pins } }
+        #expect(await keeper.ask() == 3)
+        guard case .pins(let pins) = valid.withLock({ $0["api.bank.example"] }) else {
+            Issue.record("the host has no pins")
+            return
+        }
+        #expect(Set(pins) == Set(try (3...4).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }))
     }
 
     @Test("doctor --trust takes hosts and pins out of the file, and says what is wrong with it")

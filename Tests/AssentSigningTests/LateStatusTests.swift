@@ -61,6 +61,28 @@ struct LateStatusTests {
         }
     }
 
+    @Test("Of two that overlap and were signed in one second the stricter one stays, in whatever order they arrive")
+    func together() async throws {
+        let container = try await scene.enrolled(scene.device())
+        let server = scene.server
+        await server.set(time: 2000)
+        for (held, other) in [(ContainerState.active, ContainerState.blocked), (.blocked, .active)] {
+            // Also where the last one before was signed in that second.
+            await server.set(state: .suspect)
+            try await stored(container).status()
+            #expect(try await stored(container).state == .suspect)
+            await server.set(state: held)
+            let said = try await status(of: container) {
+                await server.set(state: other)
+                let asked = try await scene.device().container(container.id).status()
+                let kept = try await scene.device().container(container.id)
+                #expect(asked.state == other && kept.state == other)
+            }
+            #expect(said.state == held)
+            #expect(try await stored(container).state == .blocked)
+        }
+    }
+
     @Test("One that was asked for afterwards is taken, although another node's clock is behind")
     func behind() async throws {
         let container = try await scene.enrolled(scene.device())

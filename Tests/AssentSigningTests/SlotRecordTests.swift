@@ -78,21 +78,38 @@ struct SlotRecordTests {
         let before = try record(.assisted)
         for state in [PasswordSlotState.open, .locked] {
             var record = before
-            record.adopt(status(state, tries: 1), isLate: true)
+            record.adopt(status(state, tries: 1), .earlier)
             #expect(record.encoded() == before.encoded(), "\(state)")
         }
         var changed = before
-        changed.adopt(status(.locked, generation: 1, tries: 0), isLate: true)
+        changed.adopt(status(.locked, generation: 1, tries: 0), .earlier)
         #expect(changed.current.generation == 1 && changed.pending == nil)
         #expect(changed.state == before.state && changed.tries == before.tries)
         var destroyed = before
-        destroyed.adopt(status(.shredded), isLate: true)
+        destroyed.adopt(status(.shredded), .earlier)
         #expect(destroyed.state == .shredded && destroyed.current.keys.map(\.blob) == [[]])
         // A key that was made since is another one.
         var renewed = before
         (renewed.current, renewed.pending) = (try generation(2), nil)
-        renewed.adopt(status(.shredded, generation: 1), isLate: true)
+        renewed.adopt(status(.shredded, generation: 1), .earlier)
         #expect(renewed.state == before.state && renewed.current.keys.map(\.blob) == [[1, 2, 3]])
+    }
+
+    @Test("Of what was signed in the same second the stricter counts, and of an earlier generation nothing")
+    func together() throws {
+        var record = try record(.assisted)
+        (record.state, record.tries, record.spare) = (.open, 3, 19)
+        let statuses = [status(.locked, tries: 4), status(.open, tries: 2)]
+        for order in [statuses, statuses.reversed()] {
+            var told = record
+            for status in order { told.adopt(status, .together) }
+            #expect(told.state == .locked && told.tries == 2 && told.spare == 19)
+        }
+        var renewed = record
+        (renewed.current, renewed.pending) = (try generation(2), nil)
+        let before = renewed.encoded()
+        renewed.adopt(status(.locked, generation: 1, tries: 0), .together)
+        #expect(renewed.encoded() == before)
     }
 
     // MARK: Memory

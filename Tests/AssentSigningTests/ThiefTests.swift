@@ -165,7 +165,7 @@ struct ThiefTests {
             "format", "id", "issuer", "issuerName", "identity", "minimum", "certificates", "created", "code", "pid",
             "name", "offer", "did", "nonceD", "nonceS", "sub", "user", "enrol", "serial", "expires", "renewable",
             "echo", "handle", "confirmed", "state", "approvals", "serverTime", "statusAt", "properties", "slots",
-            "keyID",
+            "keyID", "statuses",
         ]
         #expect(names(value).subtracting(known) == [])
         // r and r' are random; last, confirmation, confirmed and commit are signed by keys that no PIN makes; state,

@@ -12,6 +12,8 @@ struct DeviceAdmissionTests {
         let signer: SoftwareSigningKey
         let document = Locked<String?>(nil)
         let asked = Locked(0)
+        /// What the server's word waits for.
+        let held = Locked<Task<Void, Never>?>(nil)
         let directory = FileManager.default.temporaryDirectory.appending(path: "assent-\(SystemRandom().uuid())")
 
         static let issuer = "https://am.example.com/am/oauth2/realms/root/realms/alpha"
@@ -41,11 +43,12 @@ struct DeviceAdmissionTests {
                     configuration.registration?.deviceScopes = ["app-data"]
                 }
                 guard let inner = configuration.transport else { return }
-                let (document, asked) = (document, asked)
+                let (document, asked, held) = (document, asked, held)
                 configuration.transport = InMemoryTransport { exchange in
                     let url = URLText.withoutQuery(exchange.request.url ?? "")
                     if url == "\(Self.issuer)/device_config" {
                         asked.withLock { $0 += 1 }
+                        await held.withLock { $0 }?.value
                         guard let text = document.withLock({ $0 }) else { return .json(503, [:]) }
                         return HTTPReply(HTTPResponse(status: .ok), body: HTTPBody(text))
                     }
@@ -130,6 +133,36 @@ struct DeviceAdmissionTests {
         try await world.tell([:])
         await world.hear(assent)
         #expect(await fetch(assent) == nil)
+    }
+
+    @Test(
+        "The first call of a process waits for the server's word no longer than it may take", arguments: [false, true])
+    func patience(isJourney: Bool) async throws {
+        let world = try World()
+        try await world.tell([:])
+        let (stream, gate) = AsyncStream.makeStream(of: Void.self)
+        world.held.withLock { $0 = Task { for await _ in stream {} } }
+        let assent = try await world.assent()
+        let isOver = Locked(false)
+        let call = Task { () -> Bool in
+            defer { isOver.withLock { $0 = true } }
+            guard isJourney else { return await fetch(assent) == -1001 }
+            do {
+                _ = try await assent.journey("Login") { _ in .next }
+                return false
+            } catch {
+                return (error as? JourneyFailure)?.transportError?.code == .timedOut
+            }
+        }
+        while !isOver.withLock({ $0 }) {
+            if world.servers.clock.sleeperCount > 0 { world.servers.clock.advance(by: 60) }
+            await Task.yield()
+        }
+        #expect(await call.value)
+        #expect(world.servers.sent(Self.address).isEmpty && world.servers.sent("/authenticate").isEmpty)
+        gate.finish()
+        await assent.shutdown()
+        #expect(await fetch(assent) == nil, "what came meanwhile counts")
     }
 
     @Test("Where the server was never heard, calls leave, and registering says 9001")

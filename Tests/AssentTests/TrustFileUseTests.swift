@@ -40,7 +40,7 @@ struct TrustFileUseTests {
     }
 
     @Test(
-        "35: Where it says that payloads are always sealed, nobody can say otherwise; where the server decides, it is asked",
+        "3, 35: Where it says that payloads are always sealed, nobody can say otherwise; else the server decides",
         arguments: [
             ("always", nil, true), ("always", "off", true), ("server", "on", true), ("server", "off", false),
             ("server", nil, true),

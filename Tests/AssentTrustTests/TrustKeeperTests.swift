@@ -44,7 +44,7 @@ struct TrustKeeperTests {
             return TrustKeeper(
                 shipped: file,
                 in: .init(
-                    store: store, source: source, clock: clock,
+                    store: store, network: source, clock: clock,
                     logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
             ) { [self] new in pins.withLock { $0 = new } }
         }

@@ -22,7 +22,7 @@ struct SealedFacadeTests {
         }
     }
 
-    @Test("Row 3: A sign-in, a payment with its approval, 1 MiB both ways and a sign-out go sealed, and nothing else")
+    @Test("3: A sign-in, a payment with its approval, 1 MiB both ways and a sign-out go sealed, and nothing else")
     func user() async throws {
         let wire = SealedWire()
         try await EchoService.run { echo in

@@ -7,7 +7,7 @@ import HTTPTypes
 package struct EachFetch: Sendable {
     /// A kind of fetch.
     package enum Kind: String, CaseIterable, Sendable {
-        case user, facade, implicit, device, nobody, journey, stateless, tokens, deviceToken, signing
+        case user, facade, implicit, device, nobody, task, download, journey, stateless, tokens, deviceToken, signing
 
         /// Whether it comes so far here that something is sent when nothing is refused: the others lack a credential.
         package var sends: Bool { self != .implicit && self != .device }
@@ -19,18 +19,21 @@ package struct EachFetch: Sendable {
 
     package let assent: Assent
     private let transport: InMemoryTransport
+    /// Where a download goes.
+    private let file: String
 
     /// How many calls have left.
     package var sent: Int { transport.exchanges.count }
 
     /// - Parameters:
-    ///   - keys: a file for the signing device's keys, which need not be there.
+    ///   - keys: a file for the signing device's keys, which need not be there; a download is put beside it.
     ///   - onSending: is called before each reply, as if in the network.
     ///   - change: changes the app's configuration.
     /// - Throws: what making the app throws.
     package init(
         keys: URL, onSending: @escaping @Sendable () -> Void = {}, _ change: (inout Assent.Configuration) -> Void
     ) throws {
+        file = keys.deletingLastPathComponent().appending(path: "reply").path
         transport = InMemoryTransport { exchange in
             onSending()
             return Self.answer(exchange)
@@ -82,6 +85,14 @@ package struct EachFetch: Sendable {
         case .implicit: _ = try await assent.userClient.sendImplicitRequest(.get(address))
         case .device: _ = try await assent.deviceClient.sendRequest(.get(address))
         case .nobody: _ = try await assent.deviceClient.sendUnauthenticatedRequest(.get(address))
+        case .task:
+            let error = await withCheckedContinuation { continuation in
+                assent.deviceClient.sendUnauthenticatedRequest(.get(address)) { continuation.resume(returning: $1) }
+            }
+            if let error { throw error }
+        case .download:
+            let download = ResourceRequest.get(address).download(to: file)
+            _ = try await assent.deviceClient.sendUnauthenticatedRequest(download)
         case .journey: _ = try await assent.journey("Login") { _ in .next }
         case .stateless: try await assent.authenticateStateless("Login") { _ in .next }
         case .tokens: _ = try await assent.tokens.refresh()

@@ -1,6 +1,7 @@
 import AssentAuthorization
 import AssentCore
 import AssentTrust
+import Foundation
 
 /// Holds the app to what the server tells this version of it (docs/device-configuration.md, "What an app does"), before
 /// it calls, registers, or signs somebody in. The server refuses all of that as well: this spares the way there.
@@ -17,9 +18,11 @@ struct DeviceAdmission: HTTPMiddleware {
 
     /// Lets this version of the app call.
     ///
-    /// - Throws: `HTTPTransportError` `outdatedApplication`; `trustExpired` when the vault cannot be read.
-    @Sendable func admitCall() async throws(HTTPTransportError) {
-        try await Self.check(decision(waits: false)?.calls)
+    /// - Parameter call: what is to be sent. Where nothing is known yet, the server is waited for no longer than it may
+    ///   take.
+    /// - Throws: `HTTPTransportError` `outdatedApplication`; `trustExpired` when the vault cannot be read; `timedOut`.
+    @Sendable func admitCall(_ call: HTTPCall? = nil) async throws(HTTPTransportError) {
+        try await Self.check(decision(waits: false, until: call.map(told.deadline(of:)))?.calls)
     }
 
     /// Lets this version of the app register. The server is waited for, and asked again where it was out of reach.
@@ -73,13 +76,18 @@ struct DeviceAdmission: HTTPMiddleware {
     }
 
     func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
-        try await admitCall()
-        return try await next.send(call)
+        let begun = told.clock.now
+        try await admitCall(call)
+        return try await next.send(call.afterWaiting(since: begun, told.clock))
     }
 
-    private func decision(waits: Bool) async throws(HTTPTransportError) -> DeviceDecision? {
+    private func decision(
+        waits: Bool, until deadline: Date? = nil
+    ) async throws(HTTPTransportError) -> DeviceDecision? {
         do {
-            return try await told.decision(Self.wishes, waits: waits, isNeeded: waits)
+            return try await told.decision(Self.wishes, waits: waits, isNeeded: waits, until: deadline)
+        } catch let error as HTTPTransportError {
+            throw error
         } catch {
             throw HTTPTransportError(
                 .trustExpired, "The vault, which may have a newer device configuration, cannot be read.",

@@ -36,7 +36,7 @@ final class TrustedPayloadOrigins: Sendable {
         guard origin.isSecure else { return nil }
         try await keeper.prepare(origin, until: keeper.deadline(of: call))
         guard let payload = keeper.inForce.payload, payload.origins.contains(origin.description),
-            try await isSealed(by: payload)
+            try await isSealed(by: payload, call)
         else { return nil }
         if let known = made.withLock({ $0[origin] }), known.keys == payload.keys { return known.origin }
         let keys = try payload.keys.map { key in
@@ -54,10 +54,13 @@ final class TrustedPayloadOrigins: Sendable {
 
     /// Whether calls are sealed by a trust file that has keys for it. Where the server decides it is asked, and where
     /// it was never heard they are.
-    private func isSealed(by payload: TrustedPayload) async throws -> Bool {
+    private func isSealed(by payload: TrustedPayload, _ call: HTTPCall) async throws -> Bool {
         guard payload.mode == .server, let told else { return true }
         do {
-            return try await told.decision(.init(implicit: false, stateless: false))?.seals ?? true
+            let wishes = DeviceDecision.Wishes(implicit: false, stateless: false)
+            return try await told.decision(wishes, until: told.deadline(of: call))?.seals ?? true
+        } catch let error as HTTPTransportError {
+            throw error
         } catch {
             throw HTTPTransportError(
                 .trustExpired, "The vault, which may have a newer device configuration, cannot be read.",

@@ -14,8 +14,9 @@ public struct AuthorizationConfiguration: Sendable {
     /// configured holds as it is.
     package var changing: (@Sendable (Origin) -> ResourceAccess?)?
 
-    /// Waits until ``changing`` may be asked: a process that has just started may not know yet what was taken away.
-    package var settle: (@Sendable () async throws -> Void)?
+    /// Waits until ``changing`` may be asked, no longer than the call may take: a process that has just started may not
+    /// know yet what was taken away.
+    package var settle: (@Sendable (HTTPCall) async throws -> Void)?
 
     /// Whether ``settle`` has nothing to wait for; `nil` where there is nothing to settle.
     package var settled: (@Sendable () -> Bool)?

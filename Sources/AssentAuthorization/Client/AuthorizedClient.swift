@@ -109,8 +109,11 @@ public struct AuthorizedClient: HTTPTransport {
         }
     }
 
-    private func send(_ call: HTTPCall, _ refused: inout RefusedReply) async throws -> HTTPReply {
-        guard let approve = try await terms(of: call)?.policy?.approve else {
+    private func send(_ whole: HTTPCall, _ refused: inout RefusedReply) async throws -> HTTPReply {
+        let begun = clock.now
+        let approve = try await terms(of: whole)?.policy?.approve
+        let call = whole.afterWaiting(since: begun, clock)
+        guard let approve else {
             return try await send(call, asks: false, &refused) { _, _ in .decline }
         }
         return try await send(call, asks: true, &refused) { [clock] approval, deadline in
@@ -152,10 +155,13 @@ public struct AuthorizedClient: HTTPTransport {
     }
 
     private func send(
-        _ original: HTTPCall, asks: Bool, _ refused: inout RefusedReply,
+        _ whole: HTTPCall, asks: Bool, _ refused: inout RefusedReply,
         _ approve: (inout Approval, Date?) async throws -> StepAction
     ) async throws -> HTTPReply {
-        guard let terms = try await terms(of: original) else {
+        let begun = clock.now
+        let terms = try await terms(of: whole)
+        let original = whole.afterWaiting(since: begun, clock)
+        guard let terms else {
             var reply = try await transport.send(stamped(original, isOurs: false))
             reply.authorization = .notOurs
             return reply
@@ -318,7 +324,7 @@ public struct AuthorizedClient: HTTPTransport {
         } catch {
             throw AuthorizationError(.invalidRequest, "The request's URL cannot be used: \(error.detail).")
         }
-        try await configuration.settle?()
+        try await configuration.settle?(call)
         guard let access = configuration.access(to: origin) else { return nil }
         let policy = try policies.policy(of: call, at: origin)
         return CallTerms(

@@ -47,6 +47,9 @@ struct ClientFile: Sendable, Equatable {
     /// What happens when a probe of this process finds something.
     var integrity = IntegrityControls()
 
+    /// Whether the server is told what they have found, where it takes that.
+    var tellsServer = true
+
     /// The origins to which everything is sent sealed.
     var payloadEncryption: [SealedOrigin] = []
 
@@ -184,7 +187,7 @@ extension ClientFile {
         pins = try Self.hostPins(reader)
         clientKey = try Self.clientKey(reader)
         registration = try Self.registration(reader)
-        integrity = try Self.integrity(reader)
+        (integrity, tellsServer) = try Self.integrity(reader)
         payloadEncryption = try Self.sealedOrigins(reader)
         client.finish()
     }

@@ -115,6 +115,7 @@ extension ClientFile {
         configuration.resourceBase = resourceBase
         configuration.sessionCookieName = cookieName
         configuration.integrity.controls = integrity
+        configuration.integrity.tellsServer = tellsServer
         configuration.issuer = issuer
         // A provider under development on this machine: the file says so by its URL.
         configuration.allowPlaintextLoopback = isProviderOnly && issuer?.hasPrefix("http://") == true

@@ -1,3 +1,4 @@
+package import Foundation
 public import HTTPTypes
 
 /// One request on its way out.
@@ -61,6 +62,14 @@ public struct HTTPCall: Sendable {
 
     /// Whether a layer may send it again because of the reply: it asks for no change, and its body can be read again.
     public var mayBeRepeated: Bool { isSafe && !isSentOnce && hasReplayableBody }
+
+    /// The same call when some of its time has passed before it is sent, so that it takes no longer in all than it may.
+    package func afterWaiting(since begun: Date, _ clock: any WallClock) -> HTTPCall {
+        guard let total = limits.total else { return self }
+        var call = self
+        call.limits.total = max(.milliseconds(1), total - .seconds(max(0, clock.now.timeIntervalSince(begun))))
+        return call
+    }
 
     /// Whether its body can be read again, or there is none.
     package var hasReplayableBody: Bool { body?.isReplayable != false }

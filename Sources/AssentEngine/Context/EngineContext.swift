@@ -22,6 +22,9 @@ package struct EngineContext: Sendable {
     /// The order of this node's audit records.
     package let auditSeries: AuditSeries
 
+    /// Hears of installations that end at this node.
+    let ended = EndedInstallations()
+
     /// Where the operator reads; never a secret.
     package let logger: Logger
 

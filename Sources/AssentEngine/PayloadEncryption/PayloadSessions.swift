@@ -53,6 +53,7 @@ package final class PayloadSessions: Sendable {
         self.versions = versions
         self.limit = limit
         names = SessionName(key: context.masterKey.derivedSecret(for: .payloadSessionName).symmetricKey)
+        context.ended.listen { [weak self] client in self?.forget(ofClient: client) }
     }
 
     /// How many sessions this node knows.
@@ -65,8 +66,8 @@ package final class PayloadSessions: Sendable {
 
     /// Keeps a session that was agreed on.
     ///
-    /// - Throws: ``PayloadRefusal``: `busy` when there are too many, `unknownKey` when the key was withdrawn meanwhile;
-    ///   ``StoreError``.
+    /// - Throws: ``PayloadRefusal``: `busy` when there are too many, `unknownKey` when the key was withdrawn meanwhile,
+    ///   or the installation has ended; ``StoreError``.
     func keep(_ secrets: PayloadSecrets, peer: PayloadPeer, kid: String) async throws {
         let now = context.clock.epochSeconds
         let stored = StoredPayloadSession(
@@ -77,6 +78,13 @@ package final class PayloadSessions: Sendable {
             guard !rows.isEmpty else { throw PayloadRefusal.unknownKey }
         }
         remember(stored, lastUse: now)
+        guard !context.database.isShared, let client = peer.client else { return }
+        // Asked when the session is there: an installation that ends later takes it along.
+        let rows = try await context.database.run(.read("SELECT id FROM client_instances WHERE id = \(client)"))
+        guard !rows.isEmpty else {
+            forget(ofClient: client)
+            throw PayloadRefusal.unknownKey
+        }
     }
 
     // MARK: - Messages
@@ -221,6 +229,14 @@ package final class PayloadSessions: Sendable {
                     RETURNING id
                     """))
             guard deleted.count == Self.batch else { return }
+        }
+    }
+
+    /// Forgets the sessions of an installation that has ended.
+    private func forget(ofClient client: String) {
+        entries.withLock { entries in
+            let ended = entries.lazy.filter { $0.value.session.peer.client == client }.map(\.key)
+            for id in Array(ended) { entries[id] = nil }
         }
     }
 

@@ -18,16 +18,23 @@ struct StoredPayloadSession: Sendable {
 
     static func name(_ id: [UInt8]) -> String { Base64URL.encode(id) }
 
-    /// The statement that stores it, which returns a row unless its key was withdrawn.
+    /// Whether the installation of the row `s` is still registered, or the session is of none.
+    private static let hasInstallation: SQL = """
+        (s.client IS NULL OR EXISTS (SELECT 1 FROM client_instances i WHERE i.id = s.client))
+        """
+
+    /// The statement that stores it, which returns a row unless its key was withdrawn, or its installation has ended.
     func insertion(_ masterKey: MasterKey) throws -> SQLStatement {
         let name = Self.name(id)
         let content = secrets.stored.withUnsafeBytes { Array($0) } + peer.json.serializedBytes()
         let sealed = try masterKey.seal(Secret(bytes: content), for: .payloadSession, context: name)
+        let isRegistered: SQL =
+            peer.client.map { "EXISTS (SELECT 1 FROM client_instances WHERE id = \($0))" } ?? "TRUE"
         return .unlogged(
             """
-            INSERT INTO payload_sessions (id, kid, sealed, begun_at, used_at)
-            SELECT \(name), \(kid), \(sealed), \(begunAt), \(usedAt)
-            WHERE EXISTS (SELECT 1 FROM payload_keys WHERE kid = \(kid) AND withdrawn_at IS NULL)
+            INSERT INTO payload_sessions (id, kid, client, sealed, begun_at, used_at)
+            SELECT \(name), \(kid), \(peer.client), \(sealed), \(begunAt), \(usedAt)
+            WHERE EXISTS (SELECT 1 FROM payload_keys WHERE kid = \(kid) AND withdrawn_at IS NULL) AND \(isRegistered)
             ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at WHERE payload_sessions.sealed = excluded.sealed
             RETURNING id
             """)
@@ -38,7 +45,8 @@ struct StoredPayloadSession: Sendable {
         .read(
             """
             SELECT s.kid, s.sealed, s.begun_at, s.used_at FROM payload_sessions s
-            JOIN payload_keys k ON k.kid = s.kid WHERE s.id = \(name(id)) AND k.withdrawn_at IS NULL
+            JOIN payload_keys k ON k.kid = s.kid
+            WHERE s.id = \(name(id)) AND k.withdrawn_at IS NULL AND \(hasInstallation)
             """)
     }
 
@@ -92,9 +100,18 @@ struct StoredPayloadSession: Sendable {
             begunAt: try row.integer("begun_at"), usedAt: try row.integer("used_at"))
     }
 
+    /// The statement that ends the sessions of an installation, in the transaction that ends the installation.
+    static func ending(client: String) -> SQLStatement {
+        SQLStatement(
+            """
+            DELETE FROM payload_sessions WHERE id IN (
+                SELECT id FROM payload_sessions WHERE client = \(client) ORDER BY id FOR UPDATE)
+            """)
+    }
+
     /// The statement that notes when sessions were used, in seconds since 1970 by their ids, and returns those that
-    /// are gone or whose key was withdrawn. All who write to several rows lock them in the order of their ids, so that
-    /// no two nodes wait for each other.
+    /// are gone, or whose key was withdrawn, or whose installation has ended. All who write to several rows lock them
+    /// in the order of their ids, so that no two nodes wait for each other.
     static func touching(_ uses: [[UInt8]: Int64]) -> SQLStatement {
         let json = JSONValue.object(
             JSONObject(uses.map { id, usedAt in .init(name: name(id), value: .integer(usedAt)) }))
@@ -113,7 +130,7 @@ struct StoredPayloadSession: Sendable {
             )
             SELECT known.id FROM known WHERE NOT EXISTS (
                 SELECT 1 FROM payload_sessions s JOIN payload_keys k ON k.kid = s.kid
-                WHERE s.id = known.id AND k.withdrawn_at IS NULL)
+                WHERE s.id = known.id AND k.withdrawn_at IS NULL AND \(hasInstallation))
             """)
     }
 }

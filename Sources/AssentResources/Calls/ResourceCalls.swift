@@ -40,7 +40,7 @@ package struct ResourceCalls: Sendable {
     /// What is sent of a request, or the reason why nothing is. It asks the probes first, and uses no network.
     ///
     /// Where the vault may have a later trust file that was not read yet, an origin that is not named is left to
-    /// ``settle(_:)``.
+    /// ``settled(_:)``.
     func checked(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {
         let examination: IntegrityExamination?
         do throws(HTTPTransportError) {
@@ -60,10 +60,14 @@ package struct ResourceCalls: Sendable {
     }
 
     /// Waits until the vault was read, and refuses what ``checked(_:)-(ResourceRequest)`` could not know yet.
-    func settle(_ call: HTTPCall) async throws {
-        guard !client.configuration.isSettled else { return }
-        try await client.configuration.settle?()
+    ///
+    /// - Returns: the call, with the time that is left of it.
+    func settled(_ call: HTTPCall) async throws -> HTTPCall {
+        guard !client.configuration.isSettled else { return call }
+        let begun = client.clock.now
+        try await client.configuration.settle?(call)
         try admit(call)
+        return call.afterWaiting(since: begun, client.clock)
     }
 
     /// Whether the call's origin is named, with the kind.
@@ -138,8 +142,7 @@ package struct ResourceCalls: Sendable {
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> ResourceResponse {
         do {
-            try await settle(call)
-            return try await Self.read(client.send(call, approve: approve), call.limits)
+            return try await Self.read(client.send(try await settled(call), approve: approve), call.limits)
         } catch {
             throw ResourceError(error, kind) ?? error
         }
@@ -150,9 +153,9 @@ package struct ResourceCalls: Sendable {
         _ download: ResourceDownload, progress: (NetworkProgress) -> Void,
         approve: (inout Approval) async throws -> StepAction
     ) async throws -> ResourceResponse {
-        let call = try checked(download)
+        let checked = try checked(download)
         do {
-            try await settle(call)
+            let call = try await settled(checked)
             var received = try ReplyIntake(download, random: random)
             let reply = try await client.send(call, approve: approve)
             try received.begin(

@@ -43,8 +43,7 @@ struct Transfer: Sendable {
     }
 
     private func exchange(_ call: HTTPCall, _ received: inout ReplyIntake) async throws {
-        try await calls.settle(call)
-        let reply = try await calls.client.send(call)
+        let reply = try await calls.client.send(try await calls.settled(call))
         let asksForPart = self.call.request.headerFields[.range] != nil
         try received.begin(
             reply.response, length: reply.body.length,

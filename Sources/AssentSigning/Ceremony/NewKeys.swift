@@ -264,7 +264,7 @@ struct NewKeys: Sendable {
         case .enrolment(let record):
             let status = try await parts.calls.ask(
                 Request(.confirm, body), of: record, by: .given, read: parts.calls.status)
-            try await work.take(.confirmed, in: parts.records) { $0.adopt(status, askedAfter: $0.statusAt) }
+            try await work.take(.confirmed, in: parts.records) { $0.adopt(status, askedAfter: $0.statuses) }
         case .renewal(let renewal):
             let key = try await parts.provider.device(renewal.next)
             let status = try await parts.calls.ask(

@@ -221,7 +221,7 @@ struct Renewals: Sendable {
             record.user = next.user
             record.renewable = next.renewable
             // It is about the new keys, so all that was signed before is older.
-            record.adopt(status, askedAfter: record.statusAt)
+            record.adopt(status, askedAfter: record.statuses)
         }
         await parts.memory.forget(next.id)
         try await removeOldKeys(renewal)

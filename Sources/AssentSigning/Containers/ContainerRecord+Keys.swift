@@ -71,17 +71,28 @@ extension ContainerRecord {
     ///
     /// - Parameters:
     ///   - status: what it has signed.
-    ///   - known: ``statusAt`` when it was asked. If another status has been taken over since, the one that was signed
-    ///     later is right, but for what never goes back. Otherwise this one is right whatever its time is: the clocks
-    ///     of the server's nodes differ.
+    ///   - known: ``statuses`` when it was asked. If another status has been taken over since, the one that was signed
+    ///     later is right, and of two that were signed in the same second whatever is stricter. Otherwise this one is
+    ///     right whatever its time is: the clocks of the server's nodes differ.
     mutating func adopt(_ status: ContainerStatus, askedAfter known: Int?) {
-        let isLate = statusAt != known && status.head.issuedAt < statusAt ?? 0
-        for said in status.slots { modify(said.slot) { $0.adopt(said, isLate: isLate) } }
-        guard !isLate else { return }
-        state = status.state
-        expires = status.expiresAt
-        approvals = status.approvalsFrom
-        statusAt = status.head.issuedAt
+        let order = StatusOrder(status.head.issuedAt, after: statuses == known ? nil : statusAt)
+        for said in status.slots { modify(said.slot) { $0.adopt(said, order) } }
+        switch order {
+        case .earlier: return
+        case .together:
+            state = state.strictness > status.state.strictness ? state : status.state
+            approvals = max(approvals, status.approvalsFrom)
+            // It only moves on, with new keys.
+            expires = max(expires ?? 0, status.expiresAt)
+        case .later: (state, approvals, expires) = (status.state, status.approvalsFrom, status.expiresAt)
+        }
+        heard(at: status.head.issuedAt)
+    }
+
+    /// Notes when the server has signed what was just taken over.
+    mutating func heard(at time: Int) {
+        statusAt = time
+        statuses = (statuses ?? 0) % 1_000_000 + 1
     }
 
     /// What an app gets to see once the server has confirmed; `nil` before.

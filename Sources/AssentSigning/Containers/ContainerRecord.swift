@@ -56,6 +56,9 @@ struct ContainerRecord: ShapedPart {
     var serverTime = 0
     /// When the server signed what was taken over last of the container's state and tries, in its seconds.
     var statusAt: Int?
+    /// How often that has been taken over, from 1 to a million and from 1 again: the time alone does not tell whether
+    /// it was, since several can be signed in one second.
+    var statuses: Int?
     /// The reason of a deletion that the server has not answered yet.
     var deletion: String?
     /// Whether the server has signed that it has ended: what is left is removed.
@@ -98,6 +101,7 @@ struct ContainerRecord: ShapedPart {
         Member("approvals", \.approvals)
         Member("serverTime", \.serverTime)
         Member(optional: "statusAt", \.statusAt)
+        Member(optional: "statuses", \.statuses, .integer(1...1_000_000))
         Member(optional: "deletion", \.deletion, .shown(1...1000))
         Member(flag: "ended", \.ended)
         Member(

@@ -22,7 +22,7 @@ struct Containers: Sendable {
         _ status: ContainerStatus, of asked: ContainerRecord, also change: (inout ContainerRecord) -> Void = { _ in }
     ) async throws -> ContainerRecord {
         let record = try await parts.records.modify(asked.id) { record in
-            record.adopt(status, askedAfter: asked.statusAt)
+            record.adopt(status, askedAfter: asked.statuses)
             change(&record)
             if status.hasEnded { record.ended = true }
         }

@@ -67,7 +67,7 @@ extension KeyOpening {
             let content = evaluation.content
             try await records.modify(unlock.opening.id) { record in
                 // A status that was asked for before says less.
-                record.statusAt = max(record.statusAt ?? 0, content.head.issuedAt)
+                record.heard(at: max(record.statusAt ?? 0, content.head.issuedAt))
                 record.modify(kept.slot) { slot in
                     slot.last = evaluation.compact
                     (slot.ratchet, slot.ratchetNext) = (kept.ratchetNext, nil)

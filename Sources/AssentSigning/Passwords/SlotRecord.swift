@@ -59,19 +59,24 @@ struct SlotRecord: ShapedPart {
     ///
     /// - Parameters:
     ///   - status: what it has signed.
-    ///   - isLate: whether it has signed something else since. A change that it has made, and a key that it has
+    ///   - order: whether it has signed something else since. A change that it has made, and a key that it has
     ///     destroyed, are never undone, so those are taken over all the same.
-    mutating func adopt(_ status: SlotStatus, isLate: Bool = false) {
+    mutating func adopt(_ status: SlotStatus, _ order: StatusOrder = .later) {
         guard mode == .assisted, state != .shredded else { return }
         if let pending, status.generation == pending.generation {
             current = pending
             (self.pending, commit) = (nil, nil)
         }
         let isForGood = status.state == .shredded && status.generation == current.generation
-        guard !isLate || isForGood else { return }
-        state = status.state
-        tries = status.tries
-        spare = status.spare
+        switch order {
+        case .earlier where !isForGood: return
+        case .together where !isForGood:
+            guard status.generation == current.generation else { return }
+            state = state.strictness > status.state.strictness ? state : status.state
+            tries = tries.map { min($0, status.tries) } ?? status.tries
+            spare = spare.map { min($0, status.spare) } ?? status.spare
+        case .earlier, .together, .later: (state, tries, spare) = (status.state, status.tries, status.spare)
+        }
         if status.state == .shredded { shred() }
     }
 }

@@ -44,6 +44,28 @@ package struct DeviceConfiguration: Sendable, Hashable {
     }
 }
 
+extension DeviceConfigurationContent {
+    /// Whether it allows nothing that another one forbids. Rules for PINs are not compared: others are no fewer.
+    func allowsNoMore(than other: Self) -> Bool {
+        let isMinimumKept = other.minimumVersion.map { old in minimumVersion.map { $0 >= old } ?? false } ?? true
+        return status.strictness >= other.status.strictness && isMinimumKept
+            && (payloadEncryption == .on || other.payloadEncryption == .off)
+            && (!implicit || other.implicit) && (!stateless || other.stateless)
+            && Set(webLinks).isSubset(of: other.webLinks) && pin == other.pin
+    }
+}
+
+extension ServedStatus {
+    /// What takes more away has the higher number.
+    fileprivate var strictness: Int {
+        switch self {
+        case .enabled: 0
+        case .loginOnly: 1
+        case .disabled: 2
+        }
+    }
+}
+
 /// Who reads a device configuration.
 package struct ConfiguredApp: Sendable, Hashable {
     /// `app/platform/environment`, that of the trust file.

@@ -1,31 +1,12 @@
 package import AssentCore
 package import AssentSigningProtocol
-import Foundation
+package import Foundation
 import HTTPTypes
-package import Logging
+import Logging
 
 /// Keeps an app's device configuration: takes the last one out of the vault, asks the server for a newer one, and says
 /// what is in force. ``DeviceConfigurationUpdate`` decides; this reads, asks and stores.
 package actor DeviceConfigurationKeeper {
-    /// What a keeper works with.
-    package struct Surroundings: Sendable {
-        let store: any SecretStore
-        let transport: any HTTPTransport
-        let clock: any WallClock
-        let logger: Logger
-
-        /// - Parameters:
-        ///   - store: the vault.
-        ///   - transport: the pinned way to the server, below what seals: what it answers is signed.
-        ///   - clock: where the time comes from.
-        ///   - logger: is told what was refused.
-        package init(
-            store: any SecretStore, transport: any HTTPTransport, clock: any WallClock, logger: Logger
-        ) {
-            (self.store, self.transport, self.clock, self.logger) = (store, transport, clock, logger)
-        }
-    }
-
     /// How many seconds a process goes by the last answer.
     package static let interval = DeviceConfigurationContent.lifetime
 
@@ -39,7 +20,7 @@ package actor DeviceConfigurationKeeper {
     /// Of the record in the vault.
     private let recordName: String
     private let trust: TrustInForce
-    private let surroundings: Surroundings
+    private let surroundings: KeeperSurroundings
     private let source: DeviceConfigurationSource
     private var update: DeviceConfigurationUpdate
     private var isLoaded = false
@@ -50,44 +31,58 @@ package actor DeviceConfigurationKeeper {
     ///   - app: who reads it.
     ///   - trust: the trust file in force, whose keys sign it.
     ///   - issuer: the OAuth issuer, whose metadata says where it is.
-    ///   - surroundings: vault, network and clock.
-    package init(for app: ConfiguredApp, trust: TrustInForce, issuer: String, in surroundings: Surroundings) {
+    ///   - surroundings: vault, clock, and the pinned way to the server, below what seals: what it answers is signed.
+    package init(for app: ConfiguredApp, trust: TrustInForce, issuer: String, in surroundings: KeeperSurroundings) {
         (self.app, self.trust, self.surroundings) = (app, trust, surroundings)
         recordName = DeviceConfigurationRecord.name(for: app.audience)
-        source = DeviceConfigurationSource(issuer: issuer, app: app, transport: surroundings.transport)
+        source = DeviceConfigurationSource(issuer: issuer, app: app, transport: surroundings.network)
         update = DeviceConfigurationUpdate(for: app, keys: trust.config)
     }
 
     /// What is in force; the server is asked for it where that was not done for five minutes. When it cannot be asked,
     /// the last one counts.
     ///
+    /// - Parameter deadline: until when the server is waited for; it is asked all the same after that.
     /// - Returns: the configuration; `nil` when none was ever told to this version of the app.
-    /// - Throws: what the vault throws: a later one may be in it.
-    package func configuration() async throws -> DeviceConfigurationContent? {
+    /// - Throws: what the vault throws: a later one may be in it. `HTTPTransportError` `timedOut` at the deadline, or
+    ///   `cancelled`.
+    package func configuration(until deadline: Date? = nil) async throws -> DeviceConfigurationContent? {
         try await settle()
-        await begin()?.value
+        try await wait(for: begin(), until: deadline)
         return update.current?.content
     }
 
-    /// What a new PIN must be like, as ``configuration()``; `nil` where that was never told.
+    /// What a new PIN must be like, as ``configuration(until:)``; `nil` where that was never told.
     package func pinRules() async throws -> PasswordRules? { try await configuration()?.pin }
 
     /// The same without waiting for the server, where anything is known or it was asked before: what it answers then
     /// counts the next time. So a call is not made slower by it.
-    package func known() async throws -> DeviceConfigurationContent? {
+    package func known(until deadline: Date? = nil) async throws -> DeviceConfigurationContent? {
         try await settle()
         let asking = begin()
-        if update.current == nil, askedAt == nil { await asking?.value }
+        if update.current == nil, askedAt == nil { try await wait(for: asking, until: deadline) }
         return update.current?.content
     }
 
     /// The same for what cannot be done without it: where nothing is known the server is asked again soon. It may have
     /// been out of reach the last time, and five minutes are long for a user who waits.
-    private func needed() async throws -> DeviceConfigurationContent? {
+    private func needed(until deadline: Date?) async throws -> DeviceConfigurationContent? {
         try await settle()
-        await begin(after: update.current == nil ? Self.urgentInterval : Self.interval)?.value
+        let interval = update.current == nil ? Self.urgentInterval : Self.interval
+        try await wait(for: begin(after: interval), until: deadline)
         return update.current?.content
     }
+
+    private func wait(for asking: Task<Void, Never>?, until deadline: Date?) async throws {
+        guard let asking, await !surroundings.isOver(asking, by: deadline) else { return }
+        throw KeeperSurroundings.unfinished("The server's device configuration")
+    }
+
+    /// Where the time comes from.
+    package nonisolated var clock: any WallClock { surroundings.clock }
+
+    /// Until when a call that begins now may wait.
+    package nonisolated func deadline(of call: HTTPCall) -> Date { surroundings.deadline(of: call) }
 
     /// Waits until nothing is asked any more.
     package func finish() async { await asking?.value }
@@ -106,22 +101,23 @@ package actor DeviceConfigurationKeeper {
         return asking
     }
 
-    /// What the app may do; the rest as ``configuration()``.
+    /// What the app may do; the rest as ``configuration(until:)``.
     ///
     /// - Parameters:
     ///   - wishes: the app's own settings.
-    ///   - waits: whether the server is waited for where it is asked, see ``known()``.
+    ///   - waits: whether the server is waited for where it is asked, see ``known(until:)``.
     ///   - isNeeded: whether nothing can be done before the server has told something, so that it is asked again soon.
+    ///   - deadline: until when it is waited for.
     /// - Returns: the decision; `nil` while no trust file is in force.
-    /// - Throws: what the vault throws.
+    /// - Throws: as ``configuration(until:)``.
     package func decision(
-        _ wishes: DeviceDecision.Wishes, waits: Bool = true, isNeeded: Bool = false
+        _ wishes: DeviceDecision.Wishes, waits: Bool = true, isNeeded: Bool = false, until deadline: Date? = nil
     ) async throws -> DeviceDecision? {
         let configuration: DeviceConfigurationContent?
         if isNeeded {
-            configuration = try await needed()
+            configuration = try await needed(until: deadline)
         } else {
-            configuration = try await waits ? self.configuration() : known()
+            configuration = try await waits ? self.configuration(until: deadline) : known(until: deadline)
         }
         guard let content = trust.content else { return nil }
         return DeviceDecision(wishes, version: app.version, trust: content, configuration: configuration)
@@ -134,16 +130,10 @@ package actor DeviceConfigurationKeeper {
 
     private func ask() async {
         defer { asking = nil }
-        do {
-            let deadline = surroundings.clock.now.addingTimeInterval(Self.patience)
-            try await surroundings.store.withExclusiveAccess(recordName, deadline: deadline) {
-                // Another process may have found a newer one.
-                try await reload()
-                await walk()
-            }
-        } catch {
-            surroundings.logger.warning(
-                "the device configuration was not updated", metadata: ["reason": "\(type(of: error))"])
+        await surroundings.update("the device configuration", under: recordName, patience: Self.patience) {
+            // Another process may have found a newer one.
+            try await reload()
+            await walk()
         }
         // Also after a failure: one that lasts must not be tried again with each call.
         askedAt = now
@@ -170,14 +160,7 @@ package actor DeviceConfigurationKeeper {
     private func keep(_ document: DeviceConfiguration) async {
         let record = DeviceConfigurationRecord(
             audience: app.audience, version: update.reached, document: document.compact)
-        do {
-            try await surroundings.store.update(
-                recordName, to: record.secret, expected: .any)
-        } catch {
-            surroundings.logger.warning(
-                "the device configuration is not stored, and holds for this process only",
-                metadata: ["reason": "\(type(of: error))"])
-        }
+        await surroundings.keep(record.secret, as: recordName, of: "the device configuration")
     }
 }
 

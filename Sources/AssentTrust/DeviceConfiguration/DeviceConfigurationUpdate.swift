@@ -98,7 +98,8 @@ package struct DeviceConfigurationUpdate: Sendable {
             }
             guard isNext(next) else {
                 throw TrustFileError(
-                    .wrongVersion, "Version \(reached) of the device configuration was in force, and this is older.")
+                    .wrongVersion, "Version \(reached) of the device configuration was in force, and this is not newer."
+                )
             }
             (current, reached, self.tag) = (next, next.content.version, tag)
             return .keep(next)
@@ -110,7 +111,9 @@ package struct DeviceConfigurationUpdate: Sendable {
     private func isNext(_ next: DeviceConfiguration) -> Bool {
         guard next.content.version >= reached else { return false }
         guard let content = current?.content, content.version == next.content.version else { return true }
-        return next.content.issuedAt >= content.issuedAt
+        // Nobody knows which of two of one second is newer: what takes away is never taken back by the other.
+        return next.content.issuedAt == content.issuedAt
+            ? next.content.allowsNoMore(than: content) : next.content.issuedAt > content.issuedAt
     }
 }
 

@@ -3,7 +3,7 @@ package import AssentSigningProtocol
 package import AssentTokens
 package import Foundation
 import HTTPTypes
-package import Logging
+import Logging
 
 /// Keeps an app's trust file: takes the newest one out of the vault, asks the sources for later ones, and says what is
 /// in force. ``TrustUpdate`` decides; this reads, asks and stores.
@@ -11,23 +11,6 @@ package import Logging
 /// Of all processes that share the vault, one asks at a time, under the vault's lease, and the others take what it has
 /// found.
 package actor TrustKeeper {
-    /// What a keeper works with.
-    package struct Surroundings: Sendable {
-        let store: any SecretStore
-        let source: any HTTPTransport
-        let clock: any WallClock
-        let logger: Logger
-
-        /// - Parameters:
-        ///   - store: the vault.
-        ///   - source: carries the questions to the sources: without pins, cookies and credentials.
-        ///   - clock: where the time comes from.
-        ///   - logger: is told what was found.
-        package init(store: any SecretStore, source: any HTTPTransport, clock: any WallClock, logger: Logger) {
-            (self.store, self.source, self.clock, self.logger) = (store, source, clock, logger)
-        }
-    }
-
     /// Seconds between two rounds of questions while all goes well.
     package static let usualInterval = 24 * 3600
 
@@ -40,7 +23,7 @@ package actor TrustKeeper {
     /// The file in force, for those who cannot wait.
     package nonisolated let inForce: TrustInForce
 
-    private let surroundings: Surroundings
+    private let surroundings: KeeperSurroundings
     /// Of the record in the vault.
     private let recordName: String
     private let apply: @Sendable ([String: PinRequirement]) -> Void
@@ -55,10 +38,10 @@ package actor TrustKeeper {
 
     /// - Parameters:
     ///   - shipped: the file that is a part of the app.
-    ///   - surroundings: vault, network and clock.
+    ///   - surroundings: vault, clock, and the way to the sources, which has no pins.
     ///   - apply: gets the valid pins each time that they change.
     package init(
-        shipped: TrustFile, in surroundings: Surroundings,
+        shipped: TrustFile, in surroundings: KeeperSurroundings,
         apply: @escaping @Sendable ([String: PinRequirement]) -> Void
     ) {
         self.surroundings = surroundings
@@ -88,13 +71,7 @@ package actor TrustKeeper {
         guard !isUsable(origin) else { return }
         let isOver = await wait(until: deadline)
         guard !isUsable(origin) else { return }
-        guard isOver else {
-            guard !Task.isCancelled else {
-                throw HTTPTransportError(.cancelled, "The call was cancelled. Nothing was sent.")
-            }
-            throw HTTPTransportError(
-                .timedOut, "The sources of the trust file took longer to answer than the call may. Nothing was sent.")
-        }
+        guard isOver else { throw KeeperSurroundings.unfinished("The sources of the trust file") }
         throw expired(origin)
     }
 
@@ -102,25 +79,7 @@ package actor TrustKeeper {
     ///
     /// - Returns: whether the round was over by then.
     private func wait(until deadline: Date?) async -> Bool {
-        guard let deadline else {
-            await ask()
-            return true
-        }
-        let (over, end) = AsyncStream.makeStream(of: Bool.self, bufferingPolicy: .bufferingOldest(1))
-        Task {
-            await ask()
-            end.yield(true)
-            end.finish()
-        }
-        let timer = Task { [clock = surroundings.clock] in
-            try await clock.sleep(until: deadline)
-            end.yield(false)
-            end.finish()
-        }
-        defer { timer.cancel() }
-        for await isOver in over { return isOver }
-        // The call was cancelled, and not the round.
-        return false
+        await surroundings.isOver(Task { await ask() }, by: deadline)
     }
 
     /// Waits until the vault was read: what is in force before may give a credential that a later file took away.
@@ -135,10 +94,7 @@ package actor TrustKeeper {
     package func pinFailed(until deadline: Date? = nil) async { _ = await wait(until: deadline) }
 
     /// Until when a call that begins now may wait.
-    package nonisolated func deadline(of call: HTTPCall) -> Date {
-        let limit = call.limits.total ?? call.limits.connect + call.limits.read
-        return surroundings.clock.now.addingTimeInterval(limit / .seconds(1))
-    }
+    package nonisolated func deadline(of call: HTTPCall) -> Date { surroundings.deadline(of: call) }
 
     /// Asks the sources, unless they were asked within the last hour by any process.
     ///
@@ -182,7 +138,8 @@ package actor TrustKeeper {
         } catch {
             loading = nil
             throw HTTPTransportError(
-                .trustExpired, "The vault, which may have a newer trust file, cannot be read: \(Self.words(error))",
+                .trustExpired,
+                "The vault, which may have a newer trust file, cannot be read: \(KeeperSurroundings.words(error))",
                 suggestion: "Make the vault readable, and call again.")
         }
     }
@@ -211,15 +168,10 @@ package actor TrustKeeper {
 
     private func round() async {
         defer { asking = nil }
-        do {
-            let deadline = surroundings.clock.now.addingTimeInterval(Self.patience)
-            try await surroundings.store.withExclusiveAccess(recordName, deadline: deadline) {
-                try await reload()
-                guard mayAsk else { return }
-                await walk()
-            }
-        } catch {
-            surroundings.logger.warning("the trust file was not updated", metadata: ["reason": "\(Self.words(error))"])
+        await surroundings.update("the trust file", under: recordName, patience: Self.patience) {
+            try await reload()
+            guard mayAsk else { return }
+            await walk()
         }
         // Also after a failure: one that lasts must not be tried again with each call.
         record.asked = surroundings.clock.now.wholeSeconds
@@ -255,27 +207,19 @@ package actor TrustKeeper {
         }
     }
 
-    private func store() async {
-        do {
-            try await surroundings.store.update(recordName, to: record.secret, expected: .any)
-        } catch {
-            surroundings.logger.warning(
-                "the trust file is not stored, and holds for this process only",
-                metadata: ["reason": "\(Self.words(error))"])
-        }
-    }
+    private func store() async { await surroundings.keep(record.secret, as: recordName, of: "the trust file") }
 
     private func answer(_ url: String) async -> TrustAnswer {
         let limits = HTTPLimits(
             connect: .seconds(5), read: .seconds(5), total: .seconds(10), replyBytes: TrustFile.limit)
         do {
-            let reply = try await surroundings.source.send(HTTPCall(.get, url: url, limits: limits))
+            let reply = try await surroundings.network.send(HTTPCall(.get, url: url, limits: limits))
             guard reply.status == 200 else { return reply.status == 404 ? .absent : .failed }
             let bytes = try await reply.body.collect(upTo: TrustFile.limit)
             return String(validating: bytes, as: UTF8.self).map(TrustAnswer.file) ?? .failed
         } catch {
             surroundings.logger.info(
-                "a source of trust files did not answer", metadata: ["reason": "\(Self.words(error))"])
+                "a source of trust files did not answer", metadata: ["reason": "\(KeeperSurroundings.words(error))"])
             return .failed
         }
     }
@@ -320,10 +264,6 @@ package actor TrustKeeper {
                 + "is taken to be \(date).",
             suggestion: "Set this device's clock if that is wrong. Else wait for a newer trust file, or update the app."
         )
-    }
-
-    private static func words(_ error: any Error) -> String {
-        (error as? any AssentError)?.explanation ?? "\(type(of: error))"
     }
 }
 

@@ -69,7 +69,7 @@ struct SealingSwitchTests {
     }
 
     @Test(
-        "3 A token of a version that must seal is refused when it comes plainly, at each door of each node",
+        "3: A token of a version that must seal is refused when it comes plainly, at each door of each node",
         arguments: TheftTests.Place.allCases)
     func tokens(_ place: TheftTests.Place) async throws {
         try await place.run(editing: Self.file) { servers in

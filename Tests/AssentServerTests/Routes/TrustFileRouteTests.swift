@@ -79,7 +79,7 @@ struct TrustFileRouteTests {
             let keeper = TrustKeeper(
                 shipped: try TrustFile(shipped: shipped),
                 in: .init(
-                    store: MemorySecretStore(clock: fixture.clock), source: source, clock: fixture.clock,
+                    store: MemorySecretStore(clock: fixture.clock), network: source, clock: fixture.clock,
                     logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
             ) { new in pins.withLock { $0 = new } }
             return (keeper, pins)

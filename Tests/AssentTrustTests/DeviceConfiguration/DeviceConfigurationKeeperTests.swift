@@ -22,6 +22,8 @@ struct DeviceConfigurationKeeperTests {
         let document = Locked<String?>(nil)
         let endpoint = Locked("\(World.issuer)/device_config")
         let asked = Locked<[HTTPRequest]>([])
+        /// What an answer waits for.
+        let held = Locked<Task<Void, Never>?>(nil)
 
         init(_ trust: TrustFile) {
             store = MemorySecretStore(clock: clock)
@@ -39,6 +41,7 @@ struct DeviceConfigurationKeeperTests {
                         ])
                 }
                 asked.withLock { $0.append(exchange.request) }
+                await held.withLock { $0 }?.value
                 guard let text = document.withLock({ $0 }) else {
                     throw HTTPTransportError(.connectFailed, "Nobody is there.")
                 }
@@ -52,7 +55,7 @@ struct DeviceConfigurationKeeperTests {
             return DeviceConfigurationKeeper(
                 for: app, trust: trust, issuer: World.issuer,
                 in: .init(
-                    store: store, transport: network, clock: clock,
+                    store: store, network: network, clock: clock,
                     logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })))
         }
 
@@ -60,18 +63,25 @@ struct DeviceConfigurationKeeperTests {
     }
 
     private let samples: DeviceConfigurationSamples
+    private let trust: TrustFile
     private let world: World
 
     init() async throws {
         samples = try DeviceConfigurationSamples()
         let keys = JSONValue.array(try samples.keys.map(\.json))
-        world = World(try TrustFile(shipped: try await TrustSamples().file(1, ["config": keys])))
+        trust = try TrustFile(shipped: try await TrustSamples().file(1, ["config": keys]))
+        world = World(trust)
+    }
+
+    /// That a document is of now.
+    private func times(_ world: World) throws -> [String: JSONValue?] {
+        let now = Int(world.clock.epochSeconds)
+        return ["iat": .integer(now), "exp": .integer(now + 300)]
     }
 
     /// The server tells a version, with changes.
     private func tell(_ version: Int, _ changes: [String: JSONValue?] = [:]) async throws {
-        let now = Int(world.clock.epochSeconds)
-        var all: [String: JSONValue?] = ["iat": .integer(now), "exp": .integer(now + 300)]
+        var all = try times(world)
         for (name, value) in changes { all[name] = value }
         let text = try await samples.document(version, all)
         world.document.withLock { $0 = text }
@@ -153,6 +163,52 @@ struct DeviceConfigurationKeeperTests {
         world.clock.advance(by: 299)
         #expect(try await keeper.decision(wishes, isNeeded: true)?.registers == .allowed)
         #expect(world.questions == 2)
+    }
+
+    @Test("A call waits for the server no longer than it may take, and the next one has what came meanwhile")
+    func patience() async throws {
+        let wishes = DeviceDecision.Wishes(implicit: true, stateless: true)
+        for (total, seconds) in [(Duration.seconds(7), 7.0), (nil, 40)] {
+            for (waits, isNeeded) in [(false, false), (true, false), (true, true)] {
+                let world = World(trust)
+                let text = try await samples.document(7, try times(world))
+                world.document.withLock { $0 = text }
+                let (stream, gate) = AsyncStream.makeStream(of: Void.self)
+                world.held.withLock { $0 = Task { for await _ in stream {} } }
+                let keeper = world.keeper()
+                let limits = HTTPLimits(total: total)
+                let call = try HTTPCall(.get, url: "https://api.bank.example/balance", limits: limits)
+                let waiting = Task {
+                    try await keeper.decision(
+                        wishes, waits: waits, isNeeded: isNeeded, until: keeper.deadline(of: call))
+                }
+                // It waits for the server, and its timer is set.
+                while world.questions == 0 { await Task.yield() }
+                while world.clock.sleeperCount == 0 { await Task.yield() }
+                world.clock.advance(by: seconds)
+                let error = await #expect(throws: HTTPTransportError.self) { _ = try await waiting.value }
+                #expect(error?.code == .timedOut)
+                gate.finish()
+                await keeper.finish()
+                #expect(try await keeper.decision(wishes, waits: false)?.registers == .allowed)
+                #expect(world.questions == 1)
+            }
+        }
+    }
+
+    @Test("A call that is cancelled while it waits for the server says so")
+    func cancelled() async throws {
+        let (stream, gate) = AsyncStream.makeStream(of: Void.self)
+        world.held.withLock { $0 = Task { for await _ in stream {} } }
+        let keeper = world.keeper()
+        let deadline = world.clock.now.addingTimeInterval(60)
+        let waiting = Task { try await keeper.known(until: deadline) }
+        while world.questions == 0 { await Task.yield() }
+        waiting.cancel()
+        let error = await #expect(throws: HTTPTransportError.self) { _ = try await waiting.value }
+        #expect(error?.code == .cancelled)
+        gate.finish()
+        await keeper.finish()
     }
 
     @Test("A record that is damaged, or of another environment, is not read")

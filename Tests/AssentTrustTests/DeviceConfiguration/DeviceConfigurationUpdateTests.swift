@@ -53,6 +53,42 @@ struct DeviceConfigurationUpdateTests {
         #expect(update.current?.content.version == 8)
     }
 
+    @Test("Of two documents of one second the one that allows less stays, whichever comes first, and else the first")
+    func together() async throws {
+        let changes: [[String: JSONValue?]] = [
+            ["status": "loginOnly"], ["status": "disabled"], ["minimumVersion": "3.1"], ["implicit": false],
+            ["webLinks": []],
+        ]
+        let usual = try await samples.document(7)
+        for change in changes {
+            let strict = try await samples.document(7, change)
+            for order in [[usual, strict], [strict, usual]] {
+                var update = try update()
+                for text in order { _ = answer(&update, text) }
+                #expect(update.current?.compact == strict, "\(change)")
+                // Also when another process has put it into the vault.
+                _ = update.on(.loaded(usual, reached: 7), at: now)
+                #expect(update.current?.compact == strict)
+            }
+        }
+        // Each allows something that the other forbids.
+        let texts = [
+            try await samples.document(7, ["payloadEncryption": "off", "implicit": false]),
+            try await samples.document(7, ["payloadEncryption": "on"]),
+        ]
+        for order in [texts, texts.reversed()] {
+            var update = try update()
+            _ = answer(&update, order[0])
+            #expect(code(answer(&update, order[1])) == .wrongVersion)
+            #expect(update.current?.compact == order[0])
+        }
+        // One second later it is the newer one, whatever it allows.
+        var update = try update()
+        _ = answer(&update, try await samples.document(7, ["status": "disabled"]))
+        _ = answer(&update, try await samples.document(7, ["iat": .integer(now + 1)]))
+        #expect(update.current?.content.status == .enabled)
+    }
+
     @Test("No answer, a bad one and 304 leave what is in force")
     func stays() async throws {
         var update = try update()

@@ -10,7 +10,7 @@ struct AdminCommand: AsyncParsableCommand {
         subcommands: [
             Bootstrap.self, Roles.self, Enable.self, Disable.self, RegistrationsCommand.self, Keys.self,
             PayloadKeysCommand.self, SigningKeys.self, Devices.self,
-            Audit.self,
+            Audit.self, ReportsCommand.self,
             HashPasswordCommand.self,
         ])
 

@@ -112,12 +112,28 @@ extension ClientInstance {
     /// How many instances are ended in a row.
     static let batch = 200
 
-    /// The statements that end an instance at a time, with its grants and all that hangs on them, which the database
-    /// deletes with its row, the consents given to it, its containers with their sessions, and of the sessions that its
-    /// grants hang on those that are without a token or belong to its key. They fail as a whole when it has ended
-    /// already, or is not one of `condition`. Its own end is written down, and that of each container.
-    static func ending(
-        _ id: String, of app: String, realm: String, at now: Int64, if condition: SQL = "1 = 1",
+    /// Ends an instance, with its grants and all that hangs on them, which the database deletes with its row, the
+    /// consents given to it, its containers with their sessions, its sessions of payload encryption, and of the
+    /// sessions that its grants hang on those that are without a token or belong to its key. Its own end is written
+    /// down, and that of each container.
+    ///
+    /// - Throws: ``StoreError`` `unexpectedCount`, and nothing has changed, when it has ended already, or is not one of
+    ///   `condition`.
+    static func end(
+        _ id: String, of app: String, realm: String, if condition: SQL = "1 = 1", noting record: AuditRecord,
+        in context: EngineContext
+    ) async throws {
+        var statements = ending(
+            id, of: app, realm: realm, at: context.clock.epochSeconds, if: condition, noting: record,
+            in: AuditLog(context))
+        // One process without a shared database has them in memory alone.
+        if context.database.isShared { statements.append(StoredPayloadSession.ending(client: id)) }
+        _ = try await context.database.run(statements)
+        context.ended.tell(id)
+    }
+
+    private static func ending(
+        _ id: String, of app: String, realm: String, at now: Int64, if condition: SQL,
         noting record: AuditRecord, in audit: AuditLog
     ) -> [SQLStatement] {
         let container = AuditRecord(
@@ -153,7 +169,6 @@ extension ClientInstance {
         let now = context.clock.epochSeconds
         _ = try await context.database.run(
             SQLStatement("DELETE FROM registration_tokens WHERE expires_at <= \(now)"))
-        let audit = AuditLog(context)
         while true {
             let rows = try await context.database.run(
                 .read(
@@ -165,10 +180,8 @@ extension ClientInstance {
                 let record = AuditRecord(
                     .registrationEnd, .success, reason: "unused", realm: realm, detail: ["client": .string(id)])
                 do {
-                    _ = try await context.database.run(
-                        ending(
-                            id, of: app, realm: realm, at: now, if: "expires_at <= \(now)",
-                            noting: record, in: audit))
+                    try await end(
+                        id, of: app, realm: realm, if: "expires_at <= \(now)", noting: record, in: context)
                 } catch let error as StoreError where error.code == .unexpectedCount {
                     // It was used, or has ended, in between.
                 }

@@ -197,10 +197,9 @@ extension ClientRegistration {
     package func end(_ instance: ClientInstance, of app: OAuthApp) async throws {
         let record = record(.registrationEnd, .success, reason: "own", ["client": .string(instance.id)])
         do {
-            _ = try await context.database.run(
-                ClientInstance.ending(
-                    instance.id, of: app.id, realm: realm, at: now,
-                    if: "key_thumbprint = \(instance.metadata.keyThumbprint)", noting: record, in: audit))
+            try await ClientInstance.end(
+                instance.id, of: app.id, realm: realm,
+                if: "key_thumbprint = \(instance.metadata.keyThumbprint)", noting: record, in: context)
         } catch let error as StoreError where error.code == .unexpectedCount {
             throw OAuthError.invalidToken
         }

@@ -136,10 +136,7 @@ package struct RegistrationAdministration: Sendable {
         var record = administration.record(.registrationEnd, by: session, about: nil)
         record.detail["client"] = .string(id)
         do {
-            _ = try await context.database.run(
-                ClientInstance.ending(
-                    id, of: app, realm: session.realm, at: context.clock.epochSeconds,
-                    noting: record, in: administration.audit))
+            try await ClientInstance.end(id, of: app, realm: session.realm, noting: record, in: context)
             return true
         } catch let error as StoreError where error.code == .unexpectedCount {
             return false

@@ -1,0 +1,117 @@
+import AssentCore
+import AssentPayload
+import AssentStore
+import AssentTesting
+import StoreTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Sessions of payload encryption end with their installation")
+struct InstallationSessionTests {
+    enum Way: CaseIterable { case itself, administrator, all, unused }
+
+    private static let origin = "https://api.bank.example"
+
+    private let fixture: ProviderFixture
+    private let keys: PayloadKeys
+    private let node: PayloadSessions
+    private let kid: String
+
+    init() async throws {
+        fixture = try await ProviderFixture(apps: [ProviderFixture.pay { $0.days = 1 }])
+        keys = PayloadKeys(fixture.context)
+        node = PayloadSessions(fixture.context, keys: keys)
+        let now = fixture.clock.epochSeconds
+        kid = try await keys.add(notBefore: now, notAfter: now + 86_400 * 365) { _ in .read("SELECT 1 AS one") }.kid
+    }
+
+    /// A session that was agreed on; with the role `app` when no installation is named.
+    private func kept(_ client: String?) async throws -> [UInt8] {
+        let stored = Secret(bytes: SystemRandom().bytes(PayloadSecrets.storedLength))
+        let secrets = try PayloadSecrets(session: node.makeName(), stored: stored)
+        let peer = PayloadPeer(
+            role: client == nil ? .app : .device, origin: Self.origin, client: client, app: "pay", version: "3.2.0",
+            platform: "linux")
+        try await node.keep(secrets, peer: peer, kid: kid)
+        return secrets.session
+    }
+
+    private func opens(_ session: [UInt8], at node: PayloadSessions) async throws -> Bool {
+        let head = FrameHead(.request, session: session, number: 9, random: SystemRandom())
+        do {
+            _ = try await node.opener(head, origin: Self.origin)
+            return true
+        } catch PayloadRefusal.unknownSession {
+            return false
+        }
+    }
+
+    private func end(_ registered: ClientRegistration.Registered, _ way: Way) async throws {
+        switch way {
+        case .itself:
+            let (instance, app) = try await fixture.grants.registration.instance(
+                registered.id, token: registered.token)
+            try await fixture.grants.registration.end(instance, of: app)
+        case .administrator:
+            try await fixture.registrations.end(registered.id, by: try await fixture.administrator())
+        case .all:
+            #expect(try await fixture.registrations.endSome(of: "pay", by: try await fixture.administrator()) == 1)
+        case .unused:
+            fixture.clock.advance(by: 60)
+            _ = try await fixture.database.run(
+                SQLStatement(
+                    "UPDATE client_instances SET expires_at = \(fixture.clock.epochSeconds) WHERE id = \(registered.id)"
+                ))
+            _ = try await fixture.grants.purge()
+        }
+    }
+
+    @Test("Whoever ends it: here and in the database at once; sessions of the app stay", arguments: Way.allCases)
+    func ended(_ way: Way) async throws {
+        let (registered, _) = try await fixture.instance()
+        let (own, other) = (try await kept(registered.id), try await kept(nil))
+        #expect(try await opens(own, at: node))
+        try await end(registered, way)
+        #expect(try await !opens(own, at: node))
+        #expect(try await opens(other, at: node), "the control")
+        // A handshake that was under way leaves none behind.
+        await #expect(throws: PayloadRefusal.unknownKey) { _ = try await kept(registered.id) }
+        #expect(node.count == 1)
+        guard TestDatabase.isPostgreSQL else { return }
+        #expect(try await fixture.count("payload_sessions") == 1)
+    }
+
+    @Test("Another installation's sessions stay, and so do those of one whose end has failed")
+    func others() async throws {
+        let (registered, _) = try await fixture.instance()
+        let (neighbour, _) = try await fixture.instance()
+        let (own, others) = (try await kept(registered.id), try await kept(neighbour.id))
+        let (instance, app) = try await fixture.grants.registration.instance(registered.id, token: registered.token)
+        _ = try await fixture.database.run(
+            SQLStatement("UPDATE client_instances SET key_thumbprint = 'another' WHERE id = \(registered.id)"))
+        await #expect(throws: OAuthError.self) { try await fixture.grants.registration.end(instance, of: app) }
+        #expect(try await opens(own, at: node))
+        try await end(registered, .administrator)
+        #expect(try await !opens(own, at: node))
+        #expect(try await opens(others, at: node))
+    }
+
+    @Test("At another node: at once where it has not seen the session, else with its next look")
+    func nodes() async throws {
+        guard TestDatabase.isPostgreSQL else { return }
+        // What ends at this node is not told to a context of its own.
+        let context = EngineContext(
+            database: fixture.database, clock: fixture.clock, random: SystemRandom(),
+            masterKey: fixture.context.masterKey, logger: fixture.context.logger)
+        let (other, third) = (PayloadSessions(context, keys: keys), PayloadSessions(context, keys: keys))
+        let (registered, _) = try await fixture.instance()
+        let (own, apps) = (try await kept(registered.id), try await kept(nil))
+        for session in [own, apps] { #expect(try await opens(session, at: other)) }
+        try await end(registered, .administrator)
+        #expect(try await !opens(own, at: third))
+        try await other.look()
+        #expect(try await !opens(own, at: other))
+        #expect(try await opens(apps, at: other), "the control")
+    }
+}
