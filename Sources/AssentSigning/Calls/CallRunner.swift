@@ -36,7 +36,7 @@ struct CallRunner: Sendable {
                 let received: Received
                 if next == .refreshAndRead, let earlier {
                     received = Received(
-                        trust: try SigningError.mapped { () throws(SigningProtocolError) in try record.trust() },
+                        trust: try SigningError.mapped(try record.trust()),
                         record: record, text: earlier.text, request: earlier.request)
                 } else {
                     let prepared = try await prepared(request, record, prover)
@@ -166,7 +166,7 @@ struct CallRunner: Sendable {
     private func prepared(
         _ request: Request, _ record: ContainerRecord, _ prover: Prover
     ) async throws -> Prepared {
-        let trust = try SigningError.mapped { () throws(SigningProtocolError) in try record.trust() }
+        let trust = try SigningError.mapped(try record.trust())
         guard let encryption = trust.encryptionKey, let nonce = await parts.memory.nonce(of: record.issuer) else {
             throw Unprepared()
         }
@@ -210,10 +210,9 @@ struct CallRunner: Sendable {
     /// pinned identity key, and certificates that do not count any more.
     func refresh(_ record: ContainerRecord) async throws -> ContainerRecord {
         let (configuration, nonce) = try await parts.http.configuration(of: record.issuer)
-        let trust = try SigningError.mapped { () throws(SigningProtocolError) in
+        let trust = try SigningError.mapped(
             try IssuerTrust(
-                configuration, issuer: record.issuer, anchor: .pinned(record.identity), minimum: record.minimum)
-        }
+                configuration, issuer: record.issuer, anchor: .pinned(record.identity), minimum: record.minimum))
         let newer = try await parts.records.modify(record.id) { current in
             // Another task or process may have gone further meanwhile: a pin never goes back.
             guard current.identity == record.identity, current.minimum <= trust.minimum else { return }
@@ -232,17 +231,6 @@ struct CallRunner: Sendable {
             } catch {
                 guard retry.next(after: Self.failure(error)) == .send else { throw error }
             }
-        }
-    }
-}
-
-extension SigningError {
-    /// The protocol's errors as the app hears them.
-    static func mapped<Value>(_ body: () throws(SigningProtocolError) -> Value) throws(SigningError) -> Value {
-        do {
-            return try body()
-        } catch {
-            throw SigningError(error)
         }
     }
 }

@@ -50,9 +50,7 @@ struct Enrolments: Sendable {
         let (answer, nonce) = try await parts.calls.answered {
             try await parts.http.configuration(of: invite.issuer)
         }
-        let trust = try SigningError.mapped { () throws(SigningProtocolError) in
-            try Self.trust(invite, answer, others: all)
-        }
+        let trust = try SigningError.mapped(try Self.trust(invite, answer, others: all))
         var record = ContainerRecord(
             id: SigningID(random: parts.random), invite, issuerName: answer.name, trust,
             created: Int(parts.clock.epochSeconds))

@@ -127,7 +127,7 @@ struct Renewals: Sendable {
         } catch {
             guard CallRunner.asksForNewKeys(error) else { throw SigningError(error) }
             record = try await parts.calls.refresh(record)
-            try SigningError.mapped(verify)
+            try SigningError.mapped(try verify())
         }
         guard record.identity.thumbprint == invite.content.identity else { throw SigningError(.untrustedIdentity) }
         return record

@@ -24,7 +24,7 @@ struct Opening {
 
     init(_ record: ContainerRecord, _ slot: PasswordSlot, _ password: Secret?, for purpose: OpeningPurpose) throws {
         guard let kept = record.slotRecord(slot),
-            let policy = try SigningError.mapped({ () throws(SigningProtocolError) in try record.policy(slot) })
+            let policy = try SigningError.mapped(try record.policy(slot))
         else { throw SigningError(.invalidArgument, "The container has no such password.") }
         guard kept.state != .shredded else { throw SigningError.destroyed }
         self.record = record

@@ -21,9 +21,7 @@ struct Answer: Sendable {
 
     /// Whether a signed decision says the same.
     func isThat(of decision: String) throws(SigningError) -> Bool {
-        let said = try SigningError.mapped { () throws(SigningProtocolError) in
-            try UnverifiedMessage<Decision>(decision).content
-        }
+        let said = try SigningError.mapped(try UnverifiedMessage<Decision>(decision).content)
         func same(_ one: String?, _ other: String?) -> Bool { StrictJSON.same(one ?? "", other ?? "") }
         return StrictJSON.same(said.status, status) && said.effect == effect && same(said.match, number)
             && same(said.reason, reason)
@@ -193,9 +191,7 @@ struct Decisions: Sendable {
 extension ContainerRecord {
     /// Whether a renewal has replaced the key that signed a decision: the server has not taken it, or has long ago.
     fileprivate func hasReplacedKey(of kept: DecisionRecord) throws -> Bool {
-        let kid = try SigningError.mapped { () throws(SigningProtocolError) in
-            try UnverifiedMessage<Decision>(kept.decision).kid
-        }
+        let kid = try SigningError.mapped(try UnverifiedMessage<Decision>(kept.decision).kid)
         guard let enrolment = try enrolment() else { return false }
         return kid != enrolment.device.kid && !enrolment.keys.contains { $0.kid == kid }
     }
