@@ -107,14 +107,7 @@ struct SigningStore: Sendable {
     func spending<Refusal>(
         _ proof: SpentProof?, at now: Int64, else refusal: Refusal
     ) -> [GuardedStatement<Refusal>] {
-        guard let proof else { return [] }
-        return [
-            .one(
-                """
-                INSERT INTO signing_proofs (jti, did, expires_at)
-                VALUES (\(proof.jti), \(proof.did), \(now + SpentProof.memory)) ON CONFLICT DO NOTHING
-                """, else: refusal)
-        ]
+        proof.map { [.one($0.spending(at: now), else: refusal)] } ?? []
     }
 
     /// Whether a proof was spent before.
@@ -145,4 +138,12 @@ struct SpentProof: Sendable, Hashable {
 
     /// The container or enrolment that it is of.
     let did: SigningID
+
+    /// The statement that remembers it, so that its second use finds it spent.
+    func spending(at now: Int64) -> SQL {
+        """
+        INSERT INTO signing_proofs (jti, did, expires_at)
+        VALUES (\(jti), \(did), \(now + Self.memory)) ON CONFLICT DO NOTHING
+        """
+    }
 }

@@ -52,17 +52,7 @@ enum OneTimeKeySQL {
     static func spend(counter: Int64, of label: String, did: SigningID, at now: Int64) -> SQL {
         """
         UPDATE signing_otp_keys SET counter = \(counter + 1)
-        WHERE did = \(did) AND label = \(label) AND counter <= \(counter)
-            AND EXISTS (SELECT 1 FROM signing_containers c
-                WHERE c.did = \(did) AND c.state = \(ContainerState.active) AND c.expires_at > \(now))
-        """
-    }
-
-    /// Destroys the secrets of a user's containers that are void.
-    static func deleteOfVoid(user: String) -> SQL {
-        """
-        DELETE FROM signing_otp_keys WHERE did IN
-            (SELECT c.did FROM signing_containers c WHERE c.user_id = \(user) AND c.state = \(ContainerState.void))
+        WHERE did = \(did) AND label = \(label) AND counter <= \(counter) AND \(ContainerSQL.isUsable(did, at: now))
         """
     }
 
