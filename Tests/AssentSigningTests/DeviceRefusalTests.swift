@@ -204,12 +204,12 @@ struct DeviceRefusalTests {
 
     private func offerCodes(_ labels: [String] = ["bank"]) async {
         let codes = labels.map { ["usage": "otp", "label": .string($0), "policy": "device"] as JSONValue }
-        await scene.server.offer(
-            keys: [
-                ["usage": "device", "label": "device", "policy": "device"],
-                ["usage": "transport", "label": "transport", "policy": "device"],
-                ["usage": "sign", "label": "payments", "policy": "device"],
-            ] + codes)
+        let keys: [JSONValue] = [
+            ["usage": "device", "label": "device", "policy": "device"],
+            ["usage": "transport", "label": "transport", "policy": "device"],
+            ["usage": "sign", "label": "payments", "policy": "device"],
+        ]
+        await scene.server.offer(keys: .array(keys + codes))
     }
 
     private func code(_ label: String = "bank", uri: String? = nil, slot: JSONValue? = nil) -> JSONValue {
