@@ -122,7 +122,7 @@ struct CallRunner: Sendable {
 
     /// How often the same is sent again while there is no answer: what the app says, or once where a lost answer would
     /// cost the user a try of a password or make a second record.
-    private func sends(_ call: DeviceCall) -> Int {
+    func sends(_ call: DeviceCall) -> Int {
         let isCostly = [DeviceCall.unlock, .confirmEvaluation, .create].contains(call)
         return min(max(parts.configuration.retries ?? (isCostly ? 1 : 0), 0), 5)
     }
@@ -208,8 +208,8 @@ struct CallRunner: Sendable {
 
     /// Reads the issuer's configuration again. What follows from it is stored before it is used: a successor of the
     /// pinned identity key, and certificates that do not count any more.
-    func refresh(_ record: ContainerRecord) async throws -> ContainerRecord {
-        let (configuration, nonce) = try await parts.http.configuration(of: record.issuer)
+    func refresh(_ record: ContainerRecord, sends: Int = 0) async throws -> ContainerRecord {
+        let (configuration, nonce) = try await configuration(of: record.issuer, sends: sends)
         let trust = try SigningError.mapped(
             try IssuerTrust(
                 configuration, issuer: record.issuer, anchor: .pinned(record.identity), minimum: record.minimum))
@@ -222,12 +222,12 @@ struct CallRunner: Sendable {
         return newer
     }
 
-    /// Reads something that is not a call of the device, again while there is no answer as often as the app allows.
-    func answered<Value>(_ read: () async throws -> Value) async throws -> Value {
-        var retry = CallRetry(sends: sends(.status))
+    /// Reads an issuer's configuration, again so often while there is no answer.
+    func configuration(of issuer: String, sends: Int) async throws -> (IssuerConfiguration, nonce: String?) {
+        var retry = CallRetry(sends: sends)
         while true {
             do {
-                return try await read()
+                return try await parts.http.configuration(of: issuer)
             } catch {
                 guard retry.next(after: Self.failure(error)) == .send else { throw error }
             }

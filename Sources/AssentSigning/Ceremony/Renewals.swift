@@ -74,7 +74,15 @@ struct Renewals: Sendable {
     func finish(_ id: SigningID) async throws -> End {
         // In the middle of one, which has asked the app for a password, it would wait for itself.
         guard await !parts.memory.isAsking(id) else { return .waiting }
-        return try await parts.alone(.renewal(id)) { try await end(id) }
+        let held = try await parts.hold(.renewal(id))
+        do {
+            let end = try await end(id)
+            await held.release()
+            return end
+        } catch {
+            await held.release()
+            throw error
+        }
     }
 
     /// Ends a renewal that would undo what the server does not know of. One of which the server has no keys yet is

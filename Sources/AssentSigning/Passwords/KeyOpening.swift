@@ -80,25 +80,6 @@ struct KeyOpening: Sendable {
         }
     }
 
-    /// Opens the keys; the caller is alone with the password.
-    func open(
-        _ id: SigningID, _ slot: PasswordSlot, _ password: Secret?, for purpose: OpeningPurpose
-    ) async throws -> OpenedKeys {
-        let opening = try await Opening(parts.records.load(id), slot, password, for: purpose)
-        switch opening.kept.mode {
-        case .local: return try await openLocal(opening)
-        case .assisted:
-            do {
-                return try await unlock(opening)
-            } catch let error as SigningError where error.code == .wrongGeneration {
-                // A renewal may have ended meanwhile, and these be the keys that it has replaced.
-                let now = try await opening.with(parts.records.load(id))
-                guard now.record.keyID != opening.record.keyID, now.kept.mode == .assisted else { throw error }
-                return try await unlock(now)
-            }
-        }
-    }
-
     /// Asks the app for a password.
     func ask(
         _ prompt: SigningPasswordPrompt?, isNew: Bool, _ record: ContainerRecord, _ slot: PasswordSlot,
@@ -168,7 +149,7 @@ struct KeyOpening: Sendable {
     // MARK: Local
 
     /// Opens the keys of a `local` password. The try is counted before it is made.
-    private func openLocal(_ opening: Opening) async throws -> OpenedKeys {
+    func openLocal(_ opening: Opening) async throws -> OpenedKeys {
         guard case .local(let lock) = opening.policy.lock else { throw SigningError(.secureData) }
         let (id, kept, memory) = (opening.id, opening.kept, parts.memory)
         guard let password = opening.password else { return try await openRemembered(opening) }

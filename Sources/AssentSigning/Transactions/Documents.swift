@@ -87,8 +87,7 @@ struct Documents: Sendable {
     func fetch(_ info: SigningTransactionInfo, password: Secret?) async throws -> SigningTransaction {
         var record = try await parts.records.load(info.container.record)
         if !info.isVerified {
-            let known = record
-            record = try await parts.calls.answered { try await parts.calls.refresh(known) }
+            record = try await parts.calls.refresh(record, sends: parts.calls.sends(.status))
             _ = try SigningError.mapped(try record.trust().verified(info.ticket, as: Ticket.self))
         }
         if info.isClaim {
