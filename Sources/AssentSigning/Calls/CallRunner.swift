@@ -40,7 +40,7 @@ struct CallRunner: Sendable {
                         record: record, text: earlier.text, request: earlier.request)
                 } else {
                     let prepared = try await prepared(request, record, prover)
-                    let reply = try await parts.http.send(prepared.call)
+                    let reply = try await parts.http.read(parts.http.transport.send(prepared.call))
                     if let nonce = reply.nonce { await parts.memory.keep(nonce: nonce, of: record.issuer) }
                     if let problem = reply.problem {
                         throw Refused(problem: problem, hasNonce: reply.nonce != nil)
@@ -51,6 +51,7 @@ struct CallRunner: Sendable {
                 earlier = received
                 return try await read(received)
             } catch {
+                let error = SigningHTTP.said(error)
                 next = retry.next(after: Self.failure(error))
                 switch (next, prover) {
                 case (.takeNewKeys, .current): record = try await newer(record, after: Self.said(error))

@@ -186,7 +186,7 @@ struct Renewals: Sendable {
         }
         // The answer to a confirmation may be lost: from the server's echo on, the new key may ask.
         guard renewal.next.phase.echo != nil else { return .waiting }
-        let (calls, request) = (parts.calls, Request(.status, EmptyBody()))
+        let (calls, request) = (parts.calls, Request.status)
         do {
             let key = try await parts.provider.device(renewal.next)
             let status = try await calls.ask(request, of: record, by: .new(key), read: calls.status)

@@ -32,8 +32,7 @@ struct Containers: Sendable {
 
     func status(of id: SigningID) async throws -> SigningContainerStatus {
         let record = try await parts.records.load(id)
-        let status = try await parts.calls.ask(
-            Request(.status, EmptyBody()), of: record, read: parts.calls.status)
+        let status = try await parts.calls.ask(.status, of: record, read: parts.calls.status)
         try await adopt(status, of: record)
         return SigningContainerStatus(status)
     }

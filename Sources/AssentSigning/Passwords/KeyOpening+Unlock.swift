@@ -75,7 +75,10 @@ extension KeyOpening {
             unlock.opening = try await unlock.opening.with(settleChange(unlock.opening))
             return .settled
         case .sendConfirmation:
-            let record = try await send(unlock.opening.record, kept.slot)
+            guard let body = kept.confirmationBody else { return .done }
+            let status = try await parts.calls.ask(
+                Request(.confirmEvaluation, body), of: unlock.opening.record, by: .given, read: parts.calls.status)
+            let record = try await forget(body, kept.slot, of: unlock.opening.record, status)
             // The keys that are open stay so, whatever the status says of the password.
             if unlock.opened == nil { unlock.opening = try unlock.opening.with(record) }
         case .storeRatchet: try await storeRatchet(&unlock)
@@ -100,7 +103,11 @@ extension KeyOpening {
             }
         case .open: return try await openEvaluated(&unlock)
         case .confirm: try await storeConfirmation(&unlock)
-        case .askStatus: unlock.error = try await judged(unlock.error, unlock.opening)
+        case .askStatus:
+            let asked = try await records.load(unlock.opening.id)
+            let status = try await parts.calls.ask(
+                .status, of: unlock.opening.record, by: .given, read: parts.calls.status)
+            unlock.error = try await judged(unlock.error, kept.slot, of: asked, status)
         case .done, .fail: break
         }
         return .done
@@ -202,7 +209,12 @@ extension KeyOpening {
         while true {
             let held = try await parts.hold(.password(id, slot))
             do {
-                _ = try await send(parts.records.load(id), slot)
+                let now = try await parts.records.load(id)
+                if let body = now.slotRecord(slot)?.confirmationBody {
+                    let status = try await parts.calls.ask(
+                        Request(.confirmEvaluation, body), of: now, by: .given, read: parts.calls.status)
+                    _ = try await forget(body, slot, of: now, status)
+                }
                 return await held.release()
             } catch {
                 await held.release()
@@ -211,17 +223,13 @@ extension KeyOpening {
         }
     }
 
-    /// Sends a stored confirmation, and forgets it when it is acknowledged.
-    private func send(_ record: ContainerRecord, _ slot: PasswordSlot) async throws -> ContainerRecord {
-        guard let kept = record.slotRecord(slot), let confirmation = kept.confirmation,
-            let evaluation = kept.confirmed
-        else { return record }
-        let body = ConfirmEvaluationBody(confirmation: confirmation, evaluation: evaluation)
-        let status = try await parts.calls.ask(
-            Request(.confirmEvaluation, body), of: record, by: .given, read: parts.calls.status)
-        return try await parts.containers.adopt(status, of: record) { record in
+    /// Forgets a confirmation that is acknowledged.
+    private func forget(
+        _ body: ConfirmEvaluationBody, _ slot: PasswordSlot, of record: ContainerRecord, _ status: ContainerStatus
+    ) async throws -> ContainerRecord {
+        try await parts.containers.adopt(status, of: record) { record in
             record.modify(slot) { slot in
-                if slot.confirmation == confirmation { (slot.confirmation, slot.confirmed) = (nil, nil) }
+                if slot.confirmation == body.confirmation { (slot.confirmation, slot.confirmed) = (nil, nil) }
             }
         }
     }
@@ -229,17 +237,15 @@ extension KeyOpening {
     // MARK: Refusals
 
     /// What became of a password that the server refused to evaluate. Errors are not signed, so the server is asked for
-    /// its signed word; only that locks or destroys something here.
-    private func judged(_ refusal: (any Error)?, _ opening: Opening) async throws -> any Error {
+    /// its signed word, the status; only that locks or destroys something here.
+    private func judged(
+        _ refusal: (any Error)?, _ slot: PasswordSlot, of record: ContainerRecord, _ status: ContainerStatus
+    ) async throws -> any Error {
         guard var error = refusal as? SigningError else { return refusal ?? SigningError(.internal) }
-        let (id, slot) = (opening.id, opening.kept.slot)
-        let asked = try await parts.records.load(id)
-        let status = try await parts.calls.ask(
-            Request(.status, EmptyBody()), of: opening.record, by: .given, read: parts.calls.status)
-        try await parts.containers.adopt(status, of: asked)
+        try await parts.containers.adopt(status, of: record)
         guard let said = status.slots.first(where: { $0.slot == slot }) else { return error }
         if said.state == .shredded {
-            await parts.memory.forget(id, slot)
+            await parts.memory.forget(record.id, slot)
             return SigningError.destroyed
         }
         error.passwordState = said.state
