@@ -6,13 +6,10 @@ import AssentStore
 struct SigningOneTimeSecret: Sendable {
     /// Its name in the container.
     let label: String
-
     /// The id of the policy that protects it.
     let policy: String
-
     /// The key, as the device gets it.
     let uri: Secret
-
     /// The least counter value or time step whose code was not used yet.
     var counter: Int64 = 0
 }
