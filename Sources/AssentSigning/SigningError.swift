@@ -83,6 +83,26 @@ public struct SigningError: AssentError {
         default: self.init(.serverAuthentication, "The server's reply is not good. \(error.detail)")
         }
     }
+
+    /// A value of the protocol, whose errors the app hears as its own.
+    static func mapped<Value>(
+        _ value: @autoclosure () throws(SigningProtocolError) -> Value
+    ) throws(SigningError) -> Value {
+        do {
+            return try value()
+        } catch {
+            throw SigningError(error)
+        }
+    }
+
+    /// Refuses a text of the app that may not be shown, or has not so many characters.
+    static func check(_ text: String, _ count: ClosedRange<Int>, at place: String) throws(SigningError) {
+        do {
+            try ShownText.check(text, count, at: place)
+        } catch {
+            throw SigningError(.invalidArgument, error.detail)
+        }
+    }
 }
 
 extension SigningError.Code {

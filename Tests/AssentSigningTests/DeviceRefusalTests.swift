@@ -202,13 +202,14 @@ struct DeviceRefusalTests {
 
     private let uri = "otpauth://hotp/Bank:ana?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Bank&digits=6&counter=0"
 
-    private func offerCodes() async {
-        await scene.server.offer(keys: [
+    private func offerCodes(_ labels: [String] = ["bank"]) async {
+        let codes = labels.map { ["usage": "otp", "label": .string($0), "policy": "device"] as JSONValue }
+        let keys: [JSONValue] = [
             ["usage": "device", "label": "device", "policy": "device"],
             ["usage": "transport", "label": "transport", "policy": "device"],
             ["usage": "sign", "label": "payments", "policy": "device"],
-            ["usage": "otp", "label": "bank", "policy": "device"],
-        ])
+        ]
+        await scene.server.offer(keys: .array(keys + codes))
     }
 
     private func code(_ label: String = "bank", uri: String? = nil, slot: JSONValue? = nil) -> JSONValue {
@@ -253,6 +254,30 @@ struct DeviceRefusalTests {
         #expect(try await container.oneTimeCode().code.reveal() == "755224")
         #expect(try await container.renew().isDone)
         #expect(try await container.oneTimeCode().code.reveal() == "287082")
+    }
+
+    @Test("A key that the server makes in the place of another one gives its own codes, from its own counter")
+    func replacedCode() async throws {
+        await offerCodes()
+        let (old, new) = (code(), code(uri: uri.replacing("counter=0", with: "counter=5")))
+        await scene.server.edit("enrolled") { $0["otp"] = [old] }
+        await scene.server.edit("renewal.enrolled") { $0["otp"] = [new] }
+        let container = try await scene.enrolled(scene.device())
+        #expect(try await container.oneTimeCode().code.reveal() == "755224")
+        #expect(try await container.renew().isDone)
+        // RFC 4226, appendix D.
+        #expect(try await container.oneTimeCode().code.reveal() == "254676")
+        #expect(try await container.oneTimeCode().code.reveal() == "287922")
+    }
+
+    @Test("Of several keys for one-time codes none is kept when one of them cannot be used")
+    func oneBadCode() async throws {
+        await offerCodes(["bank", "other"])
+        let codes: JSONValue = [code(), code("other", uri: "otpauth://hotp/x")]
+        await scene.server.edit("enrolled") { $0["otp"] = codes }
+        let (invite, device) = (try await scene.invite(), scene.device())
+        await #expect(throws: SigningError(.offerRefused)) { try await device.enrol(invite) }
+        #expect(await !scene.store.names().contains { $0.hasPrefix("signing.otp.") })
     }
 
     // MARK: Errors that nobody has signed

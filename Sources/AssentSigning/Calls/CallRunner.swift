@@ -36,11 +36,11 @@ struct CallRunner: Sendable {
                 let received: Received
                 if next == .refreshAndRead, let earlier {
                     received = Received(
-                        trust: try SigningError.mapped { () throws(SigningProtocolError) in try record.trust() },
+                        trust: try SigningError.mapped(try record.trust()),
                         record: record, text: earlier.text, request: earlier.request)
                 } else {
                     let prepared = try await prepared(request, record, prover)
-                    let reply = try await parts.http.send(prepared.call)
+                    let reply = try await parts.http.read(parts.http.transport.send(prepared.call))
                     if let nonce = reply.nonce { await parts.memory.keep(nonce: nonce, of: record.issuer) }
                     if let problem = reply.problem {
                         throw Refused(problem: problem, hasNonce: reply.nonce != nil)
@@ -51,6 +51,7 @@ struct CallRunner: Sendable {
                 earlier = received
                 return try await read(received)
             } catch {
+                let error = SigningHTTP.said(error)
                 next = retry.next(after: Self.failure(error))
                 switch (next, prover) {
                 case (.takeNewKeys, .current): record = try await newer(record, after: Self.said(error))
@@ -122,7 +123,7 @@ struct CallRunner: Sendable {
 
     /// How often the same is sent again while there is no answer: what the app says, or once where a lost answer would
     /// cost the user a try of a password or make a second record.
-    private func sends(_ call: DeviceCall) -> Int {
+    func sends(_ call: DeviceCall) -> Int {
         let isCostly = [DeviceCall.unlock, .confirmEvaluation, .create].contains(call)
         return min(max(parts.configuration.retries ?? (isCostly ? 1 : 0), 0), 5)
     }
@@ -166,7 +167,7 @@ struct CallRunner: Sendable {
     private func prepared(
         _ request: Request, _ record: ContainerRecord, _ prover: Prover
     ) async throws -> Prepared {
-        let trust = try SigningError.mapped { () throws(SigningProtocolError) in try record.trust() }
+        let trust = try SigningError.mapped(try record.trust())
         guard let encryption = trust.encryptionKey, let nonce = await parts.memory.nonce(of: record.issuer) else {
             throw Unprepared()
         }
@@ -208,12 +209,11 @@ struct CallRunner: Sendable {
 
     /// Reads the issuer's configuration again. What follows from it is stored before it is used: a successor of the
     /// pinned identity key, and certificates that do not count any more.
-    func refresh(_ record: ContainerRecord) async throws -> ContainerRecord {
-        let (configuration, nonce) = try await parts.http.configuration(of: record.issuer)
-        let trust = try SigningError.mapped { () throws(SigningProtocolError) in
+    func refresh(_ record: ContainerRecord, sends: Int = 0) async throws -> ContainerRecord {
+        let (configuration, nonce) = try await configuration(of: record.issuer, sends: sends)
+        let trust = try SigningError.mapped(
             try IssuerTrust(
-                configuration, issuer: record.issuer, anchor: .pinned(record.identity), minimum: record.minimum)
-        }
+                configuration, issuer: record.issuer, anchor: .pinned(record.identity), minimum: record.minimum))
         let newer = try await parts.records.modify(record.id) { current in
             // Another task or process may have gone further meanwhile: a pin never goes back.
             guard current.identity == record.identity, current.minimum <= trust.minimum else { return }
@@ -223,26 +223,15 @@ struct CallRunner: Sendable {
         return newer
     }
 
-    /// Reads something that is not a call of the device, again while there is no answer as often as the app allows.
-    func answered<Value>(_ read: () async throws -> Value) async throws -> Value {
-        var retry = CallRetry(sends: sends(.status))
+    /// Reads an issuer's configuration, again so often while there is no answer.
+    func configuration(of issuer: String, sends: Int) async throws -> (IssuerConfiguration, nonce: String?) {
+        var retry = CallRetry(sends: sends)
         while true {
             do {
-                return try await read()
+                return try await parts.http.configuration(of: issuer)
             } catch {
                 guard retry.next(after: Self.failure(error)) == .send else { throw error }
             }
-        }
-    }
-}
-
-extension SigningError {
-    /// The protocol's errors as the app hears them.
-    static func mapped<Value>(_ body: () throws(SigningProtocolError) -> Value) throws(SigningError) -> Value {
-        do {
-            return try body()
-        } catch {
-            throw SigningError(error)
         }
     }
 }

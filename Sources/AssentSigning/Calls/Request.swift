@@ -22,6 +22,9 @@ struct Request: Sendable {
         self.wait = wait
     }
 
+    /// How the container stands.
+    static let status = Request(.status, EmptyBody())
+
     init(_ message: StartMessage) {
         call = .start
         body = .start(message)

@@ -29,21 +29,31 @@ struct SigningHTTP: Sendable {
     /// Sends a request; every status but the one that is `expected` is a problem.
     func send(_ call: HTTPCall, expecting expected: Int = 200) async throws -> Reply {
         do {
-            let reply = try await transport.send(call)
-            let bytes = try await reply.body.collect(upTo: limits.replyBytes)
-            guard let body = String(validating: bytes, as: UTF8.self) else {
-                throw SigningError(.serverAuthentication, "The server's reply is not text.")
-            }
-            let nonce = reply.response.headerFields[.signingNonce].flatMap { text in
-                (1...64).contains(text.utf8.count) && text.utf8.allSatisfy(\.isASCIIVisible) ? text : nil
-            }
-            let problem = reply.status == expected ? nil : Self.problem(status: reply.status, bytes)
-            return Reply(body: body, nonce: nonce, problem: problem)
-        } catch let error as HTTPTransportError {
-            if error.code == .cancelled { throw CancellationError() }
-            if error.code == .integrityFailed { throw SigningError(.integrityFailed, error.detail) }
-            throw SigningError(.remote, "The server could not be asked. \(error.detail)")
+            return try await read(transport.send(call), expecting: expected)
+        } catch {
+            throw Self.said(error)
         }
+    }
+
+    /// Reads what came back.
+    func read(_ reply: HTTPReply, expecting expected: Int = 200) async throws -> Reply {
+        let bytes = try await reply.body.collect(upTo: limits.replyBytes)
+        guard let body = String(validating: bytes, as: UTF8.self) else {
+            throw SigningError(.serverAuthentication, "The server's reply is not text.")
+        }
+        let nonce = reply.response.headerFields[.signingNonce].flatMap { text in
+            (1...64).contains(text.utf8.count) && text.utf8.allSatisfy(\.isASCIIVisible) ? text : nil
+        }
+        let problem = reply.status == expected ? nil : Self.problem(status: reply.status, bytes)
+        return Reply(body: body, nonce: nonce, problem: problem)
+    }
+
+    /// The transport's errors as the app hears them.
+    static func said(_ error: any Error) -> any Error {
+        guard let error = error as? HTTPTransportError else { return error }
+        if error.code == .cancelled { return CancellationError() }
+        if error.code == .integrityFailed { return SigningError(.integrityFailed, error.detail) }
+        return SigningError(.remote, "The server could not be asked. \(error.detail)")
     }
 
     /// Reads a problem document (RFC 9457). The server's own sentences are not taken over: nobody has signed them.

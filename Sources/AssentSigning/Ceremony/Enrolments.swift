@@ -23,7 +23,15 @@ struct Enrolments: Sendable {
             throw SigningError(.unsupportedDevice, "The protocol cannot name keys of the kind \(parts.keys.kind).")
         }
         // An invite is good for one commitment.
-        return try await parts.alone(.begin) { try await begun(invite, name: name, pushID: pushID, isOwn: isOwn) }
+        let held = try await parts.hold(.begin)
+        do {
+            let id = try await begun(invite, name: name, pushID: pushID, isOwn: isOwn)
+            await held.release()
+            return id
+        } catch {
+            await held.release()
+            throw error
+        }
     }
 
     /// Does what is left of an enrolment.
@@ -47,12 +55,8 @@ struct Enrolments: Sendable {
     ) async throws -> SigningID {
         let all = try await parts.records.all().filter { StrictJSON.same($0.issuer, invite.issuer) && !$0.ended }
         if let begun = all.first(where: { $0.code == invite.code && $0.deletion == nil }) { return begun.id }
-        let (answer, nonce) = try await parts.calls.answered {
-            try await parts.http.configuration(of: invite.issuer)
-        }
-        let trust = try SigningError.mapped { () throws(SigningProtocolError) in
-            try Self.trust(invite, answer, others: all)
-        }
+        let (answer, nonce) = try await parts.calls.configuration(of: invite.issuer, sends: parts.calls.sends(.status))
+        let trust = try SigningError.mapped(try Self.trust(invite, answer, others: all))
         var record = ContainerRecord(
             id: SigningID(random: parts.random), invite, issuerName: answer.name, trust,
             created: Int(parts.clock.epochSeconds))

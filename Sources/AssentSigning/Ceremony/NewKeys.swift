@@ -80,7 +80,7 @@ struct NewKeys: Sendable {
         switch work {
         case .enrolment:
             let key = try await parts.provider.makeSigning(record, .device, "")
-            let jwk = try SigningError.mapped { () throws(SigningProtocolError) in try ProtocolKey(key) }
+            let jwk = try SigningError.mapped(try ProtocolKey(key))
             let configuration = parts.configuration
             let modes = ProtectionMode.allCases.filter(configuration.modes.contains)
             guard !modes.isEmpty else { throw SigningError(.invalidArgument, "The configuration allows no mode.") }

@@ -6,7 +6,7 @@ struct OfferRules {
 
     /// Checks the offer for a new container.
     func check(_ offer: Offer, for record: ContainerRecord, others: [ContainerRecord]) throws(SigningError) {
-        try SigningError.mapped { () throws(SigningProtocolError) in try offer.check() }
+        try SigningError.mapped(try offer.check())
         guard offer.identity == record.identity.thumbprint else {
             throw SigningError(.offerRefused, "The offer names another identity key.")
         }
@@ -21,7 +21,7 @@ struct OfferRules {
 
     /// Checks the offer for new keys of a container.
     func check(_ offer: Offer, for renewal: RenewalRecord, of record: ContainerRecord) throws(SigningError) {
-        try SigningError.mapped { () throws(SigningProtocolError) in try offer.check(isRenewal: true) }
+        try SigningError.mapped(try offer.check(isRenewal: true))
         guard offer.did == renewal.next.did, offer.identity == record.identity.thumbprint else {
             throw SigningError(.offerRefused, "The offer is for another container, or names another identity key.")
         }

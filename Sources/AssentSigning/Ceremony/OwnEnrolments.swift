@@ -20,14 +20,16 @@ struct OwnEnrolments: Sendable {
     ///
     /// - Returns: the container's id.
     func enrol(name: String?, pushID: String?, password: SigningPasswordPrompt?) async throws -> String {
-        try await parts.alone(.own) {
+        let held = try await parts.hold(.own)
+        do {
             let left = try await leftover()
             var work = Work(enrolment: OwnEnrolment(after: left.map(Self.state) ?? .nothing), record: left?.id)
             while true {
                 switch work.enrolment.next {
                 case .done:
-                    guard let id = work.record else { throw SigningError(.internal) }
-                    return try await parts.records.load(id).knownDid.text
+                    let did = try await known(work).knownDid.text
+                    await held.release()
+                    return did
                 case .fail: throw work.error ?? SigningError(.internal)
                 case let step:
                     do {
@@ -39,6 +41,9 @@ struct OwnEnrolments: Sendable {
                     }
                 }
             }
+        } catch {
+            await held.release()
+            throw error
         }
     }
 

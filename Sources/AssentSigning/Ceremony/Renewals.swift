@@ -74,7 +74,15 @@ struct Renewals: Sendable {
     func finish(_ id: SigningID) async throws -> End {
         // In the middle of one, which has asked the app for a password, it would wait for itself.
         guard await !parts.memory.isAsking(id) else { return .waiting }
-        return try await parts.alone(.renewal(id)) { try await end(id) }
+        let held = try await parts.hold(.renewal(id))
+        do {
+            let end = try await end(id)
+            await held.release()
+            return end
+        } catch {
+            await held.release()
+            throw error
+        }
     }
 
     /// Ends a renewal that would undo what the server does not know of. One of which the server has no keys yet is
@@ -127,7 +135,7 @@ struct Renewals: Sendable {
         } catch {
             guard CallRunner.asksForNewKeys(error) else { throw SigningError(error) }
             record = try await parts.calls.refresh(record)
-            try SigningError.mapped(verify)
+            try SigningError.mapped(try verify())
         }
         guard record.identity.thumbprint == invite.content.identity else { throw SigningError(.untrustedIdentity) }
         return record
@@ -178,7 +186,7 @@ struct Renewals: Sendable {
         }
         // The answer to a confirmation may be lost: from the server's echo on, the new key may ask.
         guard renewal.next.phase.echo != nil else { return .waiting }
-        let (calls, request) = (parts.calls, Request(.status, EmptyBody()))
+        let (calls, request) = (parts.calls, Request.status)
         do {
             let key = try await parts.provider.device(renewal.next)
             let status = try await calls.ask(request, of: record, by: .new(key), read: calls.status)

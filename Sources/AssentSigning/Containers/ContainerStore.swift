@@ -23,43 +23,70 @@ struct ContainerStore: Sendable {
         }
     }
 
+    func read<Part: MessagePart>(_ name: String) async throws -> Part? {
+        guard let stored = try await store.value(name) else { return nil }
+        return try parse(stored.value)
+    }
+
+    /// The records whose names begin so, sorted by name.
+    func read<Part: MessagePart>(all prefix: String) async throws -> [Part] {
+        var records: [Part] = []
+        for name in try await store.names().sorted() where name.utf8.starts(with: prefix.utf8) {
+            if let record: Part = try await read(name) { records.append(record) }
+        }
+        return records
+    }
+
+    /// Changes a record; somebody else's change in between is kept.
+    ///
+    /// - Throws: ``SigningError`` with `missing` when there is none; `SecretStoreError` `busy` with this sentence when
+    ///   others are faster each time.
+    @discardableResult
+    func modify<Part: MessagePart>(
+        _ name: String, missing: SigningError.Code, busy: String, _ change: (inout Part) throws -> Void
+    ) async throws -> Part {
+        for _ in 0..<16 {
+            guard let stored = try await store.value(name) else { throw SigningError(missing) }
+            var record: Part = try parse(stored.value)
+            let before = record.encoded()
+            try change(&record)
+            let after = record.encoded()
+            guard after != before else { return record }
+            do {
+                try await store.update(name, to: Secret(bytes: after), expected: .exactly(stored.version))
+                return record
+            } catch let error as SecretStoreError where error.code == .versionMismatch {
+                continue
+            }
+        }
+        throw SecretStoreError(.busy, busy)
+    }
+
+    // MARK: Containers
+
     /// All containers and unfinished enrolments, the oldest first.
     func all() async throws -> [ContainerRecord] {
-        var records: [ContainerRecord] = []
-        for name in try await store.names() where name.utf8.starts(with: Self.prefix.utf8) {
-            guard let stored = try await store.value(name) else { continue }
-            records.append(try parse(stored.value))
+        try await read(all: Self.prefix).sorted { (one: ContainerRecord, other: ContainerRecord) in
+            (one.created, one.id.text) < (other.created, other.id.text)
         }
-        return records.sorted { ($0.created, $0.id.text) < ($1.created, $1.id.text) }
     }
 
     func load(_ id: SigningID) async throws -> ContainerRecord {
-        guard let stored = try await store.value(Self.name(id)) else { throw SigningError(.invalidContainer) }
-        return try parse(stored.value)
+        guard let record: ContainerRecord = try await read(Self.name(id)) else {
+            throw SigningError(.invalidContainer)
+        }
+        return record
     }
 
     func insert(_ record: ContainerRecord) async throws {
         try await store.update(Self.name(record.id), to: Secret(bytes: record.encoded()), expected: .absent)
     }
 
-    /// Changes a record; somebody else's change in between is kept.
+    /// Changes a container; somebody else's change in between is kept.
     @discardableResult
     func modify(_ id: SigningID, _ change: (inout ContainerRecord) throws -> Void) async throws -> ContainerRecord {
-        for _ in 0..<16 {
-            guard let stored = try await store.value(Self.name(id)) else { throw SigningError(.invalidContainer) }
-            var record: ContainerRecord = try parse(stored.value)
-            let before = record.encoded()
-            try change(&record)
-            let after = record.encoded()
-            guard after != before else { return record }
-            do {
-                try await store.update(Self.name(id), to: Secret(bytes: after), expected: .exactly(stored.version))
-                return record
-            } catch let error as SecretStoreError where error.code == .versionMismatch {
-                continue
-            }
-        }
-        throw SecretStoreError(.busy, "Others keep changing the container.")
+        try await modify(
+            Self.name(id), missing: .invalidContainer, busy: "Others keep changing the container.", change)
     }
 
     func remove(_ id: SigningID) async throws {
@@ -69,8 +96,7 @@ struct ContainerStore: Sendable {
     // MARK: Decisions
 
     func decision(_ did: SigningID, _ txn: SigningID) async throws -> DecisionRecord? {
-        guard let stored = try await store.value(Self.decision(did, txn)) else { return nil }
-        return try parse(stored.value)
+        try await read(Self.decision(did, txn))
     }
 
     /// Stores a decision. The caller has seen, while nobody else may sign one, that there is none about this
@@ -89,13 +115,7 @@ struct ContainerStore: Sendable {
     }
 
     func decisions(of did: SigningID) async throws -> [DecisionRecord] {
-        var records: [DecisionRecord] = []
-        let prefix = "\(Self.decisions)\(did.text)."
-        for name in try await store.names() where name.utf8.starts(with: prefix.utf8) {
-            guard let stored = try await store.value(name) else { continue }
-            records.append(try parse(stored.value))
-        }
-        return records
+        try await read(all: "\(Self.decisions)\(did.text).")
     }
 
     func remove(_ decision: DecisionRecord) async throws {

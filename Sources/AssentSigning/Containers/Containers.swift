@@ -32,8 +32,7 @@ struct Containers: Sendable {
 
     func status(of id: SigningID) async throws -> SigningContainerStatus {
         let record = try await parts.records.load(id)
-        let status = try await parts.calls.ask(
-            Request(.status, EmptyBody()), of: record, read: parts.calls.status)
+        let status = try await parts.calls.ask(.status, of: record, read: parts.calls.status)
         try await adopt(status, of: record)
         return SigningContainerStatus(status)
     }
@@ -66,13 +65,7 @@ struct Containers: Sendable {
     }
 
     static func check(name: String?, pushID: String?) throws(SigningError) {
-        if let name {
-            do {
-                try ShownText.check(name, 1...128, at: "name")
-            } catch {
-                throw SigningError(.invalidArgument, error.detail)
-            }
-        }
+        if let name { try SigningError.check(name, 1...128, at: "name") }
         guard pushID.map({ $0.utf8.count <= 1024 && $0.utf8.allSatisfy(\.isASCIIPrintable) }) ?? true else {
             throw SigningError(.invalidArgument, "A push address has at most 1024 printable ASCII characters.")
         }
@@ -81,11 +74,7 @@ struct Containers: Sendable {
     // MARK: The end
 
     func delete(_ id: SigningID, reason: String) async throws -> Bool {
-        do {
-            try ShownText.check(reason, 1...1000, at: "reason")
-        } catch {
-            throw SigningError(.invalidArgument, error.detail)
-        }
+        try SigningError.check(reason, 1...1000, at: "reason")
         let record = try await parts.records.modify(id) { $0.deletion = $0.deletion ?? reason }
         try await removeKeys(of: record)
         do {

@@ -13,12 +13,8 @@ package struct SigningLoginRequest: Sendable {
     /// Seconds since 1970.
     package var time: Int64
 
-    /// A request.
     package init(audience: String, keyThumbprint: String, nonce: String, time: Int64) {
-        self.audience = audience
-        self.keyThumbprint = keyThumbprint
-        self.nonce = nonce
-        self.time = time
+        (self.audience, self.keyThumbprint, self.nonce, self.time) = (audience, keyThumbprint, nonce, time)
     }
 }
 

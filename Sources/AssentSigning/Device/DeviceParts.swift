@@ -57,13 +57,8 @@ struct DeviceParts: Sendable {
         }
     }
 
-    /// Runs `body` while nobody else does the same work; waits at most 120 seconds for that.
-    func alone<Value>(_ work: Work, _ body: () async throws -> Value) async throws -> Value {
-        try await records.store.withExclusiveAccess(
-            work.name, deadline: clock.now.addingTimeInterval(120), body)
-    }
-
-    /// Leases in this order, for where ``alone(_:_:)`` would lie between a call and its socket.
+    /// Leases in this order, so that nobody else does the same work; waits at most 120 seconds for each. They are held
+    /// beside the work, not around it: nothing of them lies between an app's call and the socket.
     func hold(_ works: Work...) async throws -> HeldLeases {
         var held = HeldLeases()
         for work in works {

@@ -41,10 +41,9 @@ public actor SigningDevice {
         clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom(),
         logger: Logger = Logger(label: "assent.signing")
     ) {
-        let start = ContinuousClock.now
         self.init(
-            store: store, keys: keys, transport: transport, configuration: configuration, clock: clock, random: random,
-            logger: logger, uptime: { start.duration(to: .now) })
+            store: store, keys: keys, transport: transport, configuration: configuration,
+            surroundings: Surroundings(clock: clock, random: random, logger: logger))
     }
 
     /// What makes a guess of a password expensive.
@@ -53,19 +52,43 @@ public actor SigningDevice {
             _ password: NormalizedPassword, _ salt: [UInt8], _ cost: PasswordCost
         ) throws(SigningProtocolError) -> Secret
 
-    /// A device whose monotonic clock is `uptime` and whose guesses cost what `stretch` takes, for tests.
-    package init(
-        store: any SecretStore, keys: any KeyProvider, transport: any HTTPTransport,
-        configuration: SigningDeviceConfiguration, clock: any WallClock, random: any RandomSource, logger: Logger,
-        uptime: @escaping @Sendable () -> Duration,
-        stretch: @escaping PasswordStretching = { password, salt, cost throws(SigningProtocolError) in
+    /// What a device gets from outside besides its store, its keys and its way to the servers.
+    package struct Surroundings: Sendable {
+        var clock: any WallClock
+        var random: any RandomSource
+        var logger: Logger
+        var uptime: @Sendable () -> Duration
+        var stretch: PasswordStretching = { password, salt, cost throws(SigningProtocolError) in
             try password.stretched(salt: salt, cost: cost)
         }
+
+        /// Those of an app: its monotonic clock is the system's, and a guess of a password costs what the policy says.
+        package init(clock: any WallClock, random: any RandomSource = SystemRandom(), logger: Logger) {
+            let start = ContinuousClock.now
+            (self.clock, self.random, self.logger) = (clock, random, logger)
+            uptime = { start.duration(to: .now) }
+        }
+
+        /// The same with a monotonic clock and a price of guesses for tests.
+        package func with(
+            uptime: @escaping @Sendable () -> Duration, stretch: @escaping PasswordStretching
+        ) -> Surroundings {
+            var copy = self
+            (copy.uptime, copy.stretch) = (uptime, stretch)
+            return copy
+        }
+    }
+
+    /// A device in other surroundings, for tests.
+    package init(
+        store: any SecretStore, keys: any KeyProvider, transport: any HTTPTransport,
+        configuration: SigningDeviceConfiguration = SigningDeviceConfiguration(), surroundings: Surroundings
     ) {
         parts = DeviceParts(
             records: ContainerStore(store: store), keys: keys,
             http: SigningHTTP(transport: transport, limits: configuration.limits), configuration: configuration,
-            clock: clock, random: random, logger: logger, uptime: uptime, stretch: stretch)
+            clock: surroundings.clock, random: surroundings.random, logger: surroundings.logger,
+            uptime: surroundings.uptime, stretch: surroundings.stretch)
     }
 
     // MARK: Containers

@@ -7,7 +7,8 @@ import Foundation
 struct OneTimeCodes: Sendable {
     let parts: DeviceParts
 
-    /// Keeps the keys that came with an enrolment: exactly those that were offered.
+    /// Keeps the keys that came with an enrolment or a renewal: exactly those that were offered, and none of them when
+    /// one cannot be used.
     func keep(_ keys: [OneTimeKey], offered record: ContainerRecord) async throws {
         guard let offer = try record.offerContent() else { throw SigningError(.internal) }
         let did = try record.knownDid
@@ -15,16 +16,18 @@ struct OneTimeCodes: Sendable {
         guard offered.map(\.label) == keys.map(\.label), keys.allSatisfy({ $0.slot == nil }) else {
             throw SigningError(.offerRefused, "The keys for one-time codes are not those of the offer.")
         }
-        for key in keys {
-            let kept = OneTimeKeyRecord(
+        let records = keys.map { key in
+            OneTimeKeyRecord(
                 did: did, label: key.label, uri: key.uri, counter: OneTimeKeyRecord.firstCounter(key.uri))
+        }
+        for record in records {
             do {
-                _ = try kept.generator()
+                _ = try record.generator()
             } catch {
                 throw SigningError(.offerRefused, "A key for one-time codes cannot be used. \(error.detail)")
             }
-            try await parts.records.keep(kept)
         }
+        for record in records { try await parts.records.keep(record) }
     }
 
     func keys(of id: SigningID) async throws -> [SigningOneTimeKey] {

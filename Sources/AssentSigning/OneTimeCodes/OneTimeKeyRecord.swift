@@ -58,41 +58,25 @@ extension ContainerStore {
 
     private static func name(_ did: SigningID, _ label: String) -> String { "\(oneTimeKeys)\(did.text).\(label)" }
 
-    /// Keeps a key; one that is there already stays, with its counter.
+    /// Keeps a key. The same one stays as it is, with its counter; another one takes the place of the one with its
+    /// label: a server that was restored from a backup destroys keys by counter, and a renewal brings others.
     func keep(_ key: OneTimeKeyRecord) async throws {
         let name = Self.name(key.did, key.label)
-        guard try await store.value(name) == nil else { return }
-        try await store.update(name, to: Secret(bytes: key.encoded()), expected: .absent)
+        if let kept: OneTimeKeyRecord = try await read(name), kept.uri == key.uri { return }
+        try await store.update(name, to: Secret(bytes: key.encoded()), expected: .any)
     }
 
     /// The keys of a container, sorted by label.
     func oneTimeKeys(of did: SigningID) async throws -> [OneTimeKeyRecord] {
-        var records: [OneTimeKeyRecord] = []
-        let prefix = "\(Self.oneTimeKeys)\(did.text)."
-        for name in try await store.names().sorted() where name.utf8.starts(with: prefix.utf8) {
-            guard let stored = try await store.value(name) else { continue }
-            records.append(try parse(stored.value))
-        }
-        return records
+        try await read(all: "\(Self.oneTimeKeys)\(did.text).")
     }
 
     /// Takes the next counter value of a key: no code is shown before it is stored that it was.
     func takeCounter(_ did: SigningID, _ label: String) async throws -> Int {
-        let name = Self.name(did, label)
-        for _ in 0..<16 {
-            guard let stored = try await store.value(name) else { throw SigningError(.credentialsLost) }
-            var record: OneTimeKeyRecord = try parse(stored.value)
-            let counter = record.counter
-            record.counter += 1
-            do {
-                try await store.update(
-                    name, to: Secret(bytes: record.encoded()), expected: .exactly(stored.version))
-                return counter
-            } catch let error as SecretStoreError where error.code == .versionMismatch {
-                continue
-            }
-        }
-        throw SecretStoreError(.busy, "Others keep taking codes.")
+        let taken: OneTimeKeyRecord = try await modify(
+            Self.name(did, label), missing: .credentialsLost, busy: "Others keep taking codes."
+        ) { $0.counter += 1 }
+        return taken.counter - 1
     }
 
     func removeOneTimeKeys(of did: SigningID) async throws {

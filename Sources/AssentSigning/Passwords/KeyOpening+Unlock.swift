@@ -12,23 +12,39 @@ private struct Unlock {
     var evaluation: SignedMessage<Evaluation>?
     var opened: OpenedKeys?
     var error: (any Error)?
+
+    init(_ opening: Opening) {
+        self.opening = opening
+        ceremony = UnlockCeremony(
+            hasChange: opening.kept.commit != nil, hasConfirmation: opening.kept.confirmation != nil)
+    }
 }
 
 extension KeyOpening {
-    /// Opens the keys of an `assisted` password.
-    func unlock(_ opening: Opening) async throws -> OpenedKeys {
-        var unlock = Unlock(
-            opening: opening,
-            ceremony: UnlockCeremony(
-                hasChange: opening.kept.commit != nil, hasConfirmation: opening.kept.confirmation != nil))
+    /// Opens the keys; the caller is alone with the password.
+    func open(
+        _ id: SigningID, _ slot: PasswordSlot, _ password: Secret?, for purpose: OpeningPurpose
+    ) async throws -> OpenedKeys {
+        var opening = try await Opening(parts.records.load(id), slot, password, for: purpose)
+        guard opening.kept.mode == .assisted else { return try await openLocal(opening) }
+        var unlock = Unlock(opening)
         while true {
             let step = unlock.ceremony.next
             if step == .done {
                 guard let opened = unlock.opened else { throw SigningError(.internal) }
-                if opening.password != nil { await remember(opened.s, unlock.opening) }
+                if password != nil { await remember(opened.s, unlock.opening) }
                 return opened
             }
-            if step == .fail { throw unlock.error ?? SigningError(.internal) }
+            if step == .fail {
+                let error = unlock.error ?? SigningError(.internal)
+                // A renewal may have ended meanwhile, and these be the keys that it has replaced.
+                guard (error as? SigningError)?.code == .wrongGeneration,
+                    let again = try await replaced(opening)
+                else { throw error }
+                opening = again
+                unlock = Unlock(opening)
+                continue
+            }
             do {
                 let event = try await perform(step, &unlock)
                 _ = unlock.ceremony.take(event)
@@ -46,6 +62,12 @@ extension KeyOpening {
         }
     }
 
+    /// The same try with the keys that a renewal has put in the place of these; `nil` when none has.
+    private func replaced(_ opening: Opening) async throws -> Opening? {
+        let now = try await opening.with(parts.records.load(opening.id))
+        return now.record.keyID != opening.record.keyID && now.kept.mode == .assisted ? now : nil
+    }
+
     private func perform(_ step: UnlockCeremony.Step, _ unlock: inout Unlock) async throws -> UnlockCeremony.Event {
         let (records, kept) = (parts.records, unlock.opening.kept)
         switch step {
@@ -53,7 +75,10 @@ extension KeyOpening {
             unlock.opening = try await unlock.opening.with(settleChange(unlock.opening))
             return .settled
         case .sendConfirmation:
-            let record = try await send(unlock.opening.record, kept.slot, by: .given)
+            guard let body = kept.confirmationBody else { return .done }
+            let status = try await parts.calls.ask(
+                Request(.confirmEvaluation, body), of: unlock.opening.record, by: .given, read: parts.calls.status)
+            let record = try await forget(body, kept.slot, of: unlock.opening.record, status)
             // The keys that are open stay so, whatever the status says of the password.
             if unlock.opened == nil { unlock.opening = try unlock.opening.with(record) }
         case .storeRatchet: try await storeRatchet(&unlock)
@@ -78,7 +103,11 @@ extension KeyOpening {
             }
         case .open: return try await openEvaluated(&unlock)
         case .confirm: try await storeConfirmation(&unlock)
-        case .askStatus: unlock.error = try await judged(unlock.error, unlock.opening)
+        case .askStatus:
+            let asked = try await records.load(unlock.opening.id)
+            let status = try await parts.calls.ask(
+                .status, of: unlock.opening.record, by: .given, read: parts.calls.status)
+            unlock.error = try await judged(unlock.error, kept.slot, of: asked, status)
         case .done, .fail: break
         }
         return .done
@@ -178,30 +207,29 @@ extension KeyOpening {
         var record = try await parts.records.load(id)
         var retry = CallRetry(sends: 0)
         while true {
+            let held = try await parts.hold(.password(id, slot))
             do {
-                try await parts.alone(.password(id, slot)) {
-                    _ = try await send(parts.records.load(id), slot, by: .given)
+                let now = try await parts.records.load(id)
+                if let body = now.slotRecord(slot)?.confirmationBody {
+                    let status = try await parts.calls.ask(
+                        Request(.confirmEvaluation, body), of: now, by: .given, read: parts.calls.status)
+                    _ = try await forget(body, slot, of: now, status)
                 }
-                return
+                return await held.release()
             } catch {
+                await held.release()
                 try await parts.calls.recover(&record, &retry, from: error)
             }
         }
     }
 
-    /// Sends a stored confirmation, and forgets it when it is acknowledged.
-    private func send(
-        _ record: ContainerRecord, _ slot: PasswordSlot, by prover: Prover
+    /// Forgets a confirmation that is acknowledged.
+    private func forget(
+        _ body: ConfirmEvaluationBody, _ slot: PasswordSlot, of record: ContainerRecord, _ status: ContainerStatus
     ) async throws -> ContainerRecord {
-        guard let kept = record.slotRecord(slot), let confirmation = kept.confirmation,
-            let evaluation = kept.confirmed
-        else { return record }
-        let body = ConfirmEvaluationBody(confirmation: confirmation, evaluation: evaluation)
-        let status = try await parts.calls.ask(
-            Request(.confirmEvaluation, body), of: record, by: prover, read: parts.calls.status)
-        return try await parts.containers.adopt(status, of: record) { record in
+        try await parts.containers.adopt(status, of: record) { record in
             record.modify(slot) { slot in
-                if slot.confirmation == confirmation { (slot.confirmation, slot.confirmed) = (nil, nil) }
+                if slot.confirmation == body.confirmation { (slot.confirmation, slot.confirmed) = (nil, nil) }
             }
         }
     }
@@ -209,17 +237,15 @@ extension KeyOpening {
     // MARK: Refusals
 
     /// What became of a password that the server refused to evaluate. Errors are not signed, so the server is asked for
-    /// its signed word; only that locks or destroys something here.
-    private func judged(_ refusal: (any Error)?, _ opening: Opening) async throws -> any Error {
+    /// its signed word, the status; only that locks or destroys something here.
+    private func judged(
+        _ refusal: (any Error)?, _ slot: PasswordSlot, of record: ContainerRecord, _ status: ContainerStatus
+    ) async throws -> any Error {
         guard var error = refusal as? SigningError else { return refusal ?? SigningError(.internal) }
-        let (id, slot) = (opening.id, opening.kept.slot)
-        let asked = try await parts.records.load(id)
-        let status = try await parts.calls.ask(
-            Request(.status, EmptyBody()), of: opening.record, by: .given, read: parts.calls.status)
-        try await parts.containers.adopt(status, of: asked)
+        try await parts.containers.adopt(status, of: record)
         guard let said = status.slots.first(where: { $0.slot == slot }) else { return error }
         if said.state == .shredded {
-            await parts.memory.forget(id, slot)
+            await parts.memory.forget(record.id, slot)
             return SigningError.destroyed
         }
         error.passwordState = said.state

@@ -24,7 +24,7 @@ struct Opening {
 
     init(_ record: ContainerRecord, _ slot: PasswordSlot, _ password: Secret?, for purpose: OpeningPurpose) throws {
         guard let kept = record.slotRecord(slot),
-            let policy = try SigningError.mapped({ () throws(SigningProtocolError) in try record.policy(slot) })
+            let policy = try SigningError.mapped(try record.policy(slot))
         else { throw SigningError(.invalidArgument, "The container has no such password.") }
         guard kept.state != .shredded else { throw SigningError.destroyed }
         self.record = record
@@ -76,25 +76,6 @@ struct KeyOpening: Sendable {
                 await held.release()
                 guard case .current = prover else { throw error }
                 try await parts.calls.recover(&record, &retry, from: error)
-            }
-        }
-    }
-
-    /// Opens the keys; the caller is alone with the password.
-    func open(
-        _ id: SigningID, _ slot: PasswordSlot, _ password: Secret?, for purpose: OpeningPurpose
-    ) async throws -> OpenedKeys {
-        let opening = try await Opening(parts.records.load(id), slot, password, for: purpose)
-        switch opening.kept.mode {
-        case .local: return try await openLocal(opening)
-        case .assisted:
-            do {
-                return try await unlock(opening)
-            } catch let error as SigningError where error.code == .wrongGeneration {
-                // A renewal may have ended meanwhile, and these be the keys that it has replaced.
-                let now = try await opening.with(parts.records.load(id))
-                guard now.record.keyID != opening.record.keyID, now.kept.mode == .assisted else { throw error }
-                return try await unlock(now)
             }
         }
     }
@@ -168,7 +149,7 @@ struct KeyOpening: Sendable {
     // MARK: Local
 
     /// Opens the keys of a `local` password. The try is counted before it is made.
-    private func openLocal(_ opening: Opening) async throws -> OpenedKeys {
+    func openLocal(_ opening: Opening) async throws -> OpenedKeys {
         guard case .local(let lock) = opening.policy.lock else { throw SigningError(.secureData) }
         let (id, kept, memory) = (opening.id, opening.kept, parts.memory)
         guard let password = opening.password else { return try await openRemembered(opening) }

@@ -34,10 +34,9 @@ struct SealingPlan {
 
     /// Verifies the proof of an evaluation, and takes its output.
     mutating func evaluate(_ evaluation: Evaluation, _ input: ObliviousInput) throws(SigningError) {
-        output = try SigningError.mapped { () throws(SigningProtocolError) in
+        output = try SigningError.mapped(
             try input.output(
-                by: ObliviousElement(evaluation.publicKey), evaluated: evaluation.evaluated, proof: evaluation.proof)
-        }
+                by: ObliviousElement(evaluation.publicKey), evaluated: evaluation.evaluated, proof: evaluation.proof))
     }
 }
 
@@ -58,7 +57,7 @@ struct KeySealing: Sendable {
 
     /// Makes a password expensive to guess.
     func stretch(_ password: NormalizedPassword, _ salt: [UInt8], _ cost: PasswordCost) throws(SigningError) -> Secret {
-        try SigningError.mapped { () throws(SigningProtocolError) in try parts.stretch(password, salt, cost) }
+        try SigningError.mapped(try parts.stretch(password, salt, cost))
     }
 
     /// Seals keys, and opens them again as a check. No key is stored before it is sealed.
@@ -71,9 +70,7 @@ struct KeySealing: Sendable {
         for (label, content) in contents {
             let jwk = try ProtocolKey(OpenedKeys.signingKey(content.scalar))
             let context = try plan.context(record, jwk)
-            let kek = try SigningError.mapped { () throws(SigningProtocolError) in
-                try context.key(s: plan.s, output: plan.output)
-            }
+            let kek = try SigningError.mapped(try context.key(s: plan.s, output: plan.output))
             let inner = try SealedKey.seal(content, in: context, with: kek, random: parts.random)
             let blob = try Self.outerForm.seal(Secret(bytes: inner), to: outer.publicPoint)
             sealed.keys.append(SealedKeyRecord(label: label, jwk: jwk, blob: blob))

@@ -49,7 +49,7 @@ struct NewPasswords: Sendable {
                 throw SigningError(.offerRefused, "The offer has a password of another generation.")
             }
             if let key = slot.publicKey {
-                try SigningError.mapped { () throws(SigningProtocolError) in _ = try ObliviousElement(key) }
+                _ = try SigningError.mapped(try ObliviousElement(key))
             }
         }
         let isBare = offer.keys.contains { $0.usage.needsPossession && $0.slot == nil }

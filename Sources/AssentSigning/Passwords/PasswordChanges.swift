@@ -124,8 +124,7 @@ extension KeyOpening {
                 Request(.commitChange, ChangeCommitBody(change: commit)), of: record, by: .given,
                 read: parts.calls.status)
         } catch let error as SigningError where error.code == .wrongGeneration {
-            status = try await parts.calls.ask(
-                Request(.status, EmptyBody()), of: record, by: .given, read: parts.calls.status)
+            status = try await parts.calls.ask(.status, of: record, by: .given, read: parts.calls.status)
         }
         return try await parts.containers.adopt(status, of: record) { record in
             record.modify(kept.slot) { slot in

@@ -31,6 +31,12 @@ struct SlotRecord: ShapedPart {
     /// `assisted`: evaluations that are left before the keys are lost, as the server signed last.
     var spare: Int?
 
+    /// What tells the server that a password was right; `nil` when nothing of it is stored.
+    var confirmationBody: ConfirmEvaluationBody? {
+        guard let confirmation, let confirmed else { return nil }
+        return ConfirmEvaluationBody(confirmation: confirmation, evaluation: confirmed)
+    }
+
     static let shape = MessageShape<Self>(Self.init) {
         Member("slot", \.slot)
         Member("mode", \.mode)

@@ -28,7 +28,7 @@ struct RenewalRecord: ShapedPart {
 
     /// The offer of the old keys.
     func oldOfferContent() throws(SigningError) -> Offer {
-        try SigningError.mapped { () throws(SigningProtocolError) in try UnverifiedMessage<Offer>(oldOffer).content }
+        try SigningError.mapped(try UnverifiedMessage<Offer>(oldOffer).content)
     }
 
     /// The thumbprint of the device key that is to be replaced: the offer of the renewal is for it.
@@ -42,8 +42,7 @@ extension ContainerStore {
 
     /// The renewal of a container that is under way.
     func renewal(of id: SigningID) async throws -> RenewalRecord? {
-        guard let stored = try await store.value(Self.renewal(id)) else { return nil }
-        return try parse(stored.value)
+        try await read(Self.renewal(id))
     }
 
     /// Stores how far a renewal has come. Nobody else writes it at the same time.

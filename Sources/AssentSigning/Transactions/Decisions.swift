@@ -21,9 +21,7 @@ struct Answer: Sendable {
 
     /// Whether a signed decision says the same.
     func isThat(of decision: String) throws(SigningError) -> Bool {
-        let said = try SigningError.mapped { () throws(SigningProtocolError) in
-            try UnverifiedMessage<Decision>(decision).content
-        }
+        let said = try SigningError.mapped(try UnverifiedMessage<Decision>(decision).content)
         func same(_ one: String?, _ other: String?) -> Bool { StrictJSON.same(one ?? "", other ?? "") }
         return StrictJSON.same(said.status, status) && said.effect == effect && same(said.match, number)
             && same(said.reason, reason)
@@ -103,23 +101,12 @@ struct Decisions: Sendable {
 
     private func sign(_ answer: Answer, _ record: ContainerRecord) async throws -> DecisionRecord {
         guard let sub = record.sub, let enrolment = try record.enrolment() else { throw SigningError(.internal) }
+        let (transaction, status, password): (SigningTransaction, DocumentStatus, Secret?)
         switch answer.subject {
         case .unseen(let expires):
-            let decision = Decision(
-                issuer: record.issuer, did: try record.knownDid, sub: sub, txn: answer.txn, isBlind: true,
-                status: answer.status, effect: answer.effect, reason: answer.reason,
-                jti: SigningID(random: parts.random))
-            let signer = try await parts.provider.device(record)
-            return try await sign(decision, enrolment.device, with: signer, record, expires: expires)
-        case .shown(let transaction, let status, let password):
-            return try await sign(answer, transaction, status, password, enrolment, record)
+            return try await signUnseen(answer, expires: expires, sub, enrolment.device, record)
+        case .shown(let shown, let chosen, let typed): (transaction, status, password) = (shown, chosen, typed)
         }
-    }
-
-    private func sign(
-        _ answer: Answer, _ transaction: SigningTransaction, _ status: DocumentStatus, _ password: Secret?,
-        _ enrolment: Enrolment, _ record: ContainerRecord
-    ) async throws -> DecisionRecord {
         let (document, content) = (transaction.document, transaction.document.content)
         // When it was fetched it was for keys of this container: they were replaced since.
         guard let key = enrolment.keys.first(where: { status.keys.contains($0.kid) }) else {
@@ -149,6 +136,16 @@ struct Decisions: Sendable {
             signer = try await parts.provider.signing(record, key.usage, key.label)
         }
         return try await sign(decision, key, with: signer, record, expires: content.expiresAt)
+    }
+
+    private func signUnseen(
+        _ answer: Answer, expires: Int, _ sub: String, _ device: EnrolledKey, _ record: ContainerRecord
+    ) async throws -> DecisionRecord {
+        let decision = Decision(
+            issuer: record.issuer, did: try record.knownDid, sub: sub, txn: answer.txn, isBlind: true,
+            status: answer.status, effect: answer.effect, reason: answer.reason, jti: SigningID(random: parts.random))
+        let signer = try await parts.provider.device(record)
+        return try await sign(decision, device, with: signer, record, expires: expires)
     }
 
     private func sign(
@@ -193,9 +190,7 @@ struct Decisions: Sendable {
 extension ContainerRecord {
     /// Whether a renewal has replaced the key that signed a decision: the server has not taken it, or has long ago.
     fileprivate func hasReplacedKey(of kept: DecisionRecord) throws -> Bool {
-        let kid = try SigningError.mapped { () throws(SigningProtocolError) in
-            try UnverifiedMessage<Decision>(kept.decision).kid
-        }
+        let kid = try SigningError.mapped(try UnverifiedMessage<Decision>(kept.decision).kid)
         guard let enrolment = try enrolment() else { return false }
         return kid != enrolment.device.kid && !enrolment.keys.contains { $0.kid == kid }
     }

@@ -55,9 +55,7 @@ struct Documents: Sendable {
         let list = try await list(of: id, wait: 0, password: nil)
         return try list.more
             || list.tickets.contains { ticket in
-                try SigningError.mapped { () throws(SigningProtocolError) in
-                    try UnverifiedMessage<Ticket>(ticket).content.txn == txn
-                }
+                try SigningError.mapped(try UnverifiedMessage<Ticket>(ticket).content.txn == txn)
             }
     }
 
@@ -89,11 +87,8 @@ struct Documents: Sendable {
     func fetch(_ info: SigningTransactionInfo, password: Secret?) async throws -> SigningTransaction {
         var record = try await parts.records.load(info.container.record)
         if !info.isVerified {
-            let known = record
-            record = try await parts.calls.answered { try await parts.calls.refresh(known) }
-            try SigningError.mapped { () throws(SigningProtocolError) in
-                _ = try record.trust().verified(info.ticket, as: Ticket.self)
-            }
+            record = try await parts.calls.refresh(record, sends: parts.calls.sends(.status))
+            _ = try SigningError.mapped(try record.trust().verified(info.ticket, as: Ticket.self))
         }
         if info.isClaim {
             // The first container wins; from then on it is this user's, as any other.
@@ -109,11 +104,7 @@ struct Documents: Sendable {
     func record(
         _ message: String, label: String?, in container: SigningContainer, password: Secret?
     ) async throws -> SigningTransaction {
-        do {
-            try ShownText.check(message, 1...1000, at: "message")
-        } catch {
-            throw SigningError(.invalidArgument, error.detail)
-        }
+        try SigningError.check(message, 1...1000, at: "message")
         let keys = container.keys(usage: .sign, label: label)
         guard let key = keys.first, keys.count == 1 else {
             let names = container.keys(usage: .sign).map(\.label).joined(separator: ", ")

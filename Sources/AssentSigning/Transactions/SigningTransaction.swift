@@ -145,12 +145,7 @@ public struct SigningTransaction: Sendable, Identifiable {
     }
 
     static func check(reason: String?) throws(SigningError) {
-        guard let reason else { return }
-        do {
-            try ShownText.check(reason, 1...200, at: "reason")
-        } catch {
-            throw SigningError(.invalidArgument, error.detail)
-        }
+        if let reason { try SigningError.check(reason, 1...200, at: "reason") }
     }
 }
 

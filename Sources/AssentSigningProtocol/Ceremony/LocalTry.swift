@@ -5,11 +5,7 @@ package struct LocalTry: Hashable, Sendable {
     /// Failures in a row, as they are stored.
     package let failures: Int
 
-    /// A try after so many failures.
-    package init(lock: LocalPasswordLock, failures: Int) {
-        self.lock = lock
-        self.failures = failures
-    }
+    package init(lock: LocalPasswordLock, failures: Int) { (self.lock, self.failures) = (lock, failures) }
 
     /// What is to be done.
     package enum Step: Hashable, Sendable {

@@ -35,7 +35,6 @@ package struct DeviceConfigurationContent: ShapedPart, Hashable {
     /// For how many seconds one is handed on.
     package static let lifetime = 300
 
-    /// A configuration.
     package init(
         audience: String, appVersion: String, version: Int, issuedAt: Int, expires: Int, status: ServedStatus,
         minimumVersion: DottedVersion?, payloadEncryption: ServedSwitch, implicit: Bool, stateless: Bool,

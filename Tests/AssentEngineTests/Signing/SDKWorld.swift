@@ -115,9 +115,11 @@ final class SDKWorld: Sendable {
         // A guess costs nothing, which the server cannot see.
         return SigningDevice(
             store: CrashingStore(base: store, crash: crash), keys: keys, transport: transport,
-            configuration: SigningDeviceConfiguration(), clock: deviceClock, random: SystemRandom(),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, uptime: { .zero },
-            stretch: { password, salt, _ in Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes())) })
+            surroundings: SigningDevice.Surroundings(
+                clock: deviceClock, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            ).with(
+                uptime: { .zero },
+                stretch: { password, salt, _ in Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes())) }))
     }
 
     private static func answer(_ exchange: InMemoryTransport.Exchange, _ world: SigningWorld) async throws -> HTTPReply

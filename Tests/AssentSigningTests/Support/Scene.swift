@@ -29,12 +29,12 @@ struct Scene: Sendable {
         SigningDevice(
             store: FaultyStore(base: store, fault: fault), keys: keys,
             transport: FaultyTransport(base: server.transport, fault: fault), configuration: configuration,
-            clock: clock, random: SystemRandom(), logger: Logger(label: "test"),
-            uptime: { [uptime] in uptime.withLock { $0 } },
-            stretch: { [isExpensive] password, salt, cost throws(SigningProtocolError) in
-                if isExpensive { return try password.stretched(salt: salt, cost: cost) }
-                return Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes()))
-            })
+            surroundings: SigningDevice.Surroundings(clock: clock, logger: Logger(label: "test")).with(
+                uptime: { [uptime] in uptime.withLock { $0 } },
+                stretch: { [isExpensive] password, salt, cost throws(SigningProtocolError) in
+                    if isExpensive { return try password.stretched(salt: salt, cost: cost) }
+                    return Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes()))
+                }))
     }
 
     /// Whether nothing is left of any container.

@@ -83,6 +83,6 @@ package enum SigningHousekeeping {
         note.realm = nil
         _ = try await store.changes(
             [.one(ContainerSQL.void(did: did, at: now), else: .changed)]
-                + EnrolmentSQL.clearVoid(did).map { .any($0) } + [.also(store.audit.statement(note))])
+                + ContainerSQL.clearVoid(did).map { .any($0) } + [.also(store.audit.statement(note))])
     }
 }

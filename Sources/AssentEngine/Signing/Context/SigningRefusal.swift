@@ -7,13 +7,10 @@ import AssentStore
 package struct SigningRefusal: AssentError {
     /// The name of the error on the wire.
     package let code: RefusalCode
-
     /// What is wrong, for people; never a secret.
     package let detail: String
-
     /// How many tries are left, for `digits_wrong`.
     package let remaining: Int?
-
     /// After how many seconds the same request may be answered otherwise.
     package let retryAfter: Int64?
 

@@ -4,46 +4,32 @@ package import AssentSigningProtocol
 package struct SigningSettings: Sendable {
     /// The issuer.
     package var issuer: SigningIssuer
-
     /// The issuer's name, as users see it.
     package var name: String
-
     /// The keys that a device makes besides its `device` and its `transport` key.
     package var keys: [OfferedKey]
-
     /// How keys are protected that need a password; the policy ``policyID`` is there besides.
     package var policies: [ProtectionPolicy] = []
-
     /// The policy of the key that opens what the server sends.
     package var transportPolicy = SigningSettings.policyID
-
     /// The kinds of key providers that devices may have. A device only says what it has: nothing proves it.
     package var keystores = Keystore.standardKinds
-
     /// The keys for one-time codes that a device gets.
     package var oneTimeKeys: [OneTimeKeySettings] = []
-
     /// Templates by their names.
     package var templates: [String: SigningTemplate]
-
     /// How many devices and transactions there may be.
     package var limits = SigningLimits()
-
     /// Seconds until a container's keys expire.
     package var keyLifetime: Int64 = 365 * 86400
-
     /// Seconds for which a new container may not approve.
     package var approvalDelay: Int64 = 0
-
     /// For how many seconds an authentication is fresh enough to make an invite.
     package var freshness: Int64 = 300
-
     /// The level of that authentication.
     package var freshLevel = 0
-
     /// The level of a session that a login with a PIN makes, by the label of the `auth` key; 0 for others.
     package var levels: [String: Int] = [:]
-
     /// Whether only an administrator begins a reset: new keys that no old ones vouch for, for example after a forgotten
     /// PIN.
     package var resetsByAdministrator = false

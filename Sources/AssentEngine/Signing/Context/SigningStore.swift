@@ -6,14 +6,11 @@ import AssentStore
 package struct SigningIssuer: Sendable, Hashable {
     /// The URL that all of the issuer's messages name, without a trailing slash. Another URL is another issuer.
     package let name: String
-
     /// The realm of its users.
     package let realm: String
 
-    /// An issuer.
     package init(name: String, realm: String) {
-        self.name = name
-        self.realm = realm
+        (self.name, self.realm) = (name, realm)
     }
 }
 
@@ -23,7 +20,6 @@ package struct SigningIssuer: Sendable, Hashable {
 struct SigningStore: Sendable {
     let context: EngineContext
     let audit: AuditLog
-
     /// Whose data it is.
     let issuer: SigningIssuer
 
@@ -107,14 +103,7 @@ struct SigningStore: Sendable {
     func spending<Refusal>(
         _ proof: SpentProof?, at now: Int64, else refusal: Refusal
     ) -> [GuardedStatement<Refusal>] {
-        guard let proof else { return [] }
-        return [
-            .one(
-                """
-                INSERT INTO signing_proofs (jti, did, expires_at)
-                VALUES (\(proof.jti), \(proof.did), \(now + SpentProof.memory)) ON CONFLICT DO NOTHING
-                """, else: refusal)
-        ]
+        proof.map { [.one($0.spending(at: now), else: refusal)] } ?? []
     }
 
     /// Whether a proof was spent before.
@@ -140,9 +129,15 @@ struct SpentProof: Sendable, Hashable {
     /// Seconds for which it is remembered: as long as its nonce counts, on a node whose clock is late, too.
     static let memory: Int64 = 360
 
-    /// The proof's id.
     let jti: SigningID
-
     /// The container or enrolment that it is of.
     let did: SigningID
+
+    /// The statement that remembers it, so that its second use finds it spent.
+    func spending(at now: Int64) -> SQL {
+        """
+        INSERT INTO signing_proofs (jti, did, expires_at)
+        VALUES (\(jti), \(did), \(now + Self.memory)) ON CONFLICT DO NOTHING
+        """
+    }
 }

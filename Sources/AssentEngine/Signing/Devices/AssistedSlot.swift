@@ -3,7 +3,6 @@ package import AssentSigningProtocol
 
 /// An `assisted` password slot of a container, as its offer has it.
 struct AssistedSlot: Sendable {
-    /// Which slot.
     let slot: PasswordSlot
     /// How often a password may be wrong.
     let lock: AssistedPasswordLock

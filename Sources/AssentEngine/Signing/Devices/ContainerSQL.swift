@@ -104,19 +104,19 @@ enum ContainerSQL {
         """
     }
 
-    static func deleteKeysOfVoid(did: SigningID) -> SQL {
-        """
-        DELETE FROM signing_keys WHERE did = \(did)
-            AND EXISTS (SELECT 1 FROM signing_containers c WHERE c.did = \(did) AND c.state = \(ContainerState.void))
-        """
-    }
+    /// Deletes what belongs to a container that is void.
+    static func clearVoid(_ did: SigningID) -> [SQL] { clear(void: "c.did = \(did)") }
 
-    /// The same for those of a user whose time was over.
-    static func deleteKeysOfVoid(user: String) -> SQL {
-        """
-        DELETE FROM signing_keys WHERE did IN
-            (SELECT c.did FROM signing_containers c WHERE c.user_id = \(user) AND c.state = \(ContainerState.void))
-        """
+    /// Deletes what belongs to a user's containers that are void.
+    static func clearVoid(user: String) -> [SQL] { clear(void: "c.user_id = \(user)") }
+
+    private static func clear(void condition: SQL) -> [SQL] {
+        (["signing_slots", "signing_keys", "signing_otp_keys"] as [SQL]).map { table in
+            """
+            DELETE FROM \(table) WHERE did IN
+                (SELECT c.did FROM signing_containers c WHERE \(condition) AND c.state = \(ContainerState.void))
+            """
+        }
     }
 
     static func block(did: SigningID) -> SQL {
@@ -142,6 +142,14 @@ enum ContainerSQL {
         """
         UPDATE signing_containers SET state = \(ContainerState.revoked), number = NULL, ended_at = \(now)
         WHERE did = \(did) AND state NOT IN (\(ContainerState.ended))
+        """
+    }
+
+    /// That a container is active and its keys have not expired.
+    static func isUsable(_ did: SigningID, at now: Int64) -> SQL {
+        """
+        EXISTS (SELECT 1 FROM signing_containers c
+            WHERE c.did = \(did) AND c.state = \(ContainerState.active) AND c.expires_at > \(now))
         """
     }
 

@@ -1,24 +1,19 @@
 package import AssentSigningProtocol
 import AssentStore
 
-/// One enrolment of one device for one user.
+/// One enrolment of one device for one user. Times are seconds since 1970.
 package struct SigningContainerRecord: Sendable, Hashable {
     package let did: SigningID
     package let userID: String
-
     /// The user's name when it was enrolled.
     package let username: String
-
     /// The invite, or the renewal that brought its keys.
     package let pid: SigningID
-
     /// Without regard to the time: see ``state(at:)``.
     package var state: ContainerState = .unconfirmed
-
     /// What the help desk knows it by.
     package let serial: String
     package var name: String
-
     /// Where push messages go.
     package var pushID: String?
 
@@ -27,61 +22,40 @@ package struct SigningContainerRecord: Sendable, Hashable {
 
     /// How its enrolment is checked.
     let commitMode: CommitMode
-
     /// The thumbprint of the device key.
     let deviceKeyID: KeyThumbprint
-
     /// The device key as a JWK.
     let deviceJWK: String
-
     /// The key that messages to it are encrypted to, as a JWK.
     var transportJWK: String
-
     /// What the device must send back, sealed.
     var sealedEcho: [UInt8]
-
     /// The hash of that.
     let echoHash: SigningHash
-
     /// The key of its transactions' handles, sealed.
     let sealedHandle: [UInt8]
-
     /// The offer, as it was signed.
     var offer: String
-
     /// The device's key list, as it was signed.
     let enrol: String
-
     /// The hash of the transcript of its enrolment.
     let transcript: SigningHash
-
     /// The hash of the newest record; `nil` before it is active.
     var record: SigningHash?
-
-    /// From when it may approve, in seconds since 1970.
+    /// From when it may approve.
     package var approvalsFrom: Int64
-
-    /// From when its keys may be renewed, in seconds since 1970.
+    /// From when its keys may be renewed.
     package var renewAt: Int64
-
-    /// When its keys expire, in seconds since 1970.
+    /// When its keys expire.
     package var expiresAt: Int64
-
-    /// When it becomes void unless it is active by then, in seconds since 1970.
+    /// When it becomes void unless it is active by then.
     let voidAt: Int64
-
-    /// When its device has confirmed, in seconds since 1970.
+    /// When its device has confirmed.
     var echoAt: Int64?
-
-    /// When the right digits were entered, in seconds since 1970.
+    /// When the right digits were entered.
     var digitsAt: Int64?
-
-    /// In seconds since 1970.
     package let createdAt: Int64
-
-    /// In seconds since 1970.
     package var endedAt: Int64?
-
     /// The installation of an app that it belongs to, by its client id: the session that made its invite was of that
     /// installation's key. `nil` for one that signs nobody in.
     package var instanceID: String?

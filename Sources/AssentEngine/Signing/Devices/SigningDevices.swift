@@ -242,10 +242,8 @@ extension SigningDevices {
 
 /// Somebody who is signed in and asks about devices.
 package struct SigningCaller: Sendable {
-    /// The caller's session.
     package let session: LiveSession
 
-    /// A caller.
     package init(_ session: LiveSession) {
         self.session = session
     }

@@ -16,23 +16,17 @@ package struct SigningKeyRow: Sendable, Hashable {
     /// Its thumbprint.
     package let kid: KeyThumbprint
     package let usage: SigningKeyUsage
-
     /// Its name in the container.
     package let label: String
-
     /// The id of the policy that protects it.
     let policy: String
-
     /// The password slot, if it has one.
     let slot: PasswordSlot?
-
     /// What the device says that holds it.
     let keystore: Keystore
-
     /// The public key as a JWK.
     let publicJWK: String
     package var state = SigningKeyState.active
-
     /// Since when it is in this state, in seconds since 1970.
     package var since: Int64 = 0
 

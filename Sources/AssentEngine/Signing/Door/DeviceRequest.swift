@@ -27,16 +27,12 @@ struct DeviceRequest: Sendable {
     let plaintext: [UInt8]
     let hash: SigningHash
     let proof: SpentProof
-
     /// When the nonce of the proof was made, in seconds since 1970.
     let nonceMadeAt: Int64
-
     /// The time of the call, in seconds since 1970.
     let now: Int64
-
     /// Where it came from, to count wrong codes.
     let address: String
-
     /// The renewal whose new device key has proved the call; `nil` when the container's device key has.
     let renewal: SigningRenewalRecord?
 

@@ -14,10 +14,8 @@ package struct SigningNonces: Sendable {
     private let context: EngineContext
     private let issuer: SigningIssuer
 
-    /// The nonces of an issuer.
     package init(_ context: EngineContext, issuer: SigningIssuer) {
-        self.context = context
-        self.issuer = issuer
+        (self.context, self.issuer) = (context, issuer)
     }
 
     /// A new nonce.

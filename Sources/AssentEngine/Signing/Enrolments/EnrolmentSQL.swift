@@ -110,12 +110,4 @@ enum EnrolmentSQL {
     static func forgetDigits(pid: SigningID) -> SQL {
         "UPDATE signing_invites SET digits = NULL WHERE pid = \(pid) AND state = \(Invite.used)"
     }
-
-    /// Deletes what belongs to a container that is void.
-    static func clearVoid(_ did: SigningID) -> [SQL] {
-        [
-            ContainerSQL.deleteKeysOfVoid(did: did), SlotSQL.deleteSlotsOfVoid(did: did),
-            OneTimeKeySQL.delete(of: did),
-        ]
-    }
 }

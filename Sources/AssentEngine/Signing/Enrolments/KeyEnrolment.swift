@@ -10,24 +10,18 @@ struct KeyEnrolment: Sendable, Hashable {
     }
 
     let beginning: Beginning
-
     /// The container, or what will be one.
     let did: SigningID
-
     /// The invite, or the renewal.
     let pid: SigningID
     let userID: String
     let username: String
-
     /// The offer, as it was signed.
     let offer: String
-
     /// The device key that has to sign the key list; `nil` when a new one does.
     let signer: KeyThumbprint?
-
     /// What the device has committed to, and the server's nonce; `nil` before, and after the end.
     let committed: Commitment?
-
     /// Whether it has ended.
     private let isVoid: Bool
 
@@ -71,13 +65,10 @@ struct KeyEnrolment: Sendable, Hashable {
 /// The keys that a device has sent, as the database gets them.
 struct SentKeys: Sendable {
     let rows: [SigningKeyRow]
-
     /// Made for it by the server.
     var oneTimeKeys: [SigningOneTimeSecret] = []
-
     /// The slots of the offer that become the container's.
     var slots: [PasswordSlot] = []
-
     /// What the user has to enter; `nil` when nothing.
     let digits: String?
 }
@@ -86,13 +77,10 @@ struct SentKeys: Sendable {
 struct SigningActivation: Sendable, Hashable {
     /// The record, as it was signed.
     let record: String
-
     /// Its hash.
     let hash: SigningHash
-
     /// The number of the record in its container, from 0.
     var sequence = 0
-
     /// From when the container may approve, in seconds since 1970.
     let approvalsFrom: Int64
 }

@@ -16,32 +16,21 @@ struct SigningEnrolmentRecord: Sendable, Hashable {
 
     /// The id that the container will have.
     let did: SigningID
-
-    /// The invite.
     let pid: SigningID
-
     /// The thumbprint of the device key.
     let deviceKeyID: KeyThumbprint
-
     /// The device key as a JWK.
     let deviceJWK: String
     var state: State = .started
-
     /// The hash of the request that the offer answers.
     let requestHash: SigningHash
-
     /// The offer, as it was signed.
     let offer: String
-
     /// What the device says of itself, as JSON.
     let info: String
-
     /// What the device has committed to.
     var commitment: SigningHash?
-
-    /// The server's nonce.
     var nonce: SigningNonce?
-
     /// Until when it must be completed, in seconds since 1970.
     let expiresAt: Int64
 }

@@ -219,10 +219,11 @@ extension SigningEnrolments {
             .one(ContainerSQL.hold(user: user), else: .changed),
             .one(EnrolmentSQL.useInvite(pid: pid, did: did, digits: keys.digits, at: now), else: .changed),
             .one(EnrolmentSQL.complete(did: did), else: .changed),
-            .any(ContainerSQL.voidOverdue(user: user, at: now)), .any(SlotSQL.deleteSlotsOfVoid(user: user)),
-            .any(ContainerSQL.deleteKeysOfVoid(user: user)), .any(OneTimeKeySQL.deleteOfVoid(user: user)),
-            .one(ContainerSQL.insert(new, issuer: iss, limit: limit, at: now), else: .refused(.deviceLimit)),
+            .any(ContainerSQL.voidOverdue(user: user, at: now)),
         ]
+        statements += ContainerSQL.clearVoid(user: user).map { .any($0) }
+        statements.append(
+            .one(ContainerSQL.insert(new, issuer: iss, limit: limit, at: now), else: .refused(.deviceLimit)))
         statements += keys.rows.enumerated().map { index, key in
             .one(ContainerSQL.insert(key, of: did, position: index, at: now), else: Self.keyIsKnown)
         }

@@ -1,7 +1,7 @@
 import AssentSigningProtocol
 import AssentStore
 
-/// Lets one device enrol for one user.
+/// Lets one device enrol for one user. Times are seconds since 1970.
 struct SigningInviteRecord: Sendable, Hashable {
     /// Seconds for which an invite is valid.
     static let lifetime: Int64 = 15 * 60
@@ -34,25 +34,17 @@ struct SigningInviteRecord: Sendable, Hashable {
     }
 
     let pid: SigningID
-
     /// The user who gets a device.
     let userID: String
     let username: String
     let maker: Maker
     var state: State = .open
-
-    /// In seconds since 1970.
     let createdAt: Int64
-
-    /// In seconds since 1970.
     let expiresAt: Int64
-
     /// The container that has committed to its keys.
     var committed: SigningID?
-
     /// The container whose keys are to be new ones; `nil` for a new container.
     var did: SigningID?
-
     /// How often digits were entered.
     var tries: Int64 = 0
 }

@@ -223,7 +223,7 @@ extension SigningInvites {
         let ofRenewal =
             [RenewalSQL.void(invite: invite.pid)] + (invite.did.map { [RenewalSQL.deletePendingKeys(of: $0)] } ?? [])
         let ofContainer =
-            invite.committed.map { [ContainerSQL.void(did: $0, at: now)] + EnrolmentSQL.clearVoid($0) } ?? []
+            invite.committed.map { [ContainerSQL.void(did: $0, at: now)] + ContainerSQL.clearVoid($0) } ?? []
         return try await store.changes(
             [.one(EnrolmentSQL.voidInvite(pid: invite.pid), else: .changed)]
                 + (ofInvite + ofContainer + ofRenewal).map { .any($0) } + [.also(store.audit.statement(note))])

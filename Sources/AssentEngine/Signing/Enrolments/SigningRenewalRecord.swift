@@ -2,7 +2,7 @@ import AssentCore
 import AssentSigningProtocol
 import AssentStore
 
-/// New keys for a container that has keys: what is known of them until they count.
+/// New keys for a container that has keys: what is known of them until they count. Times are seconds since 1970.
 struct SigningRenewalRecord: Sendable, Hashable {
     /// Seconds for which a renewal without a code may be committed.
     static let lifetime: Int64 = 15 * 60
@@ -24,29 +24,20 @@ struct SigningRenewalRecord: Sendable, Hashable {
     let pid: SigningID
     let did: SigningID
     var state: State = .started
-
     /// The invite whose code the device has; `nil` for a renewal that is due.
     let invite: SigningID?
-
     /// How it is checked.
     let commitMode: CommitMode
-
     /// The offer, as it was signed.
     let offer: String
-
-    /// Until when it may be committed, in seconds since 1970.
+    /// Until when it may be committed.
     let expiresAt: Int64
-
     /// What the device has committed to.
     var commitment: SigningHash?
-
-    /// The server's nonce.
     var nonce: SigningNonce?
-
     /// What the device has sent with its keys.
     var sent: CompletedKeys?
-
-    /// When the right digits were entered, in seconds since 1970.
+    /// When the right digits were entered.
     var digitsAt: Int64?
 }
 
@@ -66,9 +57,7 @@ extension SigningRenewalRecord {
 struct CompletedKeys: Sendable, Hashable {
     /// The key list, as it was signed.
     let enrol: String
-    /// The hash of the transcript.
     let transcript: SigningHash
-    /// What old keys have signed.
     let endorsements: [String]
     /// The new name, if there is one.
     let name: String?
@@ -82,9 +71,9 @@ struct CompletedKeys: Sendable, Hashable {
     let sealedEcho: [UInt8]
     /// The hash of that.
     let echoHash: SigningHash
-    /// From when the new keys may be renewed, in seconds since 1970.
+    /// From when the new keys may be renewed.
     let renewAt: Int64
-    /// When the new keys expire, in seconds since 1970.
+    /// When the new keys expire.
     let expireAt: Int64
 
     /// ``endorsements`` as a row has them.

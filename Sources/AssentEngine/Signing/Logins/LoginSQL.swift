@@ -38,14 +38,6 @@ enum LoginSQL {
         """
     }
 
-    /// Remembers a login, so that its second use finds it spent.
-    static func spend(_ jti: SigningID, of did: SigningID, at now: Int64) -> SQL {
-        """
-        INSERT INTO signing_proofs (jti, did, expires_at)
-        VALUES (\(jti), \(did), \(now + SpentProof.memory)) ON CONFLICT DO NOTHING
-        """
-    }
-
     /// Ends the sessions that a container's logins have made, and with them their grants.
     static func endSessions(of did: SigningID) -> SQL { "DELETE FROM sessions WHERE did = \(did.text)" }
 

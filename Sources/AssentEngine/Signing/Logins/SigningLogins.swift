@@ -140,7 +140,7 @@ package struct SigningLogins: SigningPart {
         let sql = [
             LoginSQL.use(container: did, of: request.instanceID, at: now),
             LoginSQL.use(key: key.kid, of: did, isImplicit: evaluation == nil, at: now),
-            taken, LoginSQL.spend(content.jti, of: did, at: now),
+            taken, SpentProof(jti: content.jti, did: did).spending(at: now),
         ]
         let note = store.record(
             .signingLogin, user: content.sub, did: did, ["method": method, "client": request.instanceID])

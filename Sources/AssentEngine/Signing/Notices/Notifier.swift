@@ -54,19 +54,14 @@ public struct TransactionNews: Sendable, Hashable {
 struct LogNotifier: Notifier {
     let logger: Logger
 
-    /// A notifier that writes here.
-    init(_ logger: Logger) {
-        self.logger = logger
-    }
+    init(_ logger: Logger) { self.logger = logger }
 
-    /// Writes one line.
     func notify(_ news: DeviceNews) async {
         logger.info(
             "a user's device has changed",
             metadata: ["event": "\(news.event.rawValue)", "user": "\(news.userID)", "container": "\(news.did)"])
     }
 
-    /// Writes one line.
     func notify(_ news: TransactionNews) async {
         logger.debug(
             "a transaction waits for a user's device",

@@ -16,23 +16,18 @@ package struct OneTimeKeySettings: Sendable, Hashable {
 
     /// Its name in the container.
     package let label: String
-
     /// How a code is made.
     package let kind: Kind
-
     /// The hash under the HMAC; for OCRA the suite says it.
     package var algorithm = OTPAlgorithm.sha1
-
     /// How many digits a code has; for OCRA the suite says it.
     package var digits = 6
 
     /// Bytes of a secret: as many as the longest hash of them has.
     private static let secretBytes = 32
 
-    /// A key.
     package init(label: String, kind: Kind) {
-        self.label = label
-        self.kind = kind
+        (self.label, self.kind) = (label, kind)
     }
 
     /// What is wrong, one sentence each; empty when nothing is.

@@ -6,13 +6,10 @@ import AssentStore
 struct SigningOneTimeSecret: Sendable {
     /// Its name in the container.
     let label: String
-
     /// The id of the policy that protects it.
     let policy: String
-
     /// The key, as the device gets it.
     let uri: Secret
-
     /// The least counter value or time step whose code was not used yet.
     var counter: Int64 = 0
 }
@@ -52,17 +49,7 @@ enum OneTimeKeySQL {
     static func spend(counter: Int64, of label: String, did: SigningID, at now: Int64) -> SQL {
         """
         UPDATE signing_otp_keys SET counter = \(counter + 1)
-        WHERE did = \(did) AND label = \(label) AND counter <= \(counter)
-            AND EXISTS (SELECT 1 FROM signing_containers c
-                WHERE c.did = \(did) AND c.state = \(ContainerState.active) AND c.expires_at > \(now))
-        """
-    }
-
-    /// Destroys the secrets of a user's containers that are void.
-    static func deleteOfVoid(user: String) -> SQL {
-        """
-        DELETE FROM signing_otp_keys WHERE did IN
-            (SELECT c.did FROM signing_containers c WHERE c.user_id = \(user) AND c.state = \(ContainerState.void))
+        WHERE did = \(did) AND label = \(label) AND counter <= \(counter) AND \(ContainerSQL.isUsable(did, at: now))
         """
     }
 

@@ -9,7 +9,6 @@ package struct TransactionWish: Sendable {
     package var clientName: String
     /// By id or name; `nil` for the one who scans it first.
     package var user: String?
-    /// The template.
     package var template: String
     /// The text `authorization_details`.
     package var details: String
@@ -24,22 +23,16 @@ package struct TransactionWish: Sendable {
     /// The field `Idempotency-Key`.
     package var idempotencyKey: String
 
-    /// A wish.
     package init(
         clientID: String, clientName: String, user: String?, template: String, details: String, idempotencyKey: String
     ) {
-        self.clientID = clientID
-        self.clientName = clientName
-        self.user = user
-        self.template = template
-        self.details = details
-        self.idempotencyKey = idempotencyKey
+        (self.clientID, self.clientName, self.user) = (clientID, clientName, user)
+        (self.template, self.details, self.idempotencyKey) = (template, details, idempotencyKey)
     }
 }
 
 /// A transaction as its relying party sees it.
 package struct TransactionView: Sendable {
-    /// The transaction.
     package let transaction: SigningTransactionRecord
     /// Where it stands now.
     package let state: SigningTransactionRecord.State

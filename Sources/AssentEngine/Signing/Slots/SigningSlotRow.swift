@@ -6,49 +6,34 @@ import AssentStore
 struct SigningSlotRow: Sendable, Hashable {
     let did: SigningID
     let slot: PasswordSlot
-
     /// Counts its keys.
     let generation: Int64
-
     /// The public key of its VOPRF.
     let publicKey: [UInt8]
-
     /// The private key, sealed; `nil` when it was destroyed.
     let sealedKey: [UInt8]?
-
     /// Counts evaluations.
     let n: Int64
-
     /// Up to which number they are forgiven.
     let floor: Int64
-
     /// How many were never followed by a proof that the password was right.
     let unconfirmed: Int64
-
     /// From when there may be another try, in seconds since 1970.
     let nextAt: Int64
-
     /// When the last evaluation was, in seconds since 1970.
     let at: Int64
-
     /// The id of the last request.
     let request: SigningID?
-
     /// The element of the last request, as base64url.
     let blinded: String?
-
     /// The hash of the ratchet's value.
     let current: SigningHash?
-
     /// The hash of the value after it.
     let next: SigningHash?
-
     /// Whether an administrator has locked it.
     let isHeld: Bool
-
     /// The generation of a change that has begun.
     let pendingGeneration: Int64?
-
     /// When the password was set, in seconds since 1970.
     let changedAt: Int64
 
@@ -106,7 +91,6 @@ struct SlotTry: Sendable, Hashable {
 struct CountedTry: Sendable, Hashable {
     /// The private key, sealed.
     let sealedKey: [UInt8]
-    /// The evaluation's number.
     let n: Int64
     /// Tries until the slot is locked.
     let tries: Int
@@ -130,7 +114,6 @@ struct ConfirmedTry: Sendable, Hashable {
     let slot: PasswordSlot
     /// The slot's generation at that time.
     let generation: Int64
-    /// The evaluation's number.
     let n: Int64
     /// The evaluation's id.
     let unl: SigningID
@@ -180,9 +163,7 @@ extension SigningOfferedSlot {
 struct SlotChange: Sendable, Hashable {
     let did: SigningID
     let slot: PasswordSlot
-    /// The generation before.
     let from: Int64
-    /// The generation after.
     let to: Int64
     /// At the end: the key that has evaluated the new password.
     var publicKey: [UInt8]?

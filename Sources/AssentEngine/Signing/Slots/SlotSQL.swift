@@ -35,8 +35,7 @@ enum SlotSQL {
                     OR next = \(attempt.ratchet))
                 AND (\(same)
                     OR (n - floor < \(lock.max) AND unconfirmed < \(lock.cap) AND next_at <= \(now) AND held = 0))
-                AND EXISTS (SELECT 1 FROM signing_containers c
-                    WHERE c.did = \(attempt.did) AND c.state = \(ContainerState.active) AND c.expires_at > \(now))
+                AND \(ContainerSQL.isUsable(attempt.did, at: now))
             RETURNING sealed_k, n, n - floor AS used, unconfirmed, next_at
             """
     }
@@ -117,9 +116,7 @@ enum SlotSQL {
         UPDATE signing_slots SET pending_k = \(key.sealedKey), pending_public_key = \(key.publicKey),
             pending_generation = \(change.to)
         WHERE did = \(change.did) AND slot = \(change.slot) AND generation = \(change.from)
-            AND sealed_k IS NOT NULL AND changed_at <= \(setBefore)
-            AND EXISTS (SELECT 1 FROM signing_containers c
-                WHERE c.did = \(change.did) AND c.state = \(ContainerState.active) AND c.expires_at > \(now))
+            AND sealed_k IS NOT NULL AND changed_at <= \(setBefore) AND \(ContainerSQL.isUsable(change.did, at: now))
         """
     }
 
@@ -132,9 +129,7 @@ enum SlotSQL {
             request = NULL, blinded = NULL, changed_at = \(now)
         WHERE did = \(change.did) AND slot = \(change.slot) AND generation = \(change.from)
             AND pending_generation = \(change.to) AND pending_public_key = \(change.publicKey)
-            AND sealed_k IS NOT NULL
-            AND EXISTS (SELECT 1 FROM signing_containers c
-                WHERE c.did = \(change.did) AND c.state = \(ContainerState.active) AND c.expires_at > \(now))
+            AND sealed_k IS NOT NULL AND \(ContainerSQL.isUsable(change.did, at: now))
         """
     }
 }
@@ -258,18 +253,4 @@ extension SlotSQL {
     }
 
     static func forgetOfferedSlots(pid: SigningID) -> SQL { "DELETE FROM signing_offered_slots WHERE pid = \(pid)" }
-
-    static func deleteSlotsOfVoid(did: SigningID) -> SQL {
-        """
-        DELETE FROM signing_slots WHERE did = \(did)
-            AND EXISTS (SELECT 1 FROM signing_containers c WHERE c.did = \(did) AND c.state = \(ContainerState.void))
-        """
-    }
-
-    static func deleteSlotsOfVoid(user: String) -> SQL {
-        """
-        DELETE FROM signing_slots WHERE did IN
-            (SELECT c.did FROM signing_containers c WHERE c.user_id = \(user) AND c.state = \(ContainerState.void))
-        """
-    }
 }

@@ -2,36 +2,21 @@ import AssentCore
 import AssentSigningProtocol
 
 /// What all documents of a transaction have in common. The rest is known when a device fetches one: its keys.
-struct DocumentDraft: MessagePart {
+struct DocumentDraft: ShapedPart {
     /// A status whose keys are named by their labels.
-    struct Status: MessagePart {
+    struct Status: ShapedPart {
         let name: String
         let label: String
         let effect: DecisionEffect
         let keys: [String]
         let reason: ReasonRule
 
-        init(_ status: SigningTemplate.Status, locale: String) {
-            name = status.name
-            label = status.label.text(locale)
-            effect = status.effect
-            keys = status.keys
-            reason = status.reason
-        }
-
-        init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-            name = try reader.read("name", .label)
-            label = try reader.read("label", .shown(1...40))
-            effect = try reader.read("effect")
-            keys = try reader.value("keys").array?.compactMap(\.string) ?? []
-            reason = try reader.read("reason")
-        }
-
-        var members: JSONObject {
-            [
-                "name": .string(name), "label": .string(label), "effect": .string(effect.rawValue),
-                "keys": .array(keys.map(JSONValue.string)), "reason": .string(reason.rawValue),
-            ]
+        static let shape = MessageShape<Self>(Self.init) {
+            Member("name", \.name, .label)
+            Member("label", \.label, .shown(1...40))
+            Member("effect", \.effect)
+            Member("keys", \.keys, .keyLabels)
+            Member("reason", \.reason)
         }
     }
 
@@ -47,6 +32,25 @@ struct DocumentDraft: MessagePart {
     let fields: [DocumentField]
     let statuses: [Status]
 
+    static let shape = MessageShape<Self>(Self.init) {
+        Member("rp", \.relyingParty)
+        Member("locale", \.locale, .locale)
+        Member("title", \.title, .shown(1...100))
+        Member(optional: "text", \.text, .shown(1...1000))
+        Member(optional: "warning", \.warning, .shown(1...200))
+        Member(optional: "origin", \.origin)
+        Member("fields", \.fields, .objects(0...16))
+        Member("statuses", \.statuses, .objects(2...8))
+    }
+
+    func check(in reader: MemberReader) throws(SigningProtocolError) {
+        guard Set(statuses.map { Array($0.label.utf8) }).count == statuses.count else {
+            throw SigningProtocolError(.invalidMember, "Two statuses have the same label.", member: "statuses")
+        }
+    }
+}
+
+extension DocumentDraft {
     /// Makes a draft by a template.
     ///
     /// - Throws: ``SigningRefusal`` `invalid_request` when a value is missing, of another type, or cannot be shown, and
@@ -99,14 +103,16 @@ struct DocumentDraft: MessagePart {
         _ template: SigningTemplate, fields: [DocumentField], relyingParty: RelyingParty, locale: String,
         origin: DocumentOrigin?, message: String? = nil
     ) throws(SigningRefusal) {
-        self.relyingParty = relyingParty
-        self.locale = locale
-        title = template.title.text(locale)
-        text = message ?? template.text.map { SigningTemplate.filled($0.text(locale), fields) }
-        warning = template.warning.map { SigningTemplate.filled($0.text(locale), fields) }
-        self.origin = origin
-        self.fields = fields
-        statuses = template.statuses.map { Status($0, locale: locale) }
+        self.init(
+            relyingParty: relyingParty, locale: locale, title: template.title.text(locale),
+            text: message ?? template.text.map { SigningTemplate.filled($0.text(locale), fields) },
+            warning: template.warning.map { SigningTemplate.filled($0.text(locale), fields) }, origin: origin,
+            fields: fields,
+            statuses: template.statuses.map { status in
+                Status(
+                    name: status.name, label: status.label.text(locale), effect: status.effect, keys: status.keys,
+                    reason: status.reason)
+            })
         guard encoded().count <= Self.limit else {
             throw SigningRefusal(.invalidRequest, "The request is too long to be shown.")
         }
@@ -116,30 +122,6 @@ struct DocumentDraft: MessagePart {
         } catch {
             throw SigningRefusal(.invalidRequest, error.detail)
         }
-    }
-
-    /// Reads a stored draft.
-    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        relyingParty = try reader.read("rp")
-        locale = try reader.read("locale", .locale)
-        title = try reader.read("title", .shown(1...100))
-        text = reader.has("text") ? try reader.read("text", .shown(1...1000)) : nil
-        warning = reader.has("warning") ? try reader.read("warning", .shown(1...200)) : nil
-        origin = reader.has("origin") ? try reader.read("origin") : nil
-        fields = try reader.read("fields", .objects(0...16))
-        statuses = try reader.read("statuses", .objects(2...8))
-        guard Set(statuses.map { Array($0.label.utf8) }).count == statuses.count else {
-            throw SigningProtocolError(.invalidMember, "Two statuses have the same label.", member: "statuses")
-        }
-    }
-
-    /// The members.
-    var members: JSONObject {
-        JSONObject(omittingNil: [
-            "rp": relyingParty.json, "locale": .string(locale), "title": .string(title),
-            "text": text.map(JSONValue.string), "warning": warning.map(JSONValue.string), "origin": origin?.json,
-            "fields": .array(fields.map(\.json)), "statuses": .array(statuses.map(\.json)),
-        ])
     }
 
     /// The statuses with the keys of a container; `nil` when it has none for one of them.
@@ -175,5 +157,12 @@ struct DocumentDraft: MessagePart {
             warning: warning, origin: origin, fields: fields, statuses: statuses, request: transaction.req,
             nonce: nonce,
             match: transaction.matchNumber == nil ? nil : NumberMatch(mode: .number, digits: 2))
+    }
+}
+
+extension MemberRule<[String]> {
+    /// Labels of keys, as the template has them: the document names the keys by their thumbprints.
+    fileprivate static var keyLabels: Self {
+        Self(json: { .array($0.map(JSONValue.string)) }) { json, _ in json.array?.compactMap(\.string) ?? [] }
     }
 }

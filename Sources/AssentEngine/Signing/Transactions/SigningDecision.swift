@@ -4,28 +4,20 @@ import AssentStore
 /// A decision, with what is kept of it as evidence.
 struct SigningDecision: Sendable, Hashable {
     let txn: SigningID
-
     /// The container that has decided.
     let did: SigningID
-
     /// The hash of the decision.
     let dh: SigningHash
-
     /// The decision, as it was signed.
     let decision: String
-
     /// The device key's signature beside it.
     let possession: String?
-
     /// The document, as it was signed; absent after a blind refusal.
     let txd: String?
-
     /// The evaluation that opened the key, if it needs one: the compact `tsp-eval+jwt`.
     var evaluation: String?
-
     /// Its confirmation: the compact `tsp-confirm+jwt`.
     var confirmation: String?
-
     /// The server's receipt, as it was signed.
     let receipt: String
 }
@@ -44,19 +36,14 @@ extension SigningDecision {
 struct DecisionEffects: Sendable, Hashable {
     /// The key that has signed.
     var kid: KeyThumbprint
-
     /// What becomes of the transaction.
     let state: SigningTransactionRecord.State
-
     /// The status that the user chose.
     let status: String
-
     /// Whether a number was asked for: then this decision has tried it, and no other.
     let needsNumber: Bool
-
     /// The id of the audit record, which the receipt names.
     let auditID: String
-
     /// The evaluation that it spends, if its key needs one.
     var unlock: SpentEvaluation?
 }

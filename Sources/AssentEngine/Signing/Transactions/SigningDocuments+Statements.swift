@@ -5,8 +5,6 @@ import AssentStore
 struct SigningDocument: Sendable, Hashable {
     /// The document, as it was signed.
     let txd: String
-
-    /// Its hash.
     let txh: SigningHash
 }
 

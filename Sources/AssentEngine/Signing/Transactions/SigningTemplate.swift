@@ -15,12 +15,8 @@ package struct SigningTemplate: Sendable, Hashable {
         /// A JSON Pointer (RFC 6901) into what was asked for.
         package let pointer: String
 
-        /// A field.
         package init(id: String, label: LocalizedText, type: FieldType, pointer: String) {
-            self.id = id
-            self.label = label
-            self.type = type
-            self.pointer = pointer
+            (self.id, self.label, self.type, self.pointer) = (id, label, type, pointer)
         }
     }
 
@@ -37,26 +33,19 @@ package struct SigningTemplate: Sendable, Hashable {
         /// Whether the user may or must give a reason.
         package let reason: ReasonRule
 
-        /// A status.
         package init(
             name: String, label: LocalizedText, effect: DecisionEffect, keys: [String] = [],
             reason: ReasonRule = .none
         ) {
-            self.name = name
-            self.label = label
-            self.effect = effect
-            self.keys = keys
-            self.reason = reason
+            (self.name, self.label, self.effect, self.keys, self.reason) = (name, label, effect, keys, reason)
         }
     }
 
     /// What it is about.
     package var kind: DocumentKind
-    /// The title.
     package var title: LocalizedText
     /// What is asked; `{id}` stands for a field's value as it is shown.
     package var text: LocalizedText?
-    /// A warning.
     package var warning: LocalizedText?
     /// For how many seconds it is open.
     package var lifetime: Int64
@@ -69,21 +58,13 @@ package struct SigningTemplate: Sendable, Hashable {
     /// What the user can answer.
     package var statuses: [Status]
 
-    /// A template.
     package init(
         kind: DocumentKind = .transaction, title: LocalizedText, text: LocalizedText? = nil,
         warning: LocalizedText? = nil, lifetime: Int64 = 180, matchesNumber: Bool = false, fields: [Field] = [],
         notShown: [String] = [], statuses: [Status] = SigningTemplate.standardStatuses
     ) {
-        self.kind = kind
-        self.title = title
-        self.text = text
-        self.warning = warning
-        self.lifetime = lifetime
-        self.matchesNumber = matchesNumber
-        self.fields = fields
-        self.notShown = notShown
-        self.statuses = statuses
+        (self.kind, self.title, self.text, self.warning, self.lifetime) = (kind, title, text, warning, lifetime)
+        (self.matchesNumber, self.fields, self.notShown, self.statuses) = (matchesNumber, fields, notShown, statuses)
     }
 
     /// The places of ``notShown``.

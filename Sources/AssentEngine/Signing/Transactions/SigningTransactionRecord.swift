@@ -1,7 +1,7 @@
 package import AssentSigningProtocol
 import AssentStore
 
-/// One question to one user, which is answered with a signature.
+/// One question to one user, which is answered with a signature. Times are seconds since 1970.
 package struct SigningTransactionRecord: Sendable, Hashable {
     /// Where it stands. All but the first never change.
     package enum State: String, SQLConstant {
@@ -20,61 +20,39 @@ package struct SigningTransactionRecord: Sendable, Hashable {
     }
 
     package let txn: SigningID
-
     /// The asker: an OAuth client, a journey or a device.
     package let clientID: String
-
     /// Who is asked; empty while nobody has claimed it.
     package let userID: String
-
     /// The only container that may answer, if there is one.
     var did: SigningID?
-
     /// What it is about.
     let kind: DocumentKind
-
     /// Without regard to the time: see ``state(at:)``.
     package var state: State = .pending
-
     /// Why it was canceled or has failed.
     var reason: String?
-
     /// The status that the user chose.
     package var status: String?
-
     /// What its documents have in common, as JSON.
     let content: String
-
     /// The hash of what was asked.
     let req: SigningHash
-
     /// What that is the hash of, as base64url.
     let request: String
-
     /// The number that the user must type.
     package let matchNumber: String?
-
     /// The hash of the decision that has tried its number.
     var matchBy: SigningHash?
-
-    /// In seconds since 1970.
     let createdAt: Int64
-
-    /// In seconds since 1970.
     package let expiresAt: Int64
-
     /// The container that has decided.
     var decidedBy: SigningID?
-
-    /// In seconds since 1970.
     var decidedAt: Int64?
-
     /// Whether the user's own session asks: then no limit applies.
     var isOwnSession = false
-
     /// The policy's transaction that it completes.
     var policyTransaction: String?
-
     /// Tells a repeated request.
     var idempotency: Idempotency?
 
@@ -82,8 +60,6 @@ package struct SigningTransactionRecord: Sendable, Hashable {
     struct Idempotency: Sendable, Hashable {
         /// What the asker calls its request.
         let key: String
-
-        /// The hash of the request.
         let request: String
     }
 }
@@ -144,22 +120,16 @@ extension SigningTransactionRecord.State {
 package struct SigningLimits: Sendable, Hashable {
     /// Containers of a user.
     package var containers = 5
-
     /// Open transactions of a client and a user.
     package var openOfClient: Int64 = 5
-
     /// Open transactions of a user.
     package var openOfUser: Int64 = 20
-
     /// Transactions of a client that wait for someone who scans them.
     package var claimsOfClient: Int64 = 100
-
     /// Transactions of a client and a user in a minute.
     package var perMinute: Int64 = 5
-
     /// Transactions of a client and a user that were never answered, one after the other within an hour.
     package var unanswered: Int64 = 8
 
-    /// The standard limits.
     package init() {}
 }
