@@ -4,8 +4,8 @@ import AssentStore
 import Foundation
 import TestSupport
 
-/// The databases of one PostgreSQL server, each for one test after the other: to empty one takes a tenth of the time
-/// that it takes to make one, and thousands of tests have one.
+/// The databases of one PostgreSQL server, each for one test after the other. Thousands of tests have one, and to make one
+/// takes ten times as long as to empty one.
 final class ReusedDatabases: Sendable {
     let server: PostgreSQLServer
 
