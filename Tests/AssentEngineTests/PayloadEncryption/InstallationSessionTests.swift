@@ -19,7 +19,7 @@ struct InstallationSessionTests {
     private let kid: String
 
     init() async throws {
-        fixture = try await ProviderFixture(apps: [ProviderFixture.pay { $0.days = 1 }])
+        fixture = try await ProviderFixture(apps: [ProviderFixture.pay()])
         keys = PayloadKeys(fixture.context)
         node = PayloadSessions(fixture.context, keys: keys)
         let now = fixture.clock.epochSeconds
