@@ -220,6 +220,7 @@ struct DeviceAdmissionTests {
         }
         #expect(await link("https://shop.bank.example/a")?.number == 10023)
         #expect(world.servers.sent("/authenticate").isEmpty && world.servers.sent("/web_link").isEmpty)
+        world.servers.clock.advance(by: 300)
         try await world.tell(["webLinks": ["https://shop.bank.example/a"]])
         await world.hear(assent)
         #expect(await link("https://shop.bank.example/b")?.number == 10015)
