@@ -33,6 +33,7 @@ actor OutcomeReports {
     /// How many of the first in `waiting` are being sent, and are dropped neither way.
     private var sending = 0
     private var pause: Task<Void, Never>?
+    private var pauseEnd = Date.distantPast
     private var isFinishing = false
 
     /// How a try to tell the engine ended.
@@ -57,7 +58,7 @@ actor OutcomeReports {
     var count: Int { waiting.count }
 
     /// Whether it waits before it tries again.
-    var isPausing: Bool { pause != nil }
+    var isPausing: Bool { pauseEnd > clock.now }
 
     /// Takes a report over. It is sent at once if the engine answers, else again and again.
     func add(_ report: Report) {
@@ -119,13 +120,13 @@ actor OutcomeReports {
     private func sleep(_ seconds: TimeInterval) async {
         let end = clock.now.addingTimeInterval(seconds)
         let task = Task { [clock] in _ = try? await clock.sleep(until: end) }
-        pause = task
+        (pause, pauseEnd) = (task, end)
         await withTaskCancellationHandler {
             await task.value
         } onCancel: {
             task.cancel()
         }
-        pause = nil
+        (pause, pauseEnd) = (nil, .distantPast)
     }
 
     /// Those that must be sent again, in their order, and whether the engine has answered all.
