@@ -228,6 +228,9 @@ struct DeviceRefusalTests {
         let lies: [JSONValue] = [
             [], [code("other")], [code(), code("other")], [code(slot: "otp")], [code(uri: "otpauth://hotp/x")],
             [code(uri: "https://am.example/")],
+            // What such a counter is stored in could not be read again, see `OneTimeKeyRecord`.
+            [code(uri: uri.replacing("counter=0", with: "counter=9007199254740992"))],
+            [code(uri: uri.replacing("counter=0", with: "counter=9223372036854775807"))],
         ]
         for lie in lies {
             await scene.server.edit("enrolled") { $0["otp"] = lie }

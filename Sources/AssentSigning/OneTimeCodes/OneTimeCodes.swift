@@ -26,6 +26,9 @@ struct OneTimeCodes: Sendable {
             } catch {
                 throw SigningError(.offerRefused, "A key for one-time codes cannot be used. \(error.detail)")
             }
+            guard record.counter <= OneTimeKeyRecord.highestFirstCounter else {
+                throw SigningError(.offerRefused, "A key for one-time codes begins with a counter that is too high.")
+            }
         }
         for record in records { try await parts.records.keep(record) }
     }

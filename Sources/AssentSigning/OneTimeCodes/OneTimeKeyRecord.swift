@@ -32,6 +32,9 @@ struct OneTimeKeyRecord: ShapedPart {
         return .counter(hotp)
     }
 
+    /// A record whose counter passes 2^53−1 cannot be read any more, and so neither used nor replaced.
+    static let highestFirstCounter = 1 << 52
+
     /// The counter value with which the server's URI begins.
     static func firstCounter(_ uri: Secret) -> Int {
         guard case .counter(let first)? = try? OTPAuthURI(uri.reveal()).moving else { return 0 }
