@@ -28,6 +28,9 @@ package final class PayloadSessions: Sendable {
 
     private static let batch = 5_000
 
+    /// How many installations that have ended are noted before all sessions are looked through for theirs.
+    static let endedLimit = 4096
+
     private let context: EngineContext
     private let keys: PayloadKeys
     private let names: SessionName
@@ -56,7 +59,7 @@ package final class PayloadSessions: Sendable {
         self.versions = versions
         self.limit = limit
         names = SessionName(key: context.masterKey.derivedSecret(for: .payloadSessionName).symmetricKey)
-        context.ended.listen { [weak self] client in self?.ended.withLock { _ = $0.insert(client) } }
+        context.ended.listen { [weak self] client in self?.note(ended: client) }
     }
 
     /// How many sessions this node knows.
@@ -235,6 +238,19 @@ package final class PayloadSessions: Sendable {
                     """))
             guard deleted.count == Self.batch else { return }
         }
+    }
+
+    /// Ends the sessions of an installation that has ended: the next look forgets them.
+    private func note(ended client: String) {
+        let isFull = ended.withLock { ended in
+            ended.insert(client)
+            return ended.count >= Self.endedLimit
+        }
+        // A purge of many may run between two looks.
+        guard isFull else { return }
+        let clients = ended.withLock { $0 }
+        entries.withLock { entries in entries = entries.filter { !hasEnded($0.value) } }
+        ended.withLock { $0.subtract(clients) }
     }
 
     /// Whether the installation of a session has ended at this node.
