@@ -28,12 +28,18 @@ package final class PayloadSessions: Sendable {
 
     private static let batch = 5_000
 
+    /// How many installations that have ended are noted before all sessions are looked through for theirs.
+    static let endedLimit = 4096
+
     private let context: EngineContext
     private let keys: PayloadKeys
     private let names: SessionName
     private let versions: SealedVersions
     private let limit: Int
     private let entries = Locked<[[UInt8]: Entry]>([:])
+    /// The installations that have ended at this node since all sessions were last looked through. Many end at once
+    /// when unused ones are purged, and to look through all sessions for each would stop every message meanwhile.
+    private let ended = Locked<Set<String>>([])
     /// When all sessions were last looked through for such as have ended, in seconds since 1970.
     private let sweptAt = Locked<Int64?>(nil)
 
@@ -53,7 +59,7 @@ package final class PayloadSessions: Sendable {
         self.versions = versions
         self.limit = limit
         names = SessionName(key: context.masterKey.derivedSecret(for: .payloadSessionName).symmetricKey)
-        context.ended.listen { [weak self] client in self?.forget(ofClient: client) }
+        context.ended.listen { [weak self] client in self?.note(ended: client) }
     }
 
     /// How many sessions this node knows.
@@ -82,7 +88,7 @@ package final class PayloadSessions: Sendable {
         // Asked when the session is there: an installation that ends later takes it along.
         let rows = try await context.database.run(.read("SELECT id FROM client_instances WHERE id = \(client)"))
         guard !rows.isEmpty else {
-            forget(ofClient: client)
+            entries.withLock { $0[stored.id] = nil }
             throw PayloadRefusal.unknownKey
         }
     }
@@ -117,7 +123,7 @@ package final class PayloadSessions: Sendable {
         let now = context.clock.now
         let session = entries.withLock { entries -> ServerSession? in
             guard let entry = entries[head.session] else { return nil }
-            if entry.session.isLive(at: now) { return entry.session }
+            if entry.session.isLive(at: now), !hasEnded(entry) { return entry.session }
             entries[head.session] = nil
             return nil
         }
@@ -139,7 +145,7 @@ package final class PayloadSessions: Sendable {
         let (now, random) = (context.clock.now, context.random)
         let result = entries.withLock { entries -> Result<FrameSealer, PayloadRefusal> in
             Result { () throws(PayloadRefusal) in
-                guard var entry = entries[head.session] else { throw .unknownSession }
+                guard var entry = entries[head.session], !hasEnded(entry) else { throw .unknownSession }
                 try entry.session.claim(head.number, at: now)
                 entry.usedAt = max(entry.usedAt, Int64(now.timeIntervalSince1970))
                 entries[head.session] = entry
@@ -197,12 +203,14 @@ package final class PayloadSessions: Sendable {
     /// - Throws: ``StoreError``.
     package func look() async throws {
         let now = context.clock.now
+        let clients = ended.withLock { $0 }
         let (uses, kids) = entries.withLock { entries in
             // One that has become idle here may have been used elsewhere: it is read again when it is needed.
-            entries = entries.filter { $0.value.session.isLive(at: now) }
+            entries = entries.filter { $0.value.session.isLive(at: now) && !hasEnded($0.value) }
             let seconds = Int64(now.timeIntervalSince1970)
             return (entries.mapValues { $0.lastUse(at: seconds) }, Set(entries.values.map(\.kid)))
         }
+        ended.withLock { $0.subtract(clients) }
         guard !uses.isEmpty else { return }
         guard context.database.isShared else { return forget(keys: try await keys.withdrawn(among: kids)) }
         let gone = try await context.database.run(StoredPayloadSession.touching(uses)).compactMap { row in
@@ -232,12 +240,23 @@ package final class PayloadSessions: Sendable {
         }
     }
 
-    /// Forgets the sessions of an installation that has ended.
-    private func forget(ofClient client: String) {
-        entries.withLock { entries in
-            let ended = entries.lazy.filter { $0.value.session.peer.client == client }.map(\.key)
-            for id in Array(ended) { entries[id] = nil }
+    /// Ends the sessions of an installation that has ended: the next look forgets them.
+    private func note(ended client: String) {
+        let isFull = ended.withLock { ended in
+            ended.insert(client)
+            return ended.count >= Self.endedLimit
         }
+        // A purge of many may run between two looks.
+        guard isFull else { return }
+        let clients = ended.withLock { $0 }
+        entries.withLock { entries in entries = entries.filter { !hasEnded($0.value) } }
+        ended.withLock { $0.subtract(clients) }
+    }
+
+    /// Whether the installation of a session has ended at this node.
+    private func hasEnded(_ entry: Entry) -> Bool {
+        guard let client = entry.session.peer.client else { return false }
+        return ended.withLock { $0.contains(client) }
     }
 
     private func forget(keys kids: Set<String>) {
@@ -256,7 +275,7 @@ package final class PayloadSessions: Sendable {
             return sweptAt != second
         }
         return entries.withLock { entries in
-            if isDue { entries = entries.filter { $0.value.session.isLive(at: now) } }
+            if isDue { entries = entries.filter { $0.value.session.isLive(at: now) && !hasEnded($0.value) } }
             guard entries.count >= limit else { return true }
             guard context.database.isShared else { return false }
             let idle = entries.lazy.filter { !$0.value.session.isRunning }.map(\.key)

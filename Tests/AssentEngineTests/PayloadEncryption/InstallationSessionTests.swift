@@ -97,6 +97,18 @@ struct InstallationSessionTests {
         #expect(try await opens(others, at: node))
     }
 
+    @Test("However many end between two looks, their names do not pile up, and their sessions stay ended")
+    func many() async throws {
+        let (registered, _) = try await fixture.instance()
+        let (own, other) = (try await kept(registered.id), try await kept(nil))
+        try await end(registered, .administrator)
+        #expect(node.count == 2, "it is forgotten with others")
+        for number in 1..<PayloadSessions.endedLimit { fixture.context.ended.tell("\(number)") }
+        #expect(node.count == 1)
+        #expect(try await !opens(own, at: node))
+        #expect(try await opens(other, at: node), "the control")
+    }
+
     @Test("At another node: at once where it has not seen the session, else with its next look")
     func nodes() async throws {
         guard TestDatabase.isPostgreSQL else { return }
