@@ -21,11 +21,6 @@ struct RemoteDecisionBenchmark: Benchmark {
 
     init(_ setting: BenchSetting) { self.setting = setting }
 
-    private static let block = 25
-
-    private var rounds: Int { setting.rounds(15, quick: 3) }
-    private var blocks: Int { setting.rounds(40, quick: 8) }
-
     @concurrent
     func run() async throws -> [Comparison] {
         let directory = try setting.workspace.directory("remote-decision")
@@ -57,7 +52,7 @@ struct RemoteDecisionBenchmark: Benchmark {
         let root = server.url.dropLast("/am".count)
         let bare = try HTTPCall(.get, url: root + "/healthz")
         try await TimedCaller.inTurns(
-            rounds: rounds, blocks: blocks, of: Self.block, expecting: "",
+            setting.callTurns, expecting: "",
             {
                 [
                     remote(),
@@ -70,7 +65,7 @@ struct RemoteDecisionBenchmark: Benchmark {
             },
             count: { callers in
                 comparison.add(
-                    subject: callers[0].latency, baseline: callers[1].latency + callers[2].latency, of: rounds)
+                    subject: callers[0].latency, baseline: callers[1].latency + callers[2].latency, of: setting.callTurns.rounds)
             })
         return comparison
     }

@@ -54,26 +54,39 @@ extension TimedCaller {
     /// often before one of the others as behind it. The first round warms all up.
     ///
     /// - Parameters:
-    ///   - rounds: how many count.
-    ///   - blocks: how many blocks each has in a round.
-    ///   - block: calls in a block.
+    ///   - turns: how often each way calls.
     ///   - body: what each call is answered.
     ///   - ways: makes the callers of a round.
     ///   - count: what a round has measured.
     /// - Throws: what a call throws; ``BenchFailure`` for another answer.
     static func inTurns(
-        rounds: Int, blocks: Int, of block: Int, expecting body: String, _ ways: () -> [TimedCaller],
+        _ turns: CallTurns, expecting body: String, _ ways: () -> [TimedCaller],
         count: ([TimedCaller]) -> Void
     ) async throws {
-        for round in 0...rounds {
+        for round in 0...turns.rounds {
             var callers = ways()
-            for index in 0..<blocks {
+            for index in 0..<turns.blocks {
                 let order = index.isMultiple(of: 2) ? Array(callers.indices) : callers.indices.reversed()
-                for caller in order { try await callers[caller].call(block, expecting: body) }
+                for caller in order { try await callers[caller].call(turns.block, expecting: body) }
             }
             if round > 0 { count(callers) }
         }
     }
+}
+
+/// How often ways of calling that are measured beside each other call.
+struct CallTurns {
+    /// Rounds that are counted.
+    let rounds: Int
+    /// Blocks of each way in a round.
+    let blocks: Int
+    /// Calls in a block.
+    var block = 25
+}
+
+extension BenchSetting {
+    /// The turns of ways whose calls take much the same time.
+    var callTurns: CallTurns { CallTurns(rounds: rounds(15, quick: 3), blocks: rounds(40, quick: 8)) }
 }
 
 /// What services answer in benchmarks of small calls.

@@ -18,10 +18,9 @@ struct SealedCallBenchmark: Benchmark {
     init(_ setting: BenchSetting) { self.setting = setting }
 
     /// The kernel counts a server's processor time in hundredths of a second, so a block must take many of them.
-    private static let block = 250
-
-    private var rounds: Int { setting.rounds(15, quick: 2) }
-    private var blocks: Int { setting.rounds(8, quick: 2) }
+    private var turns: CallTurns {
+        CallTurns(rounds: setting.rounds(15, quick: 2), blocks: setting.rounds(8, quick: 2), block: 250)
+    }
 
     @concurrent
     func run() async throws -> [Comparison] {
@@ -59,11 +58,11 @@ struct SealedCallBenchmark: Benchmark {
             aim: .atMost(1.15))
         let sealing = try gateway.sealing(network)
         try await TimedCaller.inTurns(
-            rounds: rounds, blocks: blocks, of: Self.block, expecting: AccountsReply.body,
+            turns, expecting: AccountsReply.body,
             { [caller(sealing), caller(network)] },
             count: { callers in
-                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
-                latency.add(subject: callers[0].latency, baseline: callers[1].latency, of: rounds)
+                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: turns.rounds)
+                latency.add(subject: callers[0].latency, baseline: callers[1].latency, of: turns.rounds)
             })
         return [processor, latency]
     }

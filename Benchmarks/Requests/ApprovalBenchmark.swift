@@ -26,11 +26,6 @@ struct ApprovalBenchmark: Benchmark {
 
     init(_ setting: BenchSetting) { self.setting = setting }
 
-    private static let block = 25
-
-    private var rounds: Int { setting.rounds(15, quick: 3) }
-    private var blocks: Int { setting.rounds(40, quick: 8) }
-
     @concurrent
     func run() async throws -> [Comparison] {
         let server = try await PinnedServer(
@@ -82,7 +77,7 @@ struct ApprovalBenchmark: Benchmark {
             benchmark: Self.name, title: "URLSession by the app's class / AuthorizedClient.send, latency", unit: "s",
             aim: .atMost(1.5))
         try await TimedCaller.inTurns(
-            rounds: rounds, blocks: blocks, of: Self.block, expecting: AccountsReply.body,
+            setting.callTurns, expecting: AccountsReply.body,
             {
                 [
                     TimedCaller(call, over: covered), TimedCaller(call, over: plain),
@@ -93,8 +88,8 @@ struct ApprovalBenchmark: Benchmark {
                 ]
             },
             count: { callers in
-                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
-                latency.add(subject: callers[2].latency, baseline: callers[1].latency, of: rounds)
+                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: setting.callTurns.rounds)
+                latency.add(subject: callers[2].latency, baseline: callers[1].latency, of: setting.callTurns.rounds)
             })
         session.finishTasksAndInvalidate()
         return [processor, latency]

@@ -17,8 +17,6 @@ struct GuardedCallBenchmark: Benchmark {
 
     private static let path = "/status"
     private static let body = #"{"isOpen":true}"#
-    private static let block = 25
-
     private var rounds: Int { setting.rounds(15, quick: 3) }
 
     @concurrent
@@ -89,7 +87,7 @@ struct GuardedCallBenchmark: Benchmark {
     ) async throws -> Comparison {
         var comparison = Comparison(benchmark: Self.name, title: title, unit: unit, aim: .atMost(aim))
         try await TimedCaller.inTurns(
-            rounds: rounds, blocks: setting.rounds(blocks, quick: max(2, blocks / 5)), of: Self.block,
+            CallTurns(rounds: rounds, blocks: setting.rounds(blocks, quick: max(2, blocks / 5))),
             expecting: Self.body, make,
             count: { comparison.add(subject: figure($0[0]), baseline: figure($0[1]), of: rounds) })
         return comparison

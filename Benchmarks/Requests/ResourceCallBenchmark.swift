@@ -16,11 +16,6 @@ struct ResourceCallBenchmark: Benchmark {
 
     init(_ setting: BenchSetting) { self.setting = setting }
 
-    private static let block = 25
-
-    private var rounds: Int { setting.rounds(15, quick: 3) }
-    private var blocks: Int { setting.rounds(40, quick: 8) }
-
     @concurrent
     func run() async throws -> [Comparison] {
         let server = try await PinnedServer(
@@ -48,7 +43,7 @@ struct ResourceCallBenchmark: Benchmark {
             benchmark: Self.name, title: "sendAuthenticatedRequest / the pinned transport alone, latency", unit: "s",
             aim: .atMost(1.15))
         try await TimedCaller.inTurns(
-            rounds: rounds, blocks: blocks, of: Self.block, expecting: AccountsReply.body,
+            setting.callTurns, expecting: AccountsReply.body,
             {
                 [
                     TimedCaller {
@@ -60,8 +55,8 @@ struct ResourceCallBenchmark: Benchmark {
                 ]
             },
             count: { callers in
-                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: rounds)
-                latency.add(subject: callers[0].latency, baseline: callers[2].latency, of: rounds)
+                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: setting.callTurns.rounds)
+                latency.add(subject: callers[0].latency, baseline: callers[2].latency, of: setting.callTurns.rounds)
             })
         return [processor, latency]
     }

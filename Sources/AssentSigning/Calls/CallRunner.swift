@@ -223,7 +223,7 @@ struct CallRunner: Sendable {
         return newer
     }
 
-    /// Reads an issuer's configuration, again so often while there is no answer.
+    /// Reads an issuer's configuration, and tries again up to `sends` times while there is no answer.
     func configuration(of issuer: String, sends: Int) async throws -> (IssuerConfiguration, nonce: String?) {
         var retry = CallRetry(sends: sends)
         while true {

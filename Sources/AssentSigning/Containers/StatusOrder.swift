@@ -10,7 +10,7 @@ enum StatusOrder: Hashable, CaseIterable {
 
     /// - Parameters:
     ///   - time: when it was signed.
-    ///   - other: when the other one was; `nil` where there is none.
+    ///   - other: when the other status was signed; `nil` if there is no other.
     init(_ time: Int, after other: Int?) {
         guard let other, time <= other else {
             self = .later

@@ -29,7 +29,7 @@ struct ReportSummary {
 
     init(app: String? = nil) { self.app = app }
 
-    /// Counts a record of the audit log; one of another event is none.
+    /// Counts a record of the audit log, and ignores records of other events.
     mutating func add(_ record: JSONValue) {
         guard record["event"]?.string == "integrity.report", let detail = record["detail"],
             let app = detail["app"]?.string, self.app.map({ $0 == app }) ?? true

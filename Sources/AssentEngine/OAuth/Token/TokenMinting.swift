@@ -79,8 +79,8 @@ extension OAuthProvider {
     /// confidential client belongs to the client, which authenticates (RFC 9449 §5).
     ///
     /// Who refreshes has compared the key with that of the grant before, as it was read: a refusal then is written down
-    /// and spends no proof. This statement sets the key, and so holds the condition once more: it gives no grant
-    /// another key, whoever runs it and whatever has come in between.
+    /// and spends no proof. This statement sets the key, so it has the condition again: no caller, and no
+    /// change in between, can give a grant another key.
     func issuing(
         _ refreshToken: Secret?, grant: GrantRecord, client: OAuthClient, keyThumbprint: String?
     ) -> [SQLStatement] {

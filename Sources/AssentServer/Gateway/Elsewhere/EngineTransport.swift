@@ -4,8 +4,8 @@ import NIOCore
 import NIOPosix
 
 /// The connections to the engine of a gateway elsewhere: a question goes by one of the event loop on which the request
-/// is answered. What is asked beside requests, such as a look at an open connection, goes by a kept connection too: the
-/// engine answers the same question again, so that one which is lost with its connection is no harm.
+/// is answered. What is asked beside requests, such as a look at an open connection, goes by a kept connection too. A
+/// question that is lost with its connection can be asked again, since the engine gives the same answer.
 struct EngineTransport: HTTPTransport {
     private let connections: UpstreamTransports
 

@@ -3,7 +3,7 @@ import AssentJOSE
 import HTTPTypes
 
 /// Calls to the engine with proofs of the gateway's own key (RFC 9449): its access tokens belong to that key, and are
-/// worth nothing to who steals one.
+/// useless to a thief.
 struct ProvenCalls: HTTPTransport {
     private let base: any HTTPTransport
     private let prover: DPoPProver
