@@ -39,8 +39,8 @@ struct ContainerStore: Sendable {
 
     /// Changes a record; somebody else's change in between is kept.
     ///
-    /// - Throws: ``SigningError`` with `missing` if there is no such record; `SecretStoreError` `busy` with this sentence
-    ///   if other writers are faster each time.
+    /// - Throws: ``SigningError`` with `missing` if there is no such record; `SecretStoreError` `busy` with this
+    ///   sentence if other writers are faster each time.
     @discardableResult
     func modify<Part: MessagePart>(
         _ name: String, missing: SigningError.Code, busy: String, _ change: (inout Part) throws -> Void
