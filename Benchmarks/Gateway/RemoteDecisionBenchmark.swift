@@ -65,7 +65,8 @@ struct RemoteDecisionBenchmark: Benchmark {
             },
             count: { callers in
                 comparison.add(
-                    subject: callers[0].latency, baseline: callers[1].latency + callers[2].latency, of: setting.callTurns.rounds)
+                    subject: callers[0].latency, baseline: callers[1].latency + callers[2].latency,
+                    of: setting.callTurns.rounds)
             })
         return comparison
     }

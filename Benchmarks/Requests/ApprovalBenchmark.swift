@@ -88,8 +88,10 @@ struct ApprovalBenchmark: Benchmark {
                 ]
             },
             count: { callers in
-                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: setting.callTurns.rounds)
-                latency.add(subject: callers[2].latency, baseline: callers[1].latency, of: setting.callTurns.rounds)
+                processor.add(
+                    subject: callers[0].processorTime, baseline: callers[1].processorTime, of: setting.callTurns.rounds)
+                latency.add(
+                    subject: callers[2].latency, baseline: callers[1].latency, of: setting.callTurns.rounds)
             })
         session.finishTasksAndInvalidate()
         return [processor, latency]

@@ -55,8 +55,10 @@ struct ResourceCallBenchmark: Benchmark {
                 ]
             },
             count: { callers in
-                processor.add(subject: callers[0].processorTime, baseline: callers[1].processorTime, of: setting.callTurns.rounds)
-                latency.add(subject: callers[0].latency, baseline: callers[2].latency, of: setting.callTurns.rounds)
+                processor.add(
+                    subject: callers[0].processorTime, baseline: callers[1].processorTime, of: setting.callTurns.rounds)
+                latency.add(
+                    subject: callers[0].latency, baseline: callers[2].latency, of: setting.callTurns.rounds)
             })
         return [processor, latency]
     }
