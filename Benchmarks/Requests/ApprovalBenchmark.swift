@@ -15,7 +15,8 @@ import FoundationNetworking
 #endif
 
 /// What approvals cost a call that needs none: an `AuthorizedClient` with twenty policies, one of which is about the
-/// call, against one without, in processor time; and the same client behind a `URLSession`, against itself, in latency.
+/// call, against one without, in processor time; and the same client behind a `URLSession`, against itself and against
+/// itself and a `URLSession` whose class answers at once, in latency.
 /// All send the same call on kept connections to one server in another process, one at a time, in blocks that take
 /// turns.
 struct ApprovalBenchmark: Benchmark {
@@ -69,22 +70,23 @@ struct ApprovalBenchmark: Benchmark {
         guard let address = URL(string: url) else { throw BenchFailure("\(url) is no URL") }
         var request = URLRequest(url: address)
         request.setValue("application/json", forHTTPHeaderField: "Accept")
-        let session = BenchProtocol.session()
+        let (session, empty) = (BenchProtocol.session(), EmptyProtocol.session())
         var processor = Comparison(
             benchmark: Self.name, title: "send with twenty policies / without, processor time", unit: "s per call",
             aim: .atMost(1.02))
         var latency = Comparison(
             benchmark: Self.name, title: "URLSession by the app's class / AuthorizedClient.send, latency", unit: "s",
             aim: .atMost(1.5))
+        var whole = Comparison(
+            benchmark: Self.name,
+            title: "URLSession by the app's class / AuthorizedClient.send and a URLSession that sends nothing, latency",
+            unit: "s", aim: .atMost(1.5))
         try await TimedCaller.inTurns(
             setting.callTurns, expecting: AccountsReply.body,
             {
                 [
                     TimedCaller(call, over: covered), TimedCaller(call, over: plain),
-                    TimedCaller { [request] in
-                        let (data, response) = try await session.data(for: request)
-                        return ((response as? HTTPURLResponse)?.statusCode ?? 0, Array(data))
-                    },
+                    TimedCaller(request, by: session), TimedCaller(request, by: empty),
                 ]
             },
             count: { callers in
@@ -92,9 +94,46 @@ struct ApprovalBenchmark: Benchmark {
                     subject: callers[0].processorTime, baseline: callers[1].processorTime, of: setting.callTurns.rounds)
                 latency.add(
                     subject: callers[2].latency, baseline: callers[1].latency, of: setting.callTurns.rounds)
+                whole.add(
+                    subject: callers[2].latency, baseline: callers[1].latency + callers[3].latency,
+                    of: setting.callTurns.rounds)
             })
         session.finishTasksAndInvalidate()
-        return [processor, latency]
+        empty.finishTasksAndInvalidate()
+        return [processor, latency, whole]
+    }
+}
+
+extension TimedCaller {
+    fileprivate init(_ request: URLRequest, by session: URLSession) {
+        self.init {
+            let (data, response) = try await session.data(for: request)
+            return ((response as? HTTPURLResponse)?.statusCode ?? 0, Array(data))
+        }
+    }
+}
+
+/// Answers at once, so that what is left is `URLSession` itself.
+private final class EmptyProtocol: URLProtocol {
+    override class func canInit(with request: URLRequest) -> Bool { true }
+
+    override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+
+    override func startLoading() {
+        guard let url = request.url,
+            let reply = HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: [:])
+        else { return }
+        client?.urlProtocol(self, didReceive: reply, cacheStoragePolicy: .notAllowed)
+        client?.urlProtocol(self, didLoad: Data(AccountsReply.body.utf8))
+        client?.urlProtocolDidFinishLoading(self)
+    }
+
+    override func stopLoading() {}
+
+    static func session() -> URLSession {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [EmptyProtocol.self]
+        return URLSession(configuration: configuration)
     }
 }
 

@@ -161,37 +161,45 @@ struct ComparableURL: Equatable {
             let target = request.path.flatMap({ try? RequestTarget($0) })
         else { return nil }
         self.origin = origin
+        path = Self.path(of: target)
+        query = target.query.map { String(decoding: Self.normalised($0.text), as: UTF8.self) }
+    }
+
+    /// The path of a request in that form.
+    static func path(of target: RequestTarget) -> String {
         var path: [UInt8] = []
-        for byte in Self.normalised(target.path) where !(byte == UInt8(ascii: "/") && path.last == byte) {
+        for byte in normalised(target.path) where !(byte == UInt8(ascii: "/") && path.last == byte) {
             path.append(byte)
         }
-        self.path = String(decoding: path, as: UTF8.self)
-        query = target.query.map { String(decoding: Self.normalised($0.text), as: UTF8.self) }
+        return String(decoding: path, as: UTF8.self)
     }
 
     private static func normalised(_ text: String) -> [UInt8] {
         var result: [UInt8] = []
         let bytes = Array(text.utf8)
+        result.reserveCapacity(bytes.count)
         var index = 0
         while index < bytes.count {
-            if bytes[index] == UInt8(ascii: "%"), bytes.count - index > 2,
+            let byte = bytes[index]
+            if byte == UInt8(ascii: "%"), bytes.count - index > 2,
                 let decoded = Hex.decode(String(decoding: bytes[(index + 1)...(index + 2)], as: UTF8.self))?.first
             {
-                result += PercentEncoding.encode(decoded)
+                append(decoded, to: &result)
                 index += 3
-            } else {
-                let byte = bytes[index]
-                result += "!$&'()*+,;=:@/?".utf8.contains(byte) ? [byte] : PercentEncoding.encode(byte)
-                index += 1
+                continue
             }
+            if "!$&'()*+,;=:@/?".utf8.contains(byte) { result.append(byte) } else { append(byte, to: &result) }
+            index += 1
         }
         return result
     }
-}
 
-extension PercentEncoding {
-    /// `byte` itself when it is unreserved, else its escape.
-    fileprivate static func encode(_ byte: UInt8) -> [UInt8] {
-        byte.isURIUnreserved ? [byte] : Array("%\(Hex.encode([byte]).uppercased())".utf8)
+    /// Adds `byte` itself when it is unreserved, else its escape.
+    private static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
+        if byte.isURIUnreserved {
+            bytes.append(byte)
+        } else {
+            bytes += Array("%\(Hex.encode([byte]).uppercased())".utf8)
+        }
     }
 }

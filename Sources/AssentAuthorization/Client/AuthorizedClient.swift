@@ -82,7 +82,8 @@ public struct AuthorizedClient: HTTPTransport {
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
         var refused = RefusedReply(isWanted: false)
-        return try await send(call, asks: true, &refused) { approval, _ in try await approve(&approval) }
+        let (terms, original) = try await settled(call)
+        return try await send(original, terms, asks: true, &refused) { approval, _ in try await approve(&approval) }
     }
 
     /// Sends a call that brings no handler: the one of its policy answers, see ``AuthorizationPolicy/approve``. See
@@ -110,13 +111,11 @@ public struct AuthorizedClient: HTTPTransport {
     }
 
     private func send(_ whole: HTTPCall, _ refused: inout RefusedReply) async throws -> HTTPReply {
-        let begun = clock.now
-        let approve = try await terms(of: whole)?.policy?.approve
-        let call = whole.afterWaiting(since: begun, clock)
-        guard let approve else {
-            return try await send(call, asks: false, &refused) { _, _ in .decline }
+        let (terms, call) = try await settled(whole)
+        guard let approve = terms?.policy?.approve else {
+            return try await send(call, terms, asks: false, &refused) { _, _ in .decline }
         }
-        return try await send(call, asks: true, &refused) { [clock] approval, deadline in
+        return try await send(call, terms, asks: true, &refused) { [clock] approval, deadline in
             guard let deadline else { return try await approve(&approval) }
             let asked = approval
             let answer: (Approval, StepAction)
@@ -154,13 +153,17 @@ public struct AuthorizedClient: HTTPTransport {
             call, as: try terms.approved(call, pending.transactionID), pending, terms, isQuestion: true)
     }
 
-    private func send(
-        _ whole: HTTPCall, asks: Bool, _ refused: inout RefusedReply,
-        _ approve: (inout Approval, Date?) async throws -> StepAction
-    ) async throws -> HTTPReply {
+    /// What is configured for a call, and the call with the time that is left to it after waiting for that.
+    private func settled(_ whole: HTTPCall) async throws -> (terms: CallTerms?, call: HTTPCall) {
         let begun = clock.now
         let terms = try await terms(of: whole)
-        let original = whole.afterWaiting(since: begun, clock)
+        return (terms, whole.afterWaiting(since: begun, clock))
+    }
+
+    private func send(
+        _ original: HTTPCall, _ terms: CallTerms?, asks: Bool, _ refused: inout RefusedReply,
+        _ approve: (inout Approval, Date?) async throws -> StepAction
+    ) async throws -> HTTPReply {
         guard let terms else {
             var reply = try await transport.send(stamped(original, isOurs: false))
             reply.authorization = .notOurs

@@ -73,7 +73,7 @@ public struct AuthorizationPolicy: Sendable {
         guard !url.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }) else {
             throw AuthorizationError(.invalidConfiguration, "A policy's address has a query or a fragment.")
         }
-        guard let address = ComparableURL(url), !address.hasDotSegments else {
+        guard let address = ComparableURL(url), !ComparableURL.hasDotSegments(address.path) else {
             throw AuthorizationError(.invalidConfiguration, "A policy's address is not an absolute URL, or has steps.")
         }
         origin = address.origin

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentTokens
+import HTTPTypes
 
 /// The policies of a client, by origin.
 struct PolicyTable: Sendable {
@@ -35,18 +36,20 @@ struct PolicyTable: Sendable {
     ///   origin has policies.
     func policy(of call: HTTPCall, at origin: Origin) throws(AuthorizationError) -> AuthorizationPolicy? {
         guard let candidates = policies[origin] else { return nil }
-        guard let url = call.request.url, let address = ComparableURL(url), !address.hasDotSegments else {
+        guard let target = call.request.path.flatMap({ try? RequestTarget($0) }),
+            case let path = ComparableURL.path(of: target), !ComparableURL.hasDotSegments(path)
+        else {
             throw AuthorizationError(
                 .invalidRequest, "The path of the request has steps upwards, or cannot be read, so it has no policy.",
                 suggestion: "Write the path without . and .. segments.")
         }
-        return candidates.first { $0.covers(address.path) }
+        return candidates.first { $0.covers(path) }
     }
 }
 
 extension ComparableURL {
-    /// Whether a segment of the path is `.` or `..`, with or without parameters, which some servers resolve.
-    var hasDotSegments: Bool {
+    /// Whether a segment of a path is `.` or `..`, with or without parameters, which some servers resolve.
+    static func hasDotSegments(_ path: String) -> Bool {
         path.utf8.split(separator: UInt8(ascii: "/")).contains { segment in
             let name = segment.prefix { $0 != UInt8(ascii: ";") }
             return name.count < 3 && !name.isEmpty && name.allSatisfy { $0 == UInt8(ascii: ".") }

@@ -55,11 +55,13 @@ struct ResourceAddress {
     /// Refuses segments that are dots, escaped or not, with or without parameters: they lead out of where the path
     /// seems to be. An escaped slash, backslash or NUL is one for some programs and not for others.
     private static func check(_ path: String) throws(WireError) {
-        let lowercased = path.asciiLowercased
-        guard !["%2f", "%5c", "%00"].contains(where: { lowercased.contains($0) }) else {
+        let hasEscapes = path.utf8.contains(UInt8(ascii: "%"))
+        let lowercased = hasEscapes ? path.asciiLowercased : path
+        guard !hasEscapes || !["%2f", "%5c", "%00"].contains(where: { lowercased.contains($0) }) else {
             throw WireError(.malformed, "the path has an escaped slash, backslash or NUL")
         }
-        for segment in lowercased.utf8.split(separator: UInt8(ascii: "/")) {
+        for segment in lowercased.utf8.split(separator: UInt8(ascii: "/"))
+        where segment.first == UInt8(ascii: ".") || segment.first == UInt8(ascii: "%") {
             let dots = String(Substring(segment.prefix { $0 != UInt8(ascii: ";") }))
             guard ![".", "..", "%2e", ".%2e", "%2e.", "%2e%2e"].contains(dots) else {
                 throw WireError(.malformed, "the path has a segment of dots")

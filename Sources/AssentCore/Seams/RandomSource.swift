@@ -1,3 +1,9 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
 /// Where randomness comes from: a seam, so that a test can fix it.
 public protocol RandomSource: Sendable {
     /// `count` bytes that nobody can predict.
@@ -27,10 +33,25 @@ public struct SystemRandom: RandomSource {
 
     /// `count` bytes from the operating system.
     public func bytes(_ count: Int) -> [UInt8] {
+        #if os(Linux)
+        if (1...256).contains(count), let bytes = Self.entropy(count) { return bytes }
+        #endif
         var generator = SystemRandomNumberGenerator()
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count + 7)
         while bytes.count < count { withUnsafeBytes(of: generator.next()) { bytes += $0 } }
         return Array(bytes.prefix(count))
     }
+
+    #if os(Linux)
+    /// The generator of the standard library asks the system for 8 bytes at a time; this asks once.
+    private static func entropy(_ count: Int) -> [UInt8]? {
+        var isFilled = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, end in
+            isFilled = buffer.baseAddress.map { getentropy($0, count) == 0 } ?? false
+            end = isFilled ? count : 0
+        }
+        return isFilled ? bytes : nil
+    }
+    #endif
 }

@@ -9,22 +9,23 @@ public enum Base64URL {
     }
 
     private static func encode(contiguous bytes: UnsafeBufferPointer<UInt8>) -> String {
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count * 4 + 2) / 3)
-        var buffer: UInt32 = 0
-        var bits = 0
-        for byte in bytes {
-            buffer = (buffer & 0xFFFF) << 8 | UInt32(byte)
-            bits += 8
-            while bits >= 6 {
-                bits -= 6
-                text.append(alphabet[Int(buffer >> UInt32(bits) & 0x3F)])
+        String(unsafeUninitializedCapacity: (bytes.count * 4 + 2) / 3) { text in
+            alphabet.withUnsafeBufferPointer { alphabet in
+                var (buffer, bits, end) = (UInt32(0), 0, 0)
+                for byte in bytes {
+                    buffer = (buffer & 0xFFFF) << 8 | UInt32(byte)
+                    bits += 8
+                    while bits >= 6 {
+                        bits -= 6
+                        text[end] = alphabet[Int(buffer >> UInt32(bits) & 0x3F)]
+                        end += 1
+                    }
+                }
+                guard bits > 0 else { return end }
+                text[end] = alphabet[Int(buffer << UInt32(6 - bits) & 0x3F)]
+                return end + 1
             }
         }
-        if bits > 0 {
-            text.append(alphabet[Int(buffer << UInt32(6 - bits) & 0x3F)])
-        }
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// The bytes that `text` stands for, or `nil` when it has padding, white space, another alphabet's characters, an

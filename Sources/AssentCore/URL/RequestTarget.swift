@@ -23,9 +23,9 @@ public struct RequestTarget: Hashable, Sendable {
         guard text.utf8.first == UInt8(ascii: "/"),
             text.utf8.allSatisfy({ $0.isASCIIVisible && $0 != UInt8(ascii: "#") })
         else { throw WireError(.malformed, "a request target is not a path with an optional query in printable ASCII") }
-        let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        path = String(parts[0])
-        query = parts.count > 1 ? QueryString(parts[1]) : nil
+        let mark = text.utf8.firstIndex(of: UInt8(ascii: "?"))
+        path = String(text[..<(mark ?? text.endIndex)])
+        query = mark.map { QueryString(text[text.utf8.index(after: $0)...]) }
     }
 
     /// The target as it was sent.

@@ -47,7 +47,7 @@ struct Beginning: Sendable {
 
     private func countStart() async throws {
         guard let address = request.clientAddress else { return }
-        guard try await engine.starts.attempt("start:\(address)", limit: engine.startsPerMinute, window: 60) else {
+        guard try await engine.starts.call("start:\(address)", limit: engine.startsPerMinute, window: 60) else {
             throw EngineError(
                 .tooManyRequests, "Too many journeys were begun from this address. Try again in a minute.")
         }

@@ -57,7 +57,7 @@ extension Authentication {
         let token = session?.sender == nil ? nil : request.sessionToken
         let proof = try proofs.check(
             request.journeyProof, byKey: key, accessToken: token, policy: request.noncePolicy)
-        guard try await starts.attempt("proof:\(step.id)", limit: Self.proofsPerMinute, window: 60) else {
+        guard try await starts.call("proof:\(step.id)", limit: Self.proofsPerMinute, window: 60) else {
             throw EngineError(.tooManyRequests, "The step was proved too often. Try again in a minute.")
         }
         try await proofs.claim(proof)

@@ -66,6 +66,9 @@ package struct SenderProofs: Sendable {
     /// that take a credential.
     private let journeys: DPoPReplays
 
+    /// The headers of the keys that were proved lately.
+    private let headers = DPoPHeaders()
+
     /// A verifier. There is one for a process.
     ///
     /// - Parameters:
@@ -112,7 +115,7 @@ package struct SenderProofs: Sendable {
         let proof: DPoPProof
         do {
             proof = try DPoPProof.verifyUndated(
-                field, method: presented.method, uri: presented.url, accessToken: accessToken)
+                field, method: presented.method, uri: presented.url, accessToken: accessToken, headers: headers)
         } catch {
             context.logger.debug("a DPoP proof was refused", metadata: ["reason": "\(error.code.rawValue)"])
             throw SenderProofRefusal(.invalidProof, error.detail)

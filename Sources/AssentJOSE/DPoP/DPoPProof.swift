@@ -83,7 +83,7 @@ public struct DPoPProof: Sendable {
         maximumAge: TimeInterval = DPoPProof.maximumAge, leeway: TimeInterval = DPoPProof.leeway
     ) throws(JOSEError) -> DPoPProof {
         let read = try verifyUndated(
-            proof, method: method, uri: uri, accessToken: accessToken, algorithms: algorithms)
+            proof, method: method, uri: uri, accessToken: accessToken, headers: DPoPHeaders(algorithms, limit: 0))
         try read.checkTime(clock: clock, maximumAge: maximumAge, leeway: leeway)
         if let nonces {
             guard let nonce = read.nonce, nonces.contains(where: { ConstantTime.equal($0, nonce) }) else {
@@ -101,22 +101,19 @@ public struct DPoPProof: Sendable {
     ///   - method: the request's method.
     ///   - uri: the request's URI as the client sees it; query and fragment do not matter.
     ///   - accessToken: the token that came with the request; `nil` at the token endpoint.
-    ///   - algorithms: those that are accepted.
+    ///   - headers: reads its header.
     /// - Returns: the proof.
     /// - Throws: ``JOSEError`` with the code of what is wrong.
     package static func verifyUndated(
         _ proof: String, method: String, uri: String, accessToken: Secret? = nil,
-        algorithms: Set<SignatureAlgorithm> = DPoPProof.algorithms
+        headers: DPoPHeaders = DPoPHeaders(limit: 0)
     ) throws(JOSEError) -> DPoPProof {
-        let message = try UnverifiedJWS.parse(proof, limit: sizeLimit)
-        guard let type = message.type, CompactHeader.same(type, as: Self.type) else {
-            throw JOSEError(.wrongType, "The header's typ is not \(Self.type).")
-        }
-        guard let jwk = message.header["jwk"] else {
-            throw JOSEError(.malformed, "The proof has no jwk in its header.")
-        }
-        let key = try JWK(jwk)
-        let claims = try JWTClaims(payload: try message.verified(with: key, algorithms: algorithms).payload)
+        let parts = try CompactParts(proof, limit: sizeLimit)
+        let (header, isKnown) = try headers.header(parts.header)
+        let (payload, signature) = try parts.decoded()
+        guard header.isValid(signature, for: parts.signingInput) else { throw JOSEError(.invalidSignature) }
+        if !isKnown { headers.remember(header, parts.header) }
+        let claims = try JWTClaims(payload: payload)
         for name in ["jti", "htm", "htu", "iat"] where claims[name] == nil { throw JOSEError(.missingClaim(name)) }
         let jti = try text(claims, "jti")
         guard !jti.isEmpty else { throw JOSEError(.malformedClaim("jti")) }
@@ -135,8 +132,8 @@ public struct DPoPProof: Sendable {
         }
         let nonce = claims["nonce"] == nil ? nil : try text(claims, "nonce")
         return DPoPProof(
-            key: key, jti: jti, issuedAt: issuedAt, nonce: nonce, payloadClaim: claims["pe"]?.string,
-            thumbprint: key.thumbprint)
+            key: header.key, jti: jti, issuedAt: issuedAt, nonce: nonce, payloadClaim: claims["pe"]?.string,
+            thumbprint: header.thumbprint)
     }
 
     /// Makes sure that ``issuedAt`` lies neither too far back nor too far ahead.

@@ -2,6 +2,8 @@ import AssentCore
 
 /// An `htu` value: an HTTP URI without query and fragment, normalized as RFC 3986 §6.2.2 and §6.2.3 describe, so that
 /// two writings of the same target compare equal (RFC 9449 §4.3).
+///
+/// One is read for each proof, so it is read byte by byte.
 struct HTTPTarget: Hashable, Sendable {
     let text: String
 
@@ -12,39 +14,51 @@ struct HTTPTarget: Hashable, Sendable {
     /// `nil` for anything but an absolute `http` or `https` URI. User information and dot segments have no place in a
     /// target and are refused rather than resolved.
     init?(_ uri: String) {
-        // By its bytes: a mark behind "?" would join it to another character.
-        let bytes = uri.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-        guard bytes.count <= Self.limit, bytes.allSatisfy(\.isASCIIVisible) else { return nil }
-        let target = Substring(bytes)
-        guard let colon = target.firstIndex(of: ":"), target[colon...].hasPrefix("://") else { return nil }
-        let scheme = target[..<colon].lowercased()
-        guard scheme == "https" || scheme == "http" else { return nil }
-        let rest = target[colon...].dropFirst(3)
-        let authority = rest.prefix { $0 != "/" }
-        guard let authority = Self.authority(authority.lowercased(), scheme: scheme),
-            let path = Self.path(rest.dropFirst(rest.prefix { $0 != "/" }.count))
+        let bytes = Array(uri.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
+        guard bytes.count <= Self.limit, bytes.allSatisfy(\.isASCIIVisible),
+            let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: "://".utf8)
         else { return nil }
-        text = "\(scheme)://\(authority)\(path)"
+        let scheme = bytes[..<colon].map(\.asciiLowercased)
+        let isSecure = scheme.elementsEqual("https".utf8)
+        guard isSecure || scheme.elementsEqual("http".utf8) else { return nil }
+        let rest = bytes[(colon + 3)...]
+        let slash = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
+        guard let authority = Self.authority(rest[..<slash].map(\.asciiLowercased), isSecure: isSecure),
+            let path = Self.path(rest[slash...])
+        else { return nil }
+        text = String(decoding: scheme + "://".utf8 + authority + path, as: UTF8.self)
     }
 
-    private static func authority(_ text: String, scheme: String) -> String? {
-        guard !text.isEmpty, !text.contains("@"), !text.contains("\\") else { return nil }
-        var host = text[...]
-        var port: Substring = ""
-        if let colon = text.lastIndex(of: ":"), !text[colon...].contains("]") {
-            host = text[..<colon]
-            port = text[colon...].dropFirst()
+    private static func authority(_ bytes: [UInt8], isSecure: Bool) -> ArraySlice<UInt8>? {
+        guard !bytes.isEmpty, !bytes.contains(UInt8(ascii: "@")), !bytes.contains(UInt8(ascii: "\\")) else { return nil }
+        var host = bytes[...]
+        var port: ArraySlice<UInt8> = []
+        if let colon = bytes.lastIndex(of: UInt8(ascii: ":")), !bytes[colon...].contains(UInt8(ascii: "]")) {
+            host = bytes[..<colon]
+            port = bytes[(colon + 1)...]
         }
-        guard !host.isEmpty, port.utf8.count <= 5, port.utf8.allSatisfy(\.isASCIIDigit),
-            host.hasPrefix("[") == host.hasSuffix("]"), host.hasPrefix("[") || !host.contains(":")
+        let (isOpened, isClosed) = (host.first == UInt8(ascii: "["), host.last == UInt8(ascii: "]"))
+        guard !host.isEmpty, port.count <= 5, port.allSatisfy(\.isASCIIDigit), isOpened == isClosed,
+            isOpened || !host.contains(UInt8(ascii: ":"))
         else { return nil }
-        let usual = scheme == "https" ? "443" : "80"
-        return port.isEmpty || port == usual ? String(host) : "\(host):\(port)"
+        let isUsual = port.elementsEqual((isSecure ? "443" : "80").utf8)
+        return port.isEmpty || isUsual ? host : bytes[...]
     }
 
-    private static func path(_ text: Substring) -> String? {
+    private static func path(_ written: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        guard !written.isEmpty else { return [UInt8(ascii: "/")] }
+        let path = written.contains(UInt8(ascii: "%")) ? unescaped(written)?[...] : written
+        guard let path else { return nil }
+        let isPlain = path.split(separator: UInt8(ascii: "/")).allSatisfy { segment in
+            segment.count > 2 || !segment.allSatisfy { $0 == UInt8(ascii: ".") }
+        }
+        return isPlain ? path : nil
+    }
+
+    /// Each escape in upper case, and none for a character that needs none.
+    private static func unescaped(_ written: ArraySlice<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
+        var rest = written
         while let byte = rest.popFirst() {
             guard byte == UInt8(ascii: "%") else {
                 bytes.append(byte)
@@ -60,8 +74,6 @@ struct HTTPTarget: Hashable, Sendable {
                 bytes += Array("%\(Hex.encode([value]).uppercased())".utf8)
             }
         }
-        let path = String(decoding: bytes, as: UTF8.self)
-        guard path.split(separator: "/").allSatisfy({ $0 != "." && $0 != ".." }) else { return nil }
-        return path.isEmpty ? "/" : path
+        return bytes
     }
 }

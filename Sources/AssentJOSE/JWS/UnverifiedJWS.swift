@@ -24,6 +24,9 @@ public struct UnverifiedJWS: Sendable {
     private let signingInput: [UInt8]
     private let signature: [UInt8]
 
+    /// Members of a header that change what is signed, or how it is read.
+    static let refusedMembers = ["crit", "b64"]
+
     /// Reads `header.payload.signature`.
     ///
     /// - Parameters:
@@ -38,25 +41,15 @@ public struct UnverifiedJWS: Sendable {
     }
 
     private init(_ compact: String, limit: Int) throws(JOSEError) {
-        guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "The JWS has more than \(limit) bytes.") }
-        let parts = compact.utf8.split(
-            separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false
-        ).map(Substring.init)
-        guard parts.count == 3 else {
-            throw JOSEError(.malformed, "A compact JWS has three parts; this has another number.")
-        }
-        let header = try CompactHeader(encoded: parts[0], refused: ["crit", "b64"])
+        let parts = try CompactParts(compact, limit: limit)
+        let header = try CompactHeader(encoded: parts.header, refused: Self.refusedMembers)
         algorithm = SignatureAlgorithm(rawValue: header.alg)
         guard SignatureAlgorithm.supported.contains(algorithm) else { throw JOSEError(.unsupportedAlgorithm) }
-        guard let payload = Base64URL.decode(parts[1]), let signature = Base64URL.decode(parts[2]) else {
-            throw JOSEError(.malformed, "The payload or the signature is not base64url.")
-        }
+        (payload, signature) = try parts.decoded()
         self.header = header.object
-        self.payload = payload
-        self.signature = signature
         keyID = header.keyID
         type = header.type
-        signingInput = Array(parts[0].utf8) + [UInt8(ascii: ".")] + Array(parts[1].utf8)
+        signingInput = parts.signingInput
     }
 
     /// Verifies with whichever key of a set fits `kid` and `alg`.
@@ -110,6 +103,36 @@ public struct UnverifiedJWS: Sendable {
 
     private func isSigned(by key: JWK) -> Bool {
         key.material.isValid(signature, for: signingInput, algorithm: algorithm)
+    }
+}
+
+/// The three parts of a compact JWS, as they came.
+struct CompactParts {
+    let header: Substring
+    /// What is signed.
+    let signingInput: [UInt8]
+    private let payload: Substring
+    private let signature: Substring
+
+    /// - Throws: ``JOSEError`` with `tooLarge` or `malformed`.
+    init(_ compact: String, limit: Int) throws(JOSEError) {
+        guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "The JWS has more than \(limit) bytes.") }
+        let parts = compact.utf8.split(
+            separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false
+        ).map(Substring.init)
+        guard parts.count == 3 else {
+            throw JOSEError(.malformed, "A compact JWS has three parts; this has another number.")
+        }
+        (header, payload, signature) = (parts[0], parts[1], parts[2])
+        signingInput = Array(header.utf8) + [UInt8(ascii: ".")] + Array(payload.utf8)
+    }
+
+    /// - Throws: ``JOSEError`` with `malformed`.
+    func decoded() throws(JOSEError) -> (payload: [UInt8], signature: [UInt8]) {
+        guard let payload = Base64URL.decode(payload), let signature = Base64URL.decode(signature) else {
+            throw JOSEError(.malformed, "The payload or the signature is not base64url.")
+        }
+        return (payload, signature)
     }
 }
 

@@ -43,8 +43,8 @@ package struct SQLStatement: Sendable, Hashable {
         SQLStatement(sql: sql, expected: .exactly(1), isRecord: true)
     }
 
-    /// A statement that is run alone and writes only to a table whose rows a crash may take; it may read others. It is
-    /// one round trip, and neither the disk nor a standby is waited for.
+    /// A statement that is run alone and writes only rows that a crash may take; it may read others. It is one round
+    /// trip, and neither the disk nor a standby is waited for.
     ///
     /// When a connection is lost under it, it is run a second time, whatever became of the first: a statement for
     /// which that would be wrong cannot be unlogged.

@@ -12,49 +12,31 @@ final class VerifiedTokens: Sendable {
         let keyID: String
     }
 
-    /// Two generations: what is used in one is carried into the next, and a full one pushes the one before out.
-    private struct State {
-        var young: [SHA256Digest: Entry] = [:]
-        var old: [SHA256Digest: Entry] = [:]
-    }
-
     /// How many tokens each of the two generations holds.
     static let generationLimit = 2048
 
-    private let state = Locked(State())
+    private let state = Locked(RecentValues<SHA256Digest, Entry>(generation: VerifiedTokens.generationLimit))
 
     static func digest(of token: Secret) -> SHA256Digest {
         token.withUnsafeBytes { SHA256.hash(data: $0) }
     }
 
     /// How many tokens are kept.
-    var count: Int { state.withLock { $0.young.count + $0.old.count } }
+    var count: Int { state.withLock { $0.count } }
 
     /// What is known of a token; `nil` also when its time is over, and then it is forgotten.
     func find(_ digest: SHA256Digest, now: Int64) -> Entry? {
         state.withLock { state in
-            if let entry = state.young[digest] {
-                if entry.claims.expiresAt > now { return entry }
-                state.young[digest] = nil
-                return nil
-            }
-            guard let entry = state.old.removeValue(forKey: digest), entry.claims.expiresAt > now else { return nil }
-            Self.add(entry, for: digest, to: &state)
-            return entry
+            guard let entry = state.find(digest) else { return nil }
+            if entry.claims.expiresAt > now { return entry }
+            state.forget(digest)
+            return nil
         }
     }
 
     /// Keeps what a token says, unless its time is over.
     func keep(_ entry: Entry, for digest: SHA256Digest, now: Int64) {
         guard entry.claims.expiresAt > now else { return }
-        state.withLock { Self.add(entry, for: digest, to: &$0) }
-    }
-
-    private static func add(_ entry: Entry, for digest: SHA256Digest, to state: inout State) {
-        if state.young.count >= generationLimit {
-            state.old = state.young
-            state.young = [:]
-        }
-        state.young[digest] = entry
+        state.withLock { $0.keep(entry, for: digest) }
     }
 }

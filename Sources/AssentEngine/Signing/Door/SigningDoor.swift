@@ -100,7 +100,7 @@ package struct SigningDoor: SigningPart {
         guard let madeAt = nonces.madeAt(content.nonce),
             try await store.first(SigningNonces.restore(after: madeAt)) == nil
         else { throw SigningRefusal(.useNonce) }
-        guard try await realm.attempts.attempt("signing:call:\(did)", limit: 120, window: 60) else {
+        guard try await realm.attempts.call("signing:call:\(did)", limit: 120, window: 60) else {
             throw SigningRefusal(.rateLimited, retryAfter: 60)
         }
         let plaintext = try await opened(body, sender: did.text)
@@ -166,7 +166,7 @@ package struct SigningDoor: SigningPart {
 
     /// Counts a call of an address whose proof was not good; gives another refusal when there were too many.
     private func countBadProof(_ address: String) async throws -> SigningRefusal? {
-        try await realm.attempts.attempt("signing:proof:\(address)", limit: 100, window: 900)
+        try await realm.attempts.call("signing:proof:\(address)", limit: 100, window: 900)
             ? nil : SigningRefusal(.rateLimited, retryAfter: 900)
     }
 }
