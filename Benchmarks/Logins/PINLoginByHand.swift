@@ -177,7 +177,9 @@ extension PINLoginByHand {
         private let agreement = P256.KeyAgreement.PrivateKey()
         private let peer = P256.KeyAgreement.PrivateKey().publicKey
         private let sealed: AES.GCM.SealedBox
-        private let oblivious: ObliviousKey
+        /// Each user has one, and it is stored sealed.
+        private let oblivious: AES.GCM.SealedBox
+        private let sealing = SymmetricKey(size: .bits256)
         private let element: ObliviousElement
 
         private static let message = Data(repeating: 7, count: 700)
@@ -185,7 +187,7 @@ extension PINLoginByHand {
         init() throws {
             signature = try key.signature(for: Self.message)
             sealed = try AES.GCM.seal(Self.message, using: Self.secret(of: agreement, with: peer))
-            oblivious = try ObliviousKey()
+            oblivious = try AES.GCM.seal(ObliviousKey().secret.revealBytes(), using: sealing)
             element = try ObliviousInput(Secret("2580")).element
         }
 
@@ -216,9 +218,10 @@ extension PINLoginByHand {
             guard opened == Self.message else { throw BenchFailure("not opened") }
         }
 
-        /// The step of the VOPRF that is the server's, with its proof.
+        /// The step of the VOPRF that is the server's, with its proof, and with the user's key, which is opened for it.
         func evaluate() throws {
-            guard try oblivious.evaluate(element).proof.count == 96 else { throw BenchFailure("not evaluated") }
+            let key = try ObliviousKey(secret: Secret(bytes: AES.GCM.open(oblivious, using: sealing)))
+            guard try key.evaluate(element).proof.count == 96 else { throw BenchFailure("not evaluated") }
         }
     }
 }

@@ -20,7 +20,8 @@ struct DPoPHeadersTests {
     }
 
     @Test(
-        "Each proof of a remembered key is verified", arguments: [.es256, .es384, .ps256, .edDSA] as [SignatureAlgorithm])
+        "Each proof of a remembered key is verified",
+        arguments: [.es256, .es384, .ps256, .edDSA] as [SignatureAlgorithm])
     func known(algorithm: SignatureAlgorithm) async throws {
         let key = try TestKeys.key(algorithm)
         let first = try verify(try await proof(key))
@@ -32,7 +33,8 @@ struct DPoPHeadersTests {
         let parts = second.split(separator: ".").map(String.init)
         let other = try await proof(SoftwareSigningKey.generate(.es256)).split(separator: ".").map(String.init)
         for forged in [
-            "\(parts[0]).\(other[1]).\(parts[2])", "\(parts[0]).\(parts[1]).\(other[2])", "\(parts[0]).\(parts[1]).AAAA",
+            "\(parts[0]).\(other[1]).\(parts[2])", "\(parts[0]).\(parts[1]).\(other[2])",
+            "\(parts[0]).\(parts[1]).AAAA",
             "\(parts[0]).\(parts[1]).",
         ] {
             #expect(throws: JOSEError(.invalidSignature)) { try verify(forged) }

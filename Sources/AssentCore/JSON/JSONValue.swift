@@ -99,7 +99,10 @@ public struct JSONNumber: Hashable, Sendable, CustomStringConvertible {
     public let description: String
 
     /// A whole number.
-    public init(_ value: some BinaryInteger) { description = String(value) }
+    public init(_ value: some BinaryInteger) {
+        // The generic way to write a number is slow, and most numbers are times.
+        description = Int64(exactly: value)?.description ?? String(value)
+    }
 
     /// A floating-point number; `nil` for infinities and NaN, which JSON has no text for.
     public init?(_ value: Double) {

@@ -1,4 +1,5 @@
 package import AssentCore
+import Foundation
 import HTTPTypes
 import Logging
 
@@ -8,13 +9,16 @@ package struct EnforcementClient: Sendable {
     /// The server, and the realm that decides.
     package let server: PolicyServer
 
-    /// Bounds of each question. A question that gets no reply is asked once more, so both fit into the time for which
-    /// the engine repeats an answer.
+    /// Bounds of each call.
     package var limits = HTTPLimits(
         connect: .seconds(5), read: .seconds(10), total: .seconds(10), replyBytes: 256 << 10)
 
     private let credentials: any EnforcementCredentials
     private let transport: any HTTPTransport
+    private let clock: any WallClock
+
+    /// Seconds for a question, however often it is sent: fewer than the engine repeats an answer to the same attempt.
+    private static let patience: TimeInterval = 25
 
     /// A client.
     ///
@@ -22,12 +26,15 @@ package struct EnforcementClient: Sendable {
     ///   - server: the server, and the realm that decides.
     ///   - credentials: access tokens of the client of the gateway's group.
     ///   - transport: carries the questions; it verifies the server.
+    ///   - clock: tells how long a question has taken.
     package init(
-        _ server: PolicyServer, credentials: any EnforcementCredentials, transport: any HTTPTransport
+        _ server: PolicyServer, credentials: any EnforcementCredentials, transport: any HTTPTransport,
+        clock: any WallClock = SystemClock()
     ) {
         self.server = server
         self.credentials = credentials
         self.transport = transport
+        self.clock = clock
     }
 
     /// What the engine says of a request, and whether it was asked twice. A question whose reply is lost is asked once
@@ -42,14 +49,15 @@ package struct EnforcementClient: Sendable {
         _ question: EnforcementQuestion
     ) async throws(EnforcementError) -> (answer: EnforcementAnswer, isRepeated: Bool) {
         let content = question.json
+        let deadline = clock.now.addingTimeInterval(Self.patience)
         do throws(EnforcementError) {
-            return (try await answer(content, attempt: question.attempt), false)
+            return (try await answer(content, attempt: question.attempt, until: deadline), false)
         } catch {
             // It was lost, or the engine does not know what its database did: the same question tells.
             guard error.code == .outcomeUnknown else { throw error }
         }
         do throws(EnforcementError) {
-            return (try await answer(content, attempt: question.attempt), true)
+            return (try await answer(content, attempt: question.attempt, until: deadline), true)
         } catch {
             // What is refused now was refused before. Anything else says nothing of the first question.
             guard error.code != .refused, error.code != .malformedReply else { throw error }
@@ -58,9 +66,9 @@ package struct EnforcementClient: Sendable {
     }
 
     private func answer(
-        _ content: JSONValue, attempt: String
+        _ content: JSONValue, attempt: String, until deadline: Date
     ) async throws(EnforcementError) -> EnforcementAnswer {
-        let reply = try await send(content, to: server.enforcement("decide"))
+        let reply = try await send(content, to: server.enforcement("decide"), until: deadline)
         guard reply.status == 200, let json = reply.json else { throw refusal(reply) }
         do throws(WireError) {
             return try EnforcementAnswer(json: json, to: attempt)
@@ -94,16 +102,26 @@ package struct EnforcementClient: Sendable {
 
     /// Sends with an access token; once more with another one, where the engine does not take this one: then it has
     /// done nothing.
-    private func send(_ content: JSONValue, to url: String) async throws(EnforcementError) -> Reply {
+    private func send(
+        _ content: JSONValue, to url: String, until deadline: Date? = nil
+    ) async throws(EnforcementError) -> Reply {
         let token = try await credentials.session(replacing: nil)
-        let reply = try await send(content, to: url, token)
+        let reply = try await send(content, to: url, token, deadline)
         guard reply.status == 401 else { return reply }
-        return try await send(content, to: url, try await credentials.session(replacing: token))
+        return try await send(content, to: url, try await credentials.session(replacing: token), deadline)
     }
 
     private func send(
-        _ content: JSONValue, to url: String, _ token: Secret
+        _ content: JSONValue, to url: String, _ token: Secret, _ deadline: Date?
     ) async throws(EnforcementError) -> Reply {
+        var limits = limits
+        if let deadline {
+            let left = Duration.seconds(deadline.timeIntervalSince(clock.now))
+            guard left > .zero else {
+                throw EnforcementError(.unavailable, "The engine took too long to take the gateway's access token.")
+            }
+            limits.total = min(limits.total ?? left, left)
+        }
         var fields = HTTPFields()
         fields[.accept] = "application/json"
         fields[.contentType] = "application/json"

@@ -100,9 +100,15 @@ struct WireMembers {
     private func checked(_ value: JSONValue, _ name: String, upTo limit: Int) throws(WireError) -> String {
         guard let text = value.string else { throw fault(name, "is not a text") }
         guard text.utf8.count <= limit else { throw fault(name, "has more than \(limit) bytes", .tooLarge) }
-        guard !text.isEmpty, text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
+        guard !text.isEmpty, Self.hasNoControls(text) else {
             throw fault(name, "is empty or has control characters")
         }
         return text
+    }
+
+    private static func hasNoControls(_ text: String) -> Bool {
+        // Nearly all texts are ASCII, for which nothing need be looked up.
+        text.utf8.allSatisfy(\.isASCIIPrintable)
+            || text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     }
 }

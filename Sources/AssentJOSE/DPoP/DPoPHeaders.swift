@@ -1,5 +1,4 @@
 package import AssentCore
-import Crypto
 
 /// The protected header of a proof, checked: all that is the same in the proofs of one key.
 struct DPoPHeader: Sendable {
@@ -7,13 +6,6 @@ struct DPoPHeader: Sendable {
     let algorithm: SignatureAlgorithm
     /// The key's thumbprint.
     let thumbprint: String
-    private let verifier: Verifier
-
-    /// A key that need not be read again for each signature.
-    private enum Verifier: Sendable {
-        case p256(P256.Signing.PublicKey)
-        case other(KeyMaterial)
-    }
 
     /// - Throws: ``JOSEError`` with the code of what is wrong.
     init(encoded: Substring, algorithms: Set<SignatureAlgorithm>) throws(JOSEError) {
@@ -35,21 +27,11 @@ struct DPoPHeader: Sendable {
             throw JOSEError(.noMatchingKey)
         }
         thumbprint = key.thumbprint
-        if case .ec(.p256, let point) = key.material, let key = try? P256.Signing.PublicKey(x963Representation: point) {
-            verifier = .p256(key)
-        } else {
-            verifier = .other(key.material)
-        }
     }
 
     /// Whether `signature` is that of `message`.
     func isValid(_ signature: [UInt8], for message: [UInt8]) -> Bool {
-        switch verifier {
-        case .p256(let key):
-            guard let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature) else { return false }
-            return key.isValidSignature(signature, for: message)
-        case .other(let material): return material.isValid(signature, for: message, algorithm: algorithm)
-        }
+        key.material.isValid(signature, for: message, algorithm: algorithm)
     }
 }
 

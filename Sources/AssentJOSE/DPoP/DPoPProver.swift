@@ -4,6 +4,8 @@ package import AssentCore
 package struct DPoPProver: Sendable {
     private let key: any SigningKey
     private let header: JWS.EncodedHeader
+    /// Nearly all proofs of a key go with one token.
+    private let lastDigest = Locked<(token: Secret, digest: String)?>(nil)
 
     /// A maker of proofs.
     ///
@@ -28,9 +30,18 @@ package struct DPoPProver: Sendable {
     ) async throws -> String {
         let more = JSONObject(
             omittingNil: [
-                "ath": accessToken.map { .string(DPoPProof.digest($0)) }, "nonce": nonce.map { .string($0) },
+                "ath": accessToken.map { .string(digest($0)) }, "nonce": nonce.map { .string($0) },
             ])
         return try await proof(method: method, uri: uri, more: more, clock: clock, random: random)
+    }
+
+    private func digest(_ token: Secret) -> String {
+        lastDigest.withLock { last in
+            if let last, last.token == token { return last.digest }
+            let digest = DPoPProof.digest(token)
+            last = (token, digest)
+            return digest
+        }
     }
 
     /// The same, with any claims besides those that each proof has.
@@ -38,12 +49,13 @@ package struct DPoPProver: Sendable {
         method: String, uri: String, more: JSONObject, clock: any WallClock, random: any RandomSource
     ) async throws -> String {
         guard let target = HTTPTarget(uri) else { throw JOSEError(.malformed, "The address is not an HTTP URI.") }
-        var claims = JWTClaims()
-        claims.jti = random.token()
-        claims["htm"] = .string(method)
-        claims["htu"] = .string(target.text)
-        claims["iat"] = .integer(clock.epochSeconds)
-        for claim in more.members { claims[claim.name] = claim.value }
-        return try await JWS.sign(claims.payload, header: header, with: key)
+        let claims = [
+            JSONObject.Member(name: "jti", value: .string(random.token())),
+            JSONObject.Member(name: "htm", value: .string(method)),
+            JSONObject.Member(name: "htu", value: .string(target.text)),
+            JSONObject.Member(name: "iat", value: .integer(clock.epochSeconds)),
+        ]
+        let payload = JSONValue.object(JSONObject(claims + more.members)).serializedBytes()
+        return try await JWS.sign(payload, header: header, with: key)
     }
 }

@@ -14,6 +14,10 @@ struct HTTPTarget: Hashable, Sendable {
     /// `nil` for anything but an absolute `http` or `https` URI. User information and dot segments have no place in a
     /// target and are refused rather than resolved.
     init?(_ uri: String) {
+        if let length = Self.normalLength(uri) {
+            text = length == uri.utf8.count ? uri : String(decoding: uri.utf8.prefix(length), as: UTF8.self)
+            return
+        }
         let bytes = Array(uri.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
         guard bytes.count <= Self.limit, bytes.allSatisfy(\.isASCIIVisible),
             let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: "://".utf8)
@@ -27,6 +31,21 @@ struct HTTPTarget: Hashable, Sendable {
             let path = Self.path(rest[slash...])
         else { return nil }
         text = String(decoding: scheme + "://".utf8 + authority + path, as: UTF8.self)
+    }
+
+    /// How many bytes the target has, if it is in normal form as it is written, as nearly all are; `nil` if it has to
+    /// be looked at more closely.
+    private static func normalLength(_ uri: String) -> Int? {
+        uri.utf8.withContiguousStorageIfAvailable { bytes in
+            let scheme = bytes.starts(with: "https://".utf8) ? 8 : bytes.starts(with: "http://".utf8) ? 7 : 0
+            let host = bytes[scheme...].prefix { $0 != UInt8(ascii: "/") }
+            let path = bytes[host.endIndex...].prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+            let isNormal =
+                scheme > 0 && !host.isEmpty && host.allSatisfy(\.isNormalHost) && !path.isEmpty
+                && path.allSatisfy { $0.isASCIIVisible && $0 != UInt8(ascii: "%") }
+                && !zip(path, path.dropFirst()).contains { $0 == UInt8(ascii: "/") && $1 == UInt8(ascii: ".") }
+            return isNormal && path.endIndex <= limit ? path.endIndex : nil
+        } ?? nil
     }
 
     private static func authority(_ bytes: [UInt8], isSecure: Bool) -> ArraySlice<UInt8>? {
@@ -75,5 +94,13 @@ struct HTTPTarget: Hashable, Sendable {
             }
         }
         return bytes
+    }
+}
+
+extension UInt8 {
+    /// Whether it stands in a host as it is in normal form.
+    fileprivate var isNormalHost: Bool {
+        isASCIIDigit || isASCIILetter && self == asciiLowercased || self == UInt8(ascii: "-")
+            || self == UInt8(ascii: ".")
     }
 }

@@ -30,8 +30,9 @@ public enum JWE {
         let contentKey: Secret
         var encryptedKey: [UInt8] = []
         switch (algorithm, recipient.material) {
-        case (.ecdhES, .ec(.p256, let point)), (.ecdhESA256KW, .ec(.p256, let point)):
-            let (shared, epk) = try agree(with: point)
+        case (.ecdhES, .ec(let peer)) where peer.curve == .p256,
+            (.ecdhESA256KW, .ec(let peer)) where peer.curve == .p256:
+            let (shared, epk) = try agree(with: peer.point)
             members["epk"] = epk
             let key = try ConcatKDF.key(shared, algorithm: algorithm, encryption: encryption, header: members)
             if algorithm == .ecdhES {

@@ -80,10 +80,10 @@ public struct SealedJWE: Sendable {
             throw JOSEError(.algorithmNotAllowed, "\(algorithm) is not allowed here.")
         }
         guard let epk = header["epk"] else { throw JOSEError(.malformed, "The header has no epk.") }
-        guard case .ec(.p256, let point) = try JWK(epk).material else {
+        guard case .ec(let peer) = try JWK(epk).material, peer.curve == .p256 else {
             throw JOSEError(.invalidKey, "The header's epk is not a key on P-256.")
         }
-        let shared = try await key.sharedSecret(with: point)
+        let shared = try await key.sharedSecret(with: peer.point)
         let derived = try ConcatKDF.key(shared, algorithm: algorithm, encryption: encryption, header: header)
         guard algorithm == .ecdhESA256KW else { return try open(derived) }
         guard let contentKey = try? AES.KeyWrap.unwrap(encryptedKey, using: derived.symmetricKey) else {

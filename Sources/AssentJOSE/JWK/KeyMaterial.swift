@@ -19,10 +19,54 @@ enum ECCurve: String, Hashable, Sendable {
     }
 }
 
+/// A public key on a curve: a point that lies on it.
+struct ECKey: Hashable, Sendable {
+    let curve: ECCurve
+    /// Uncompressed (X9.63).
+    let point: [UInt8]
+    /// Reading a point costs nearly as much as verifying a signature, so it is read once.
+    let verifier: Verifier
+
+    enum Verifier: Sendable {
+        case p256(P256.Signing.PublicKey)
+        case p384(P384.Signing.PublicKey)
+        case p521(P521.Signing.PublicKey)
+    }
+
+    init(_ curve: ECCurve, point: [UInt8]) throws(JOSEError) {
+        guard point.count == 1 + 2 * curve.coordinateLength, point.first == 4 else {
+            throw JOSEError(.invalidKey, "The key is not an uncompressed point of \(curve.rawValue).")
+        }
+        do {
+            verifier =
+                switch curve {
+                case .p256: .p256(try P256.Signing.PublicKey(x963Representation: point))
+                case .p384: .p384(try P384.Signing.PublicKey(x963Representation: point))
+                case .p521: .p521(try P521.Signing.PublicKey(x963Representation: point))
+                }
+        } catch {
+            throw JOSEError(.invalidKey, "The point is not on the curve \(curve.rawValue).")
+        }
+        (self.curve, self.point) = (curve, point)
+    }
+
+    /// As DER SubjectPublicKeyInfo.
+    var publicKeyInfo: [UInt8] {
+        switch verifier {
+        case .p256(let key): Array(key.derRepresentation)
+        case .p384(let key): Array(key.derRepresentation)
+        case .p521(let key): Array(key.derRepresentation)
+        }
+    }
+
+    static func == (one: ECKey, other: ECKey) -> Bool { one.curve == other.curve && one.point == other.point }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(point) }
+}
+
 /// The values of a public key, checked: points lie on their curve, lengths are in bounds.
 enum KeyMaterial: Hashable, Sendable {
-    /// An uncompressed point (X9.63).
-    case ec(ECCurve, point: [UInt8])
+    case ec(ECKey)
     /// Modulus and exponent, big-endian without leading zeros.
     case rsa(modulus: [UInt8], exponent: [UInt8])
     /// RFC 8032 §5.1.5.
@@ -30,21 +74,7 @@ enum KeyMaterial: Hashable, Sendable {
 
     static let rsaBits = 2048...16384
 
-    init(curve: ECCurve, point: [UInt8]) throws(JOSEError) {
-        guard point.count == 1 + 2 * curve.coordinateLength, point.first == 4 else {
-            throw JOSEError(.invalidKey, "The key is not an uncompressed point of \(curve.rawValue).")
-        }
-        do {
-            switch curve {
-            case .p256: _ = try P256.Signing.PublicKey(x963Representation: point)
-            case .p384: _ = try P384.Signing.PublicKey(x963Representation: point)
-            case .p521: _ = try P521.Signing.PublicKey(x963Representation: point)
-            }
-        } catch {
-            throw JOSEError(.invalidKey, "The point is not on the curve \(curve.rawValue).")
-        }
-        self = .ec(curve, point: point)
-    }
+    init(curve: ECCurve, point: [UInt8]) throws(JOSEError) { self = .ec(try ECKey(curve, point: point)) }
 
     init(modulus: [UInt8], exponent: [UInt8]) throws(JOSEError) {
         guard let top = modulus.first, top != 0, let last = modulus.last, last & 1 == 1 else {
@@ -104,9 +134,7 @@ enum KeyMaterial: Hashable, Sendable {
     func publicKeyInfo() throws(JOSEError) -> [UInt8] {
         do {
             return switch self {
-            case .ec(.p256, let point): Array(try P256.Signing.PublicKey(x963Representation: point).derRepresentation)
-            case .ec(.p384, let point): Array(try P384.Signing.PublicKey(x963Representation: point).derRepresentation)
-            case .ec(.p521, let point): Array(try P521.Signing.PublicKey(x963Representation: point).derRepresentation)
+            case .ec(let key): key.publicKeyInfo
             case .rsa(let n, let e): Array(try _RSA.Signing.PublicKey(n: n, e: e).derRepresentation)
             case .ed25519(let bytes):
                 Array(try Curve25519.Signing.PublicKey(rawRepresentation: bytes).derRepresentation)
@@ -119,11 +147,11 @@ enum KeyMaterial: Hashable, Sendable {
     /// The members that RFC 7638 §3.2 and RFC 8037 §2 name as required, in lexicographic order.
     var requiredMembers: [(String, String)] {
         switch self {
-        case .ec(let curve, let point):
+        case .ec(let key):
             [
-                ("crv", curve.rawValue), ("kty", "EC"),
-                ("x", Base64URL.encode(point[1..<(1 + curve.coordinateLength)])),
-                ("y", Base64URL.encode(point[(1 + curve.coordinateLength)...])),
+                ("crv", key.curve.rawValue), ("kty", "EC"),
+                ("x", Base64URL.encode(key.point[1..<(1 + key.curve.coordinateLength)])),
+                ("y", Base64URL.encode(key.point[(1 + key.curve.coordinateLength)...])),
             ]
         case .rsa(let modulus, let exponent):
             [("e", Base64URL.encode(exponent)), ("kty", "RSA"), ("n", Base64URL.encode(modulus))]
@@ -135,7 +163,9 @@ enum KeyMaterial: Hashable, Sendable {
     /// Whether keys of this kind sign with `algorithm`.
     func fits(_ algorithm: SignatureAlgorithm) -> Bool {
         switch (self, algorithm) {
-        case (.ec(.p256, _), .es256), (.ec(.p384, _), .es384), (.ec(.p521, _), .es512): true
+        case (.ec(let key), .es256): key.curve == .p256
+        case (.ec(let key), .es384): key.curve == .p384
+        case (.ec(let key), .es512): key.curve == .p521
         case (.rsa, .rs256), (.rsa, .ps256): true
         case (.ed25519, .edDSA): true
         default: false

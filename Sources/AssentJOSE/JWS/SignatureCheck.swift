@@ -26,15 +26,7 @@ extension KeyMaterial {
         if let length = algorithm.signatureLength, signature.count != length { return false }
         do {
             switch self {
-            case .ec(.p256, let point):
-                return try P256.Signing.PublicKey(x963Representation: point)
-                    .isValidSignature(P256.Signing.ECDSASignature(rawRepresentation: signature), for: message)
-            case .ec(.p384, let point):
-                return try P384.Signing.PublicKey(x963Representation: point)
-                    .isValidSignature(P384.Signing.ECDSASignature(rawRepresentation: signature), for: message)
-            case .ec(.p521, let point):
-                return try P521.Signing.PublicKey(x963Representation: point)
-                    .isValidSignature(P521.Signing.ECDSASignature(rawRepresentation: signature), for: message)
+            case .ec(let key): return try key.isValid(signature, for: message)
             case .rsa(let modulus, let exponent):
                 guard signature.count == modulus.count else { return false }
                 return try _RSA.Signing.PublicKey(n: modulus, e: exponent).isValidSignature(
@@ -46,6 +38,19 @@ extension KeyMaterial {
             }
         } catch {
             return false
+        }
+    }
+}
+
+extension ECKey {
+    fileprivate func isValid(_ signature: [UInt8], for message: [UInt8]) throws -> Bool {
+        switch verifier {
+        case .p256(let key):
+            key.isValidSignature(try P256.Signing.ECDSASignature(rawRepresentation: signature), for: message)
+        case .p384(let key):
+            key.isValidSignature(try P384.Signing.ECDSASignature(rawRepresentation: signature), for: message)
+        case .p521(let key):
+            key.isValidSignature(try P521.Signing.ECDSASignature(rawRepresentation: signature), for: message)
         }
     }
 }

@@ -117,14 +117,15 @@ struct CompactParts {
     /// - Throws: ``JOSEError`` with `tooLarge` or `malformed`.
     init(_ compact: String, limit: Int) throws(JOSEError) {
         guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "The JWS has more than \(limit) bytes.") }
-        let parts = compact.utf8.split(
-            separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false
-        ).map(Substring.init)
-        guard parts.count == 3 else {
+        let (text, dot) = (compact.utf8, UInt8(ascii: "."))
+        guard let first = text.firstIndex(of: dot),
+            case let rest = text[text.index(after: first)...], let second = rest.firstIndex(of: dot),
+            case let last = rest[rest.index(after: second)...], !last.contains(dot)
+        else {
             throw JOSEError(.malformed, "A compact JWS has three parts; this has another number.")
         }
-        (header, payload, signature) = (parts[0], parts[1], parts[2])
-        signingInput = Array(header.utf8) + [UInt8(ascii: ".")] + Array(payload.utf8)
+        (header, payload, signature) = (Substring(text[..<first]), Substring(rest[..<second]), Substring(last))
+        signingInput = Array(text[..<second])
     }
 
     /// - Throws: ``JOSEError`` with `malformed`.

@@ -62,8 +62,11 @@ extension Request {
 
     /// Whether a `Content-Type` names JSON.
     static func isJSON(_ contentType: String) -> Bool {
-        let type = contentType.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
-        return type == "application/json" || type.hasSuffix("+json")
+        let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        var type = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.drop(while: isSpace)
+        while let last = type.last, isSpace(last) { type.removeLast() }
+        let lower = type.map(\.asciiLowercased)
+        return lower.elementsEqual("application/json".utf8) || lower.suffix(5).elementsEqual("+json".utf8)
     }
 
     /// A query parameter; `nil` when it is missing. A plus sign is a space, as browsers write it. One that occurs twice

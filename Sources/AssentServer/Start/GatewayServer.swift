@@ -218,7 +218,7 @@ extension EngineSettings {
             let account = try EngineAccount(
                 self, realm: realm, client, transport: transport, clock: clock, random: random)
             clients[realm] = EnforcementClient(
-                try PolicyServer(url, realm: realm), credentials: account, transport: transport)
+                try PolicyServer(url, realm: realm), credentials: account, transport: transport, clock: clock)
         }
         return clients
     }

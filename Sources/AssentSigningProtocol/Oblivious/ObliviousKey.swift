@@ -13,6 +13,8 @@ package struct ObliviousKey: Sendable {
 
     package let publicKey: ObliviousElement
 
+    private let key: Locked<P384._VOPRF.PrivateKey>
+
     /// An element and the proof that it was evaluated with *k*.
     package struct Evaluation: Hashable, Sendable {
         /// The evaluated element: 49 bytes.
@@ -32,7 +34,10 @@ package struct ObliviousKey: Sendable {
     ///   the group's order - 1.
     package init(secret: Secret) throws(SigningProtocolError) {
         do {
-            publicKey = try ObliviousElement(Array(Self.key(secret).publicKey.oprfRepresentation))
+            // It takes long to make it of the secret, since its public key is calculated.
+            let key = try secret.withUnsafeBytes { try P384._VOPRF.PrivateKey(rawRepresentation: $0) }
+            publicKey = try ObliviousElement(Array(key.publicKey.oprfRepresentation))
+            self.key = Locked(key)
             self.secret = secret
         } catch {
             throw SigningProtocolError(.invalidElement, "This is not a private key of the VOPRF.")
@@ -45,10 +50,12 @@ package struct ObliviousKey: Sendable {
     package func evaluate(_ blinded: ObliviousElement) throws(SigningProtocolError) -> Evaluation {
         do {
             let element = try P384._VOPRF.BlindedElement(oprfRepresentation: blinded.bytes)
-            let answer = try Self.key(secret).evaluate(element)
-            return Evaluation(
-                evaluated: Array(answer.evaluatedElement.oprfRepresentation),
-                proof: Array(answer.proof.rawRepresentation))
+            return try key.withLock { key in
+                let answer = try key.evaluate(element)
+                return Evaluation(
+                    evaluated: Array(answer.evaluatedElement.oprfRepresentation),
+                    proof: Array(answer.proof.rawRepresentation))
+            }
         } catch {
             throw SigningProtocolError(.invalidElement, "The element cannot be evaluated.")
         }
@@ -58,13 +65,9 @@ package struct ObliviousKey: Sendable {
     /// both sides.
     package func output(for input: Secret) throws(SigningProtocolError) -> Secret {
         do {
-            return try Secret(bytes: Self.key(secret).evaluate(input.revealBytes()))
+            return try Secret(bytes: key.withLock { try $0.evaluate(input.revealBytes()) })
         } catch {
             throw SigningProtocolError(.invalidElement, "The input cannot be evaluated.")
         }
-    }
-
-    private static func key(_ secret: Secret) throws -> P384._VOPRF.PrivateKey {
-        try secret.withUnsafeBytes { try P384._VOPRF.PrivateKey(rawRepresentation: $0) }
     }
 }

@@ -34,8 +34,8 @@ extension TokenManager {
         }
         let key = try await proofs.keys.key(of: binding)
         let target = ProofMaker.Target(method: method, url: url, role: .resource, token: tokens.accessToken)
-        let known = target.server.flatMap { proofs.nonces.newest(for: $0) }
-        let proof = try await proofs.proof(for: target, nonce: nonce ?? known, key: key)
+        let newest = nonce ?? target.server.flatMap { proofs.nonces.newest(for: $0) }
+        let proof = try await proofs.proof(for: target, nonce: newest, key: key)
         return TokenCredential(
             authorization: Secret(TokenScheme.dpop.field(tokens.accessToken)), proof: Secret(proof))
     }

@@ -10,24 +10,38 @@ import Testing
 struct GatewayKillTests {
     /// A server, a gateway elsewhere before a service of the test, and Ana's session with an approved transfer.
     private struct Scene: Sendable {
+        let world: ProcessWorld
         let serve: ServeProcess
         let upstream: TestUpstream
         let session: String
-        let directory: String
         let client: HTTPClient
         private let gateways = Locked<[WatchedProcess]>([])
 
-        init(serve: ServeProcess, upstream: TestUpstream, session: String, directory: String, client: HTTPClient) {
+        init(
+            _ world: ProcessWorld, serve: ServeProcess, upstream: TestUpstream, session: String, client: HTTPClient
+        ) {
+            self.world = world
             self.serve = serve
             self.upstream = upstream
             self.session = session
-            self.directory = directory
             self.client = client
+        }
+
+        func killServer() async throws {
+            serve.process.signal(SIGKILL)
+            #expect(await serve.process.exit() == -SIGKILL)
+        }
+
+        /// Starts another one in the place of the one that was killed.
+        func startServer() async throws {
+            try world.keepPorts(of: serve)
+            try world.edit(GatewayProcess.admitting)
+            _ = try await world.start()
         }
 
         func gateway() async throws -> GatewayProcess {
             let gateway = try await GatewayProcess.start(
-                serve, directory: directory, upstream: upstream.port, client: client)
+                serve, directory: world.directory, upstream: upstream.port, client: client)
             gateways.withLock { $0.append(gateway.process) }
             return gateway
         }
@@ -48,8 +62,7 @@ struct GatewayKillTests {
             try world.edit(GatewayProcess.admitting)
             let serve = try await world.start()
             let session = try await serve.signIn("ana", password: #require(serve.password))
-            let scene = Scene(
-                serve: serve, upstream: upstream, session: session, directory: world.directory, client: client)
+            let scene = Scene(world, serve: serve, upstream: upstream, session: session, client: client)
             do {
                 try await body(scene)
             } catch {
@@ -85,6 +98,40 @@ struct GatewayKillTests {
             let other = try await scene.approved(at: second)
             #expect(try await second.transfer(session: scene.session, transaction: other).status == 201)
             #expect(scene.upstream.requests.count == 2)
+        }
+    }
+
+    @Test("200 requests at once with one transaction, at two gateways: the service gets one of them")
+    func raced() async throws {
+        try await Self.run { scene in
+            let gateways = [try await scene.gateway(), try await scene.gateway()]
+            let id = try await scene.approved(at: gateways[0])
+            try await GatewayProcess.race(200, gateways, session: scene.session, transaction: id)
+            #expect(scene.upstream.requests.count == 1)
+        }
+    }
+
+    @Test("The server is killed while the service works: the client is answered, and the next server hears the outcome")
+    func serverKilled() async throws {
+        try await Self.run { scene in
+            let gateway = try await scene.gateway()
+            let id = try await scene.approved(at: gateway)
+            scene.upstream.hold()
+            let reply = Task { try await gateway.transfer(session: scene.session, transaction: id) }
+            await scene.upstream.waitUntilHeld()
+            try await scene.killServer()
+            await scene.upstream.release()
+            #expect(try await reply.value.status == 201)
+            #expect(try await gateway.transfer(session: scene.session, transaction: id).status == 503)
+            try await scene.startServer()
+            var again = try await gateway.transfer(session: scene.session, transaction: id)
+            // The report is repeated after a pause.
+            while again.status == 503 || again.json["outcome"] == ["state": "forwarded"], !Task.isCancelled {
+                await Task.yield()
+                again = try await gateway.transfer(session: scene.session, transaction: id)
+            }
+            #expect(again.status == 409 && again.json["outcome"] == ["state": "answered", "status": 201])
+            #expect(scene.upstream.requests.count == 1)
         }
     }
 

@@ -83,4 +83,19 @@ final class GatewayProcess: Sendable {
             ServerFixture.jsonFields + ServerFixture.session(session),
             body: Array(#"{"to":"Bob","amount":"0.01","currency":"EUR"}"#.utf8))
     }
+
+    /// Sends so many transfers with one transaction at once, by turns at each gateway, and expects that one of them is
+    /// carried out.
+    static func race(_ count: Int, _ gateways: [GatewayProcess], session: String, transaction: String) async throws {
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for index in 0..<count {
+                let gateway = gateways[index % gateways.count]
+                group.addTask { try await gateway.transfer(session: session, transaction: transaction).status }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses.count == count && statuses.count { $0 == 201 } == 1)
+        // The others know that it was used, or the engine was too busy to say so.
+        #expect(statuses.allSatisfy { [201, 409, 503].contains($0) }, "\(Set(statuses))")
+    }
 }

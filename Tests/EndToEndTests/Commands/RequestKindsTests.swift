@@ -51,21 +51,26 @@ struct RequestKindsTests {
         count: Int = 1, editing edit: (String) -> String = { $0 }, _ body: (Newcomer) async throws -> Void
     ) async throws {
         try await Typist.run(editing: edit) { typist in
-            #expect(try await typist.login().status == 0)
-            let bootstrap = try #require(typist.world.endpoints.bootstrapFile)
-            #expect(try await typist.program.run("admin", "bootstrap", "--token-file", bootstrap).status == 0)
-            let made = try await typist.program.run(
-                "admin", "registrations", "token", "--app", InstallationScene.app, "--count", "\(count)")
-            #expect(made.status == 0, "\(made.errors)")
+            let token = count == 0 ? nil : try await initialToken(typist, for: count)
             let file = try #require(
                 ClientFile.ofApp(endpoints: typist.world.endpoints, configuration: typist.world.configuration))
             let program = try Program(below: typist.program.home + "/newcomer", client: file.yaml)
             try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: program.home + "/app.yaml"))
-            try Data(made.output.utf8).write(to: URL(fileURLWithPath: program.home + "/token.txt"))
+            if let token { try Data(token.utf8).write(to: URL(fileURLWithPath: program.home + "/token.txt")) }
             // Assertions and proofs say the machine's time, and the server's clock is moved by codes alone.
             typist.clock.advance(by: Date().timeIntervalSince(typist.clock.now) - 20)
             try await body(Newcomer(typist: typist, program: program))
         }
+    }
+
+    private static func initialToken(_ typist: Typist, for count: Int) async throws -> String {
+        #expect(try await typist.login().status == 0)
+        let bootstrap = try #require(typist.world.endpoints.bootstrapFile)
+        #expect(try await typist.program.run("admin", "bootstrap", "--token-file", bootstrap).status == 0)
+        let made = try await typist.program.run(
+            "admin", "registrations", "token", "--app", InstallationScene.app, "--count", "\(count)")
+        #expect(made.status == 0, "\(made.errors)")
+        return made.output
     }
 
     /// The commands of a section of the page, without their remarks.
@@ -157,10 +162,10 @@ struct RequestKindsTests {
     @Test("A user enrols here, signs out, and is known by a PIN or without one, as docs/resources.md shows")
     func remembered() async throws {
         let commands = try Self.commands(of: "Users whom an installation remembers")
-        #expect(commands.count == 6 && commands.allSatisfy { $0.hasPrefix("assent ") }, "\(commands)")
-        try await Self.run(editing: Self.remembering) { newcomer in
-            let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
-            #expect(registered.status == 0, "\(registered.errors)")
+        #expect(commands.count == 10 && commands.allSatisfy { $0.hasPrefix("assent ") }, "\(commands)")
+        let file = try String(
+            contentsOf: World.package.appending(path: "Examples/bank/remembered.yaml"), encoding: .utf8)
+        try await Self.run(count: 0, editing: { _ in file }) { newcomer in
             for command in commands {
                 var answers: [String] = []
                 if command == "assent login" { answers = try newcomer.signIn }
@@ -169,17 +174,26 @@ struct RequestKindsTests {
                 let result = try await newcomer.type(command, answers)
                 #expect(result.status == 0, "\(command): \(result.output)\(result.errors)")
                 switch command {
+                case _ where command.contains(" register "): #expect(result.output.contains("Registered as bank-pay~"))
+                case _ where command.contains("/app-info"):
+                    #expect(try JSONValue.parse(result.output)["name"] == "Bank app")
+                case _ where command.contains(" web "): #expect(result.output.contains("/UI/Link?id="))
                 case _ where command.contains("--here"):
                     #expect(result.output.contains("This installation remembers ana"), "\(result.output)")
                 case _ where command.contains("/accounts"):
                     #expect(try JSONValue.parse(result.output)["balance"] == "1000.00")
                 case _ where command.contains("/greeting"):
                     #expect(try JSONValue.parse(result.output)["greeting"] == "Hello ana")
+                case _ where command.contains("/status"):
+                    #expect(try JSONValue.parse(result.output)["isOpen"] == true)
                 case _ where command.contains("login --pin"):
                     #expect(result.output.contains("The PIN of ana is right"), "\(result.output)")
                 default: break
                 }
             }
+            // What opens the greeting does not open the account.
+            let implicit = try await newcomer.type("assent request --as implicit GET /accounts")
+            #expect(implicit.status == 2 && implicit.errors.contains("403"), "\(implicit.errors)")
             // Nothing of these logins is kept.
             let status = try await newcomer.type("assent status")
             #expect(status.status == 1, "\(status.output)")

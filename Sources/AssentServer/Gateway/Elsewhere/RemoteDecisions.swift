@@ -135,7 +135,7 @@ private struct Exchange {
     /// The body, once it was read.
     private(set) var bytes: [UInt8]?
 
-    /// Whether a reply was lost, so that the question was asked again.
+    /// Whether a reply was lost, so that a question was asked again.
     private(set) var isRepeated = false
 
     init(engine: EnforcementClient, question: EnforcementQuestion, body: QuestionBody) {
@@ -170,17 +170,17 @@ private struct Exchange {
 
     private mutating func ask() async throws -> EnforcementAnswer {
         let asked = try await engine.decide(question)
-        isRepeated = asked.isRepeated
+        isRepeated = isRepeated || asked.isRepeated
         return asked.answer
     }
 
     /// Whether a question whose reply was lost may have taken the transaction, though this answer to the same question
-    /// lets nothing through.
+    /// lets nothing through. Where another request has taken it, the engine does not record what it is told.
     func leavesTransactionOpen(_ answer: EnforcementAnswer) -> Bool {
         guard isRepeated, question.transaction != nil else { return false }
         return switch answer {
-        case .advised, .denied, .refused: true
-        case .granted, .alreadyTaken, .needBody: false
+        case .advised, .denied, .refused, .alreadyTaken: true
+        case .granted, .needBody: false
         }
     }
 }

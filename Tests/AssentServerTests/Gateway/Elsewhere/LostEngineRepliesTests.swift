@@ -74,6 +74,23 @@ struct LostEngineRepliesTests {
         }
     }
 
+    @Test("A question is asked no second time once the engine would not repeat its answer")
+    func tooLate() async throws {
+        try await GatewayAlone.run { alone in
+            let session = try await alone.engine.session()
+            let id = try await alone.approved(session: session)
+            let before = alone.relay.count("decide")
+            let clock = alone.engine.clock
+            alone.relay.lose(
+                "decide", .losesReplyAnd { clock.advance(by: TimeInterval(TransactionAttempt.repetition)) })
+            let reply = try await alone.post(ServerFixture.session(session), transaction: id)
+            #expect(reply.status == 503 && reply.json["code"] == "outcomeUnknown")
+            #expect(alone.relay.count("decide") == before + 1)
+            await alone.waitUntilHeard()
+            #expect(try await alone.outcome(id, session: session) == ["state": "notForwarded"])
+        }
+    }
+
     @Test("A question that never arrives spends nothing: the same request with the same transaction is good later")
     func requestsLost() async throws {
         try await GatewayAlone.run { alone in

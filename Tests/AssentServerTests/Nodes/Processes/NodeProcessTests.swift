@@ -46,6 +46,19 @@ struct NodeProcessTests {
         }
     }
 
+    @Test("200 requests at once with one transaction, at two gateways elsewhere that ask two nodes: it pays once")
+    func gatewaysElsewhere() async throws {
+        try await NodeProcesses.run(editing: GatewayProcess.admitting) { world in
+            let nodes = [try await world.start(), try await world.start()]
+            let gateways = [try await world.gateway(before: nodes[0]), try await world.gateway(before: nodes[1])]
+            let session = try await nodes[0].signIn("ana", password: #require(nodes[0].password))
+            let id = try ServerFixture.transactionID(try await gateways[0].transfer(session: session))
+            #expect(try await nodes[1].approve(id, session: session).status == 200)
+            try await GatewayProcess.race(200, gateways, session: session, transaction: id)
+            #expect(world.payees == ["Bob"])
+        }
+    }
+
     @Test("A node is killed while users pay at both: the other one knows every outcome, and nothing is paid twice")
     func killed() async throws {
         try await NodeProcesses.run { world in

@@ -23,6 +23,7 @@ final class NodeProcesses: Sendable {
     private let editing: @Sendable (String) -> String
     private let client = ServeProcess.makeClient()
     private let nodes = Locked<[ServeProcess]>([])
+    private let gateways = Locked<[GatewayProcess]>([])
 
     /// Runs `body` in a world of its own, and ends all processes; with a change to the file of all nodes.
     static func run(
@@ -60,6 +61,15 @@ final class NodeProcesses: Sendable {
         return serve
     }
 
+    /// Starts a gateway elsewhere that asks this node, before the same service.
+    func gateway(before node: ServeProcess) async throws -> GatewayProcess {
+        let index = try #require(nodes.withLock { $0.firstIndex { $0 === node } })
+        let gateway = try await GatewayProcess.start(
+            node, directory: directory + "/\(index)", upstream: upstream.port, client: client)
+        gateways.withLock { $0.append(gateway) }
+        return gateway
+    }
+
     /// A static key of payload encryption, as an operator makes one.
     func payloadKey() async throws -> PayloadKeys.Listed {
         let text = try String(contentsOfFile: node.keyFile, encoding: .utf8)
@@ -86,6 +96,7 @@ final class NodeProcesses: Sendable {
 
     private func stop() async {
         try? await client.shutdown()
+        for gateway in gateways.withLock({ $0 }) { await gateway.process.stop() }
         for node in nodes.withLock({ $0 }) { await node.process.stop() }
         await upstream.stop()
         try? FileManager.default.removeItem(atPath: directory)
