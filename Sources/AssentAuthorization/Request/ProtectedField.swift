@@ -43,7 +43,8 @@ package struct ProtectedField: Sendable {
 
     /// Whether this is a row of `field`.
     package func covers(_ field: HTTPField.Name) -> Bool {
-        let given = field.canonicalName.asciiLowercased
-        return name.hasSuffix("-") ? given.hasPrefix(name) : given == name
+        // It is in lower case.
+        let given = field.canonicalName
+        return name.utf8.last == UInt8(ascii: "-") ? given.utf8.starts(with: name.utf8) : given == name
     }
 }

@@ -22,6 +22,9 @@ package struct EngineContext: Sendable {
     /// The order of this node's audit records.
     package let auditSeries: AuditSeries
 
+    /// Counts calls where this node has the database for itself.
+    let calls = CallCounts()
+
     /// Hears of installations that end at this node.
     let ended = EndedInstallations()
 

@@ -100,9 +100,8 @@ package final class PayloadSessions: Sendable {
     ///
     /// - Throws: ``PayloadRefusal``, ``StoreError``.
     package func opener(_ head: FrameHead, origin: String) async throws -> FrameOpener {
-        guard names.isOurs(head.session) else { throw PayloadRefusal.unknownSession }
         if let opener = try known(head, origin: origin) { return opener }
-        guard context.database.isShared else { throw PayloadRefusal.unknownSession }
+        guard context.database.isShared, names.isOurs(head.session) else { throw PayloadRefusal.unknownSession }
         guard let row = try await context.database.run(StoredPayloadSession.reading(head.session)).first else {
             throw PayloadRefusal.unknownSession
         }

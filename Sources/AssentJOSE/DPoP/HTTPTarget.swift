@@ -49,7 +49,9 @@ struct HTTPTarget: Hashable, Sendable {
     }
 
     private static func authority(_ bytes: [UInt8], isSecure: Bool) -> ArraySlice<UInt8>? {
-        guard !bytes.isEmpty, !bytes.contains(UInt8(ascii: "@")), !bytes.contains(UInt8(ascii: "\\")) else { return nil }
+        guard !bytes.isEmpty, !bytes.contains(UInt8(ascii: "@")), !bytes.contains(UInt8(ascii: "\\")) else {
+            return nil
+        }
         var host = bytes[...]
         var port: ArraySlice<UInt8> = []
         if let colon = bytes.lastIndex(of: UInt8(ascii: ":")), !bytes[colon...].contains(UInt8(ascii: "]")) {

@@ -1,4 +1,5 @@
 package import AssentCore
+import Crypto
 package import Foundation
 
 /// A session at one node of the server: its keys, which numbers this node has seen, and when it ends. It authenticates
@@ -13,7 +14,10 @@ package struct ServerSession: Sendable {
     package let peer: PayloadPeer
     /// When a message that opened was last begun or ended.
     package private(set) var lastUse: Date
-    private let secrets: PayloadSecrets
+    // A node has very many of these, so it keeps no more of the secrets than messages need.
+    private let id: [UInt8]
+    private let request: SymmetricKey
+    private let reply: SymmetricKey
     private let begun: Date
     private var running = 0
     /// Whether a message is running: then it is in use, for whatever that lasts.
@@ -22,7 +26,8 @@ package struct ServerSession: Sendable {
 
     /// A session that was agreed on, or read from the database; `lastUse` is as the nodes know it.
     package init(_ secrets: PayloadSecrets, peer: PayloadPeer, begun: Date, lastUse: Date) {
-        (self.secrets, self.peer, self.begun, self.lastUse) = (secrets, peer, begun, lastUse)
+        (id, request, reply) = (secrets.session, secrets.request, secrets.reply)
+        (self.peer, self.begun, self.lastUse) = (peer, begun, lastUse)
     }
 
     /// Whether it takes messages. One that is running keeps it from being idle, for whatever it lasts.
@@ -38,8 +43,8 @@ package struct ServerSession: Sendable {
     ///   when it has ended.
     package func opener(_ head: FrameHead, at now: Date) throws(PayloadRefusal) -> FrameOpener {
         guard head.kind == .request else { throw .malformed }
-        guard head.session == secrets.session, isLive(at: now) else { throw .unknownSession }
-        return FrameOpener(head, key: secrets.request, bound: [])
+        guard head.session == id, isLive(at: now) else { throw .unknownSession }
+        return FrameOpener(head, key: request, bound: [])
     }
 
     /// Takes the number of a message whose first chunk has opened; ``end(at:)`` is due for it then.
@@ -61,7 +66,7 @@ package struct ServerSession: Sendable {
 
     /// What seals the reply to the request that began with `head`.
     package func sealer(replyTo head: FrameHead, random: some RandomSource) -> FrameSealer {
-        let reply = FrameHead(.reply, session: secrets.session, number: head.number, random: random)
-        return FrameSealer(reply, key: secrets.reply, bound: head.binding)
+        let reply = FrameHead(.reply, session: id, number: head.number, random: random)
+        return FrameSealer(reply, key: self.reply, bound: head.binding)
     }
 }

@@ -1,8 +1,7 @@
 import Foundation
 import GRDB
 
-/// The embedded database: one SQLite file in WAL mode, every commit synced to the disk (`synchronous = FULL`) but for
-/// those that a crash may take.
+/// The embedded database: one SQLite file in WAL mode, every commit synced to the disk (`synchronous = FULL`).
 /// Transactions that wait at the same time share one commit.
 ///
 /// One server process writes one file. A second process may open it (the command line does, for `doctor`), but

@@ -8,9 +8,6 @@ final class SQLiteWriter: Sendable {
         let statements: [SQLStatement]
         let answer: CheckedContinuation<[[SQLRow]], any Error>
 
-        /// Whether a crash of the machine may take what it commits.
-        var isUnlogged: Bool { statements.count == 1 && statements.allSatisfy(\.isUnlogged) }
-
         func execute(in database: Database) throws -> [[SQLRow]] {
             try statements.enumerated().map { try SQLiteDatabase.execute($1, index: $0, in: database) }
         }
@@ -19,8 +16,6 @@ final class SQLiteWriter: Sendable {
     private struct State {
         var waiting: [Job] = []
         var isWriting = false
-        /// Whether the connection waits for the disk at each commit. Only its own thread changes that.
-        var isSynced = true
     }
 
     /// So many transactions share a commit at most: nobody waits for long because of the others.
@@ -62,25 +57,12 @@ final class SQLiteWriter: Sendable {
     }
 
     private func write(_ jobs: [Job], in database: Database) {
-        do {
-            try sync(!jobs.allSatisfy(\.isUnlogged), in: database)
-        } catch {
-            for job in jobs { job.answer.resume(throwing: error) }
-            return
-        }
         if jobs.count > 1, let results = try? together(jobs, in: database) {
             for (job, result) in zip(jobs, results) { job.answer.resume(with: result) }
             return
         }
         // One alone; or nothing of several was committed, and the fault of one must not be the others'.
         for job in jobs { job.answer.resume(with: Result { try alone(job, in: database) }) }
-    }
-
-    /// Lets the next commit wait for the disk or not. One that waits takes along what was committed before it.
-    private func sync(_ isSynced: Bool, in database: Database) throws {
-        guard state.withLock({ $0.isSynced }) != isSynced else { return }
-        try database.execute(sql: "PRAGMA synchronous = \(isSynced ? "FULL" : "NORMAL")")
-        state.withLock { $0.isSynced = isSynced }
     }
 
     private func alone(_ job: Job, in database: Database) throws -> [[SQLRow]] {

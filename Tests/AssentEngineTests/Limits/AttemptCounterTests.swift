@@ -54,4 +54,36 @@ struct AttemptCounterTests {
     func oddWindow(window: Int64) async throws {
         #expect(try await AttemptCounter(ProviderFixture().context).attempt("a", limit: 1, window: window))
     }
+
+    @Test("Of many calls at once exactly the limit is let through, each window anew, and counters are apart")
+    func calls() async throws {
+        let fixture = try await ProviderFixture()
+        func allowed(_ name: String) async throws -> Int {
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<50 {
+                    group.addTask { try await AttemptCounter(fixture.context).call(name, limit: 7, window: 60) }
+                }
+                return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+            }
+        }
+        #expect(try await allowed("a") == 7)
+        #expect(try await allowed("a") == 0)
+        #expect(try await allowed("b") == 7)
+        fixture.clock.advance(by: 60)
+        #expect(try await allowed("a") == 7)
+    }
+
+    @Test("However many counters there are, no more are kept in memory than may be")
+    func bounded() {
+        let counts = CallCounts()
+        for name in 0..<CallCounts.limit { _ = counts.add("\(name)", from: 0, to: 60) }
+        #expect(counts.add("0", from: 0, to: 60) == 2)
+        #expect(counts.count == CallCounts.limit)
+        // The first of the next window takes the place of all whose window has ended.
+        #expect(counts.add("new", from: 60, to: 120) == 1)
+        #expect(counts.count == 1)
+        #expect(counts.add("0", from: 60, to: 120) == 1)
+        for name in 0..<CallCounts.limit { _ = counts.add("\(name)", from: 60, to: 120) }
+        #expect((1...CallCounts.limit).contains(counts.count))
+    }
 }

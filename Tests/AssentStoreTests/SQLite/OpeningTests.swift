@@ -19,21 +19,6 @@ struct OpeningTests {
         #expect(try await database.synchronousLevel() == 2)
     }
 
-    @Test("A commit that a crash may take does not wait for the disk, and the next one does")
-    func unlogged() async throws {
-        let database = try await place.open()
-        _ = try await database.run(.unlogged(insertNote("b").sql))
-        #expect(try await database.synchronousLevel() == 1)
-        // In a transaction with others it is as durable as they are.
-        _ = try await database.run([.unlogged(insertNote("c").sql), insertNote("d")])
-        #expect(try await database.synchronousLevel() == 2)
-        #expect(try await database.count("notes") == 3)
-        // A failure does not change that.
-        await #expect(throws: StoreError.self) { try await database.run(.unlogged(insertNote("b").sql)) }
-        _ = try await database.run(insertNote("e"))
-        #expect(try await database.synchronousLevel() == 2)
-    }
-
     @Test("A file that is no database is reported as such and not overwritten")
     func refusesOtherFiles() async throws {
         let content = Data(String(repeating: "This is somebody's letter. ", count: 400).utf8)
