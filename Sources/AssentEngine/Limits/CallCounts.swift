@@ -17,6 +17,9 @@ final class CallCounts: Sendable {
     /// How many counters are kept.
     var count: Int { windows.withLock { $0.count } }
 
+    /// Forgets the windows that began before `time`, in seconds since 1970.
+    func purge(before time: Int64) { windows.withLock { $0 = $0.filter { $0.value.start >= time } } }
+
     /// Counts a call in the window from `start` to `end`, and returns how many there were.
     func add(_ counter: String, from start: Int64, to end: Int64) -> Int64 {
         windows.withLock { windows in

@@ -85,5 +85,9 @@ struct AttemptCounterTests {
         #expect(counts.add("0", from: 60, to: 120) == 1)
         for name in 0..<CallCounts.limit { _ = counts.add("\(name)", from: 60, to: 120) }
         #expect((1...CallCounts.limit).contains(counts.count))
+        counts.purge(before: 60)
+        #expect(counts.count > 0)
+        counts.purge(before: 61)
+        #expect(counts.count == 0)
     }
 }

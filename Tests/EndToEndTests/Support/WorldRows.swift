@@ -1,7 +1,9 @@
 import AssentCore
-import AssentDemo
-import AssentServer
+import AssentEngine
 import AssentStore
+
+@testable import AssentDemo
+@testable import AssentServer
 
 /// The database of a world, which a test opens beside the server.
 extension DemoWorld {
@@ -9,7 +11,7 @@ extension DemoWorld {
 
     /// Forgets how often was tried what the server limits: these programs try it more often in a minute than people do.
     func forgetAttempts() async throws {
-        try await onDatabase { _ = try await $0.run(SQLStatement("DELETE FROM attempts")) }
+        try await AttemptCounter(server.context).purge(before: .max)
     }
 
     private func onDatabase<Result>(_ work: (any SQLDatabase) async throws -> Result) async throws -> Result {
