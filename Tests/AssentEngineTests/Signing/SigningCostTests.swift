@@ -44,7 +44,7 @@ private final class WrittenStatements: SQLDatabase {
 
 @Suite("What calls of a device cost the database")
 struct SigningCostTests {
-    @Test("An unlock is one statement besides its audit record; each call is counted once before, in memory without other nodes")
+    @Test("An unlock is one statement besides its audit record; with other nodes each call is counted once before")
     func unlock() async throws {
         let world = try await SigningWorld.withPIN()
         let (device, container, pin) = try await world.enrolledWithPIN()

@@ -93,7 +93,14 @@ struct NodeTroubleTests {
                 #expect(reply.status == 503 && reply.text.contains("It is not known whether this was done."))
                 return reply
             }
-            let signedIn = try await unknown { try await start(node) }
+            // That a journey was begun is counted without waiting; what is typed is not.
+            let typed = ServerFixture.filled(try await start(node).json) { type in
+                ["NameCallback": "ana", "PasswordCallback": "wrong"][type].map { .string($0) }
+            }
+            let signedIn = try await unknown {
+                try await node.send(
+                    "POST", node.json("authenticate"), ServerFixture.jsonFields, text: typed.serialized())
+            }
             #expect(signedIn.json["detail"]?["reason"] == "outcomeUnknown")
             let revoked = try await unknown {
                 try await node.send(
