@@ -22,6 +22,8 @@ private final class WrittenStatements: SQLDatabase {
         }
     }
 
+    var isShared: Bool { database.isShared }
+
     func run(_ statement: SQLStatement) async throws -> [SQLRow] { try await run([statement]).first ?? [] }
 
     func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
