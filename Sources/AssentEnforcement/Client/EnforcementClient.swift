@@ -43,33 +43,37 @@ package struct EnforcementClient: Sendable {
     /// The first question may still be on its way, or have taken its transaction before something else ended what let
     /// it through. So a refusal of the second one says nothing of that transaction.
     ///
-    /// - Throws: ``EnforcementError``. Nothing is allowed then; `outcomeUnknown` when the first reply was lost and the
-    ///   second question was not answered either, whatever hindered that.
+    /// Without an answer nothing is allowed. The error is `outcomeUnknown` when the first reply was lost and the second
+    /// question was not answered either, whatever hindered that.
     package func decide(
         _ question: EnforcementQuestion
-    ) async throws(EnforcementError) -> (answer: EnforcementAnswer, isRepeated: Bool) {
+    ) async -> (answer: Result<EnforcementAnswer, EnforcementError>, isRepeated: Bool) {
         let content = question.json
         let deadline = clock.now.addingTimeInterval(Self.patience)
-        do throws(EnforcementError) {
-            return (try await answer(content, attempt: question.attempt, until: deadline), false)
-        } catch {
-            // It was lost, or the engine does not know what its database did: the same question tells.
-            guard error.code == .outcomeUnknown else { throw error }
+        let first = await answer(content, attempt: question.attempt, until: deadline)
+        // It was lost, or the engine does not know what its database did: the same question tells.
+        guard case .failure(let error) = first, error.code == .outcomeUnknown else { return (first, false) }
+        let second = await answer(content, attempt: question.attempt, until: deadline)
+        // Its content is wrong, or the engine's answer is. Anything else says nothing of the first question.
+        guard case .failure(let error) = second, error.code != .refused, error.code != .malformedReply else {
+            return (second, true)
         }
-        do throws(EnforcementError) {
-            return (try await answer(content, attempt: question.attempt, until: deadline), true)
-        } catch {
-            // What is refused now was refused before. Anything else says nothing of the first question.
-            guard error.code != .refused, error.code != .malformedReply else { throw error }
-            throw EnforcementError(.outcomeUnknown, error.detail)
-        }
+        return (.failure(EnforcementError(.outcomeUnknown, error.detail)), true)
     }
 
     private func answer(
         _ content: JSONValue, attempt: String, until deadline: Date
-    ) async throws(EnforcementError) -> EnforcementAnswer {
-        let reply = try await send(content, to: server.enforcement("decide"), until: deadline)
-        guard reply.status == 200, let json = reply.json else { throw refusal(reply) }
+    ) async -> Result<EnforcementAnswer, EnforcementError> {
+        do throws(EnforcementError) {
+            let reply = try await send(content, to: server.enforcement("decide"), until: deadline)
+            guard reply.status == 200, let json = reply.json else { throw refusal(reply) }
+            return .success(try Self.read(json, to: attempt))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private static func read(_ json: JSONValue, to attempt: String) throws(EnforcementError) -> EnforcementAnswer {
         do throws(WireError) {
             return try EnforcementAnswer(json: json, to: attempt)
         } catch {

@@ -20,6 +20,11 @@ struct TwoNodes: Sendable {
     /// What has come to the services behind both gateways.
     var forwarded: [TestUpstream.Request] { both.flatMap(\.upstream.requests) }
 
+    /// For tests that count round trips: the nodes' looks at the database's servers would be counted, too.
+    static func withoutLooks(_ configuration: inout ServerConfiguration) {
+        configuration.postgreSQL?.watchInterval = 3_600_000
+    }
+
     /// Runs `body` beside two nodes and stops them; with a change to the second one's file, or to both files.
     static func run(
         editing: (String) -> String = { $0 }, editingBoth: (String) -> String = { $0 },

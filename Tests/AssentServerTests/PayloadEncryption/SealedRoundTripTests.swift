@@ -59,10 +59,7 @@ struct SealedRoundTripTests {
             database: proxy.configuration, keyFile: directory + "/key", isOneOfSeveral: false)
         let fixture = try await ServerFixture(
             node: node,
-            configuring: { configuration in
-                // Its looks at the servers would be counted, too.
-                configuration.postgreSQL?.watchInterval = 3_600_000
-            })
+            configuring: TwoNodes.withoutLooks)
         do {
             try await body(fixture, proxy)
         } catch {

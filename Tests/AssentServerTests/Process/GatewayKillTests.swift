@@ -33,15 +33,17 @@ struct GatewayKillTests {
         }
 
         /// Starts another one in the place of the one that was killed.
-        func startServer() async throws {
+        @discardableResult
+        func startServer() async throws -> ServeProcess {
             try world.keepPorts(of: serve)
             try world.edit(GatewayProcess.admitting)
-            _ = try await world.start()
+            return try await world.start()
         }
 
-        func gateway() async throws -> GatewayProcess {
+        func gateway(through relay: EngineRelay? = nil) async throws -> GatewayProcess {
             let gateway = try await GatewayProcess.start(
-                serve, directory: world.directory, upstream: upstream.port, client: client)
+                relay.map { "https://localhost:\($0.port)/am" } ?? serve.server, directory: world.directory,
+                upstream: upstream.port, client: client)
             gateways.withLock { $0.append(gateway.process) }
             return gateway
         }
@@ -98,6 +100,81 @@ struct GatewayKillTests {
             let other = try await scene.approved(at: second)
             #expect(try await second.transfer(session: scene.session, transaction: other).status == 201)
             #expect(scene.upstream.requests.count == 2)
+        }
+    }
+
+    /// When a gateway is killed: before the engine has its question, before it has the answer, before the engine has
+    /// its report.
+    enum Moment: CaseIterable { case question, answer, report }
+
+    @Test("Killed at each step between question and report: the service never has two requests", arguments: Moment.allCases)
+    func killed(at moment: Moment) async throws {
+        try await Self.run { scene in
+            let relay = try await EngineRelay(scene.serve, directory: scene.world.directory)
+            let first = try await scene.gateway(through: relay)
+            let id = try await scene.approved(at: first)
+            let kill: @Sendable () async -> Void = {
+                first.process.signal(SIGKILL)
+                _ = await first.process.exit()
+            }
+            switch moment {
+            case .question: relay.lose("decide", .losesRequestAnd(kill))
+            case .answer: relay.lose("decide", .losesReplyAnd(kill))
+            case .report: relay.lose("outcome", .losesRequestAnd(kill))
+            }
+            let reply = try? await first.transfer(session: scene.session, transaction: id)
+            #expect(await first.process.exit() == -SIGKILL)
+            // The client has its answer before the engine hears of it.
+            #expect(reply == nil || moment == .report && reply?.status == 201)
+            #expect(scene.upstream.requests.count == (moment == .report ? 1 : 0))
+            await relay.stop()
+
+            let second = try await scene.gateway()
+            let again = try await second.transfer(session: scene.session, transaction: id)
+            switch moment {
+            case .question: #expect(again.status == 201)
+            case .answer, .report:
+                // After ten minutes it is unknown.
+                #expect(again.status == 409 && again.json["outcome"] == ["state": "forwarded"])
+            }
+            #expect(scene.upstream.requests.count == (moment == .answer ? 0 : 1))
+        }
+    }
+
+    @Test("The server is killed before or after it takes: nothing is forwarded, and the next server knows which")
+    func serverKilledUnheard() async throws {
+        try await Self.run { scene in
+            let relay = try await EngineRelay(scene.serve, directory: scene.world.directory)
+            let gateway = try await scene.gateway(through: relay)
+            let untaken = try await scene.approved(at: gateway)
+            let taken = try await scene.approved(at: gateway)
+            let kill: @Sendable () async -> Void = { try? await scene.killServer() }
+
+            relay.lose("decide", .losesRequestAnd(kill))
+            var reply = try await gateway.transfer(session: scene.session, transaction: untaken)
+            #expect(reply.status == 503 && reply.json["forwarded"] == "no")
+            let next = try await scene.startServer()
+            #expect(try await gateway.transfer(session: scene.session, transaction: untaken).status == 201)
+            #expect(scene.upstream.requests.count == 1)
+
+            relay.lose(
+                "decide",
+                .losesReplyAnd {
+                    next.process.signal(SIGKILL)
+                    _ = await next.process.exit()
+                })
+            reply = try await gateway.transfer(session: scene.session, transaction: taken)
+            #expect(reply.status == 503 && reply.json["code"] == "outcomeUnknown")
+            try await scene.startServer()
+            var again = try await gateway.transfer(session: scene.session, transaction: taken)
+            // The report is repeated after a pause.
+            while again.status == 503 || again.json["outcome"] == ["state": "forwarded"], !Task.isCancelled {
+                await Task.yield()
+                again = try await gateway.transfer(session: scene.session, transaction: taken)
+            }
+            #expect(again.status == 409 && again.json["outcome"] == ["state": "notForwarded"])
+            #expect(scene.upstream.requests.count == 1)
+            await relay.stop()
         }
     }
 

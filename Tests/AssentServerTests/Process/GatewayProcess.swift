@@ -33,11 +33,11 @@ final class GatewayProcess: Sendable {
         return text.replacing("\n    clients:\n", with: addition, maxReplacements: 1)
     }
 
-    /// Starts one beside a server on `directory`, before a service at `upstream`, and waits until it serves.
+    /// Starts one whose engine is at `engine`, with a server's files in `directory`, before a service at `upstream`, and waits until it serves.
     ///
     /// - Throws: ``ProcessFailure`` when it ends before that.
     static func start(
-        _ engine: ServeProcess, directory: String, upstream: Int, client: HTTPClient
+        _ engine: String, directory: String, upstream: Int, client: HTTPClient
     ) async throws -> GatewayProcess {
         let secretFile = directory + "/edge-secret"
         if !FileManager.default.fileExists(atPath: secretFile) {
@@ -47,7 +47,7 @@ final class GatewayProcess: Sendable {
             development: true
             tls: {certificate: data/server.pem, privateKey: data/server.key}
             engine:
-              url: \(engine.server)
+              url: \(engine)
               authorities: data/authority.pem
               realms:
                 alpha: {clientID: \(clientID), secretFile: edge-secret}

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import Foundation
 import HTTPTypes
 
 /// Calls to the engine with proofs of the gateway's own key (RFC 9449): its access tokens belong to that key, and are
@@ -34,8 +35,10 @@ struct ProvenCalls: HTTPTransport {
         self.random = random
     }
 
-    /// Sends a call; once more where the engine wants a nonce and gives one: it has done nothing then.
+    /// Sends a call; once more where the engine wants a nonce and gives one: it has done nothing then. The call's limit
+    /// is that of both together.
     @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
+        let began = clock.now
         let token = call.request.headerFields[.authorization].flatMap(Self.token)
         let hasToken = token != nil
         let used = nonces.withLock { $0[hasToken] }
@@ -44,6 +47,12 @@ struct ProvenCalls: HTTPTransport {
         else { return reply }
         nonces.withLock { $0[hasToken] = given }
         guard reply.status == (hasToken ? 401 : 400) else { return reply }
+        var call = call
+        if let total = call.limits.total {
+            let left = total - .seconds(clock.now.timeIntervalSince(began))
+            guard left > .zero else { return reply }
+            call.limits.total = left
+        }
         _ = try? await reply.body.collect(upTo: Self.replyBytes)
         return try await base.send(proven(call, token, nonce: given))
     }

@@ -50,8 +50,11 @@ struct RemoteDecisions: GatewayDecisions {
         let answer: EnforcementAnswer
         do {
             answer = try await exchange.answer()
-        } catch let error as EnforcementError {
-            return await undecided(error, exchange)
+        } catch {
+            let mayHaveActed = (error as? EnforcementError)?.mayHaveActed ?? false
+            if exchange.isRepeated || mayHaveActed { await reportNotForwarded(exchange) }
+            guard let error = error as? EnforcementError else { throw error }
+            return undecided(error, exchange)
         }
         if exchange.leavesTransactionOpen(answer) { await reportNotForwarded(exchange) }
         if let key, case .granted(let grant) = answer, grant.transaction == nil, grant.newNonce == nil {
@@ -60,16 +63,14 @@ struct RemoteDecisions: GatewayDecisions {
         return try self.answer(answer, to: question, exchange)
     }
 
-    /// What is said without an answer. A transaction may have been taken all the same: that its request was not
-    /// forwarded is known here alone, and the engine hears it as soon as it can.
-    private func undecided(_ error: EnforcementError, _ exchange: Exchange) async -> GatewayAnswer {
+    /// What the client is told without an answer. Its transaction may have been taken all the same.
+    private func undecided(_ error: EnforcementError, _ exchange: Exchange) -> GatewayAnswer {
         logger.error(
             "the engine did not decide", metadata: ["error": "\(error.code.rawValue)", "detail": "\(error.detail)"])
         if let refusal = error.clientsFault { return GatewayAnswer(verdict: .denied(.refused(refusal))) }
         guard exchange.question.transaction != nil, error.mayHaveActed else {
             return GatewayAnswer(verdict: .denied(.unavailable))
         }
-        await reportNotForwarded(exchange)
         return GatewayAnswer(verdict: .denied(.outcomeUnknown))
     }
 
@@ -169,9 +170,9 @@ private struct Exchange {
     }
 
     private mutating func ask() async throws -> EnforcementAnswer {
-        let asked = try await engine.decide(question)
+        let asked = await engine.decide(question)
         isRepeated = isRepeated || asked.isRepeated
-        return asked.answer
+        return try asked.answer.get()
     }
 
     /// Whether a question whose reply was lost may have taken the transaction, though this answer to the same question
@@ -205,7 +206,9 @@ private struct RemoteGrant: GatewayGrant {
     }
 
     func isStillGranted() async -> Bool {
-        guard case .granted(let again)? = try? await engine.decide(recheck(random.token())).answer else { return false }
+        guard case .success(.granted(let again)) = await engine.decide(recheck(random.token())).answer else {
+            return false
+        }
         return again.transaction == nil
     }
 

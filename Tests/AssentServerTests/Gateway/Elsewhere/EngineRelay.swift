@@ -13,26 +13,43 @@ final class EngineRelay: Sendable {
         case losesReplyAnd(@Sendable () async -> Void)
         /// The engine gets it, and its reply is lost.
         case losesReply
+        /// The engine does not get it, and something happens before the gateway can ask again.
+        case losesRequestAnd(@Sendable () async -> Void)
         /// The engine does not get it.
         case losesRequest
         /// It is answered with this status line, and the engine does not get it.
         case answers(String)
     }
 
+    /// Passes a call on: method, path with query, fields, body.
+    typealias Engine = @Sendable (String, String, [(String, String)], [UInt8]) async throws -> Answer
+
     /// The last part of the path of each call, in their order.
     let calls = Watched<[String]>([])
     private let relay: TestUpstream
-    private let target: Locked<ServerFixture?>
+    private let target: Locked<Engine?>
     private let fates = Locked<[String: [Fate]]>([:])
 
     var port: Int { relay.port }
 
     /// A relay to a server, with its certificate.
-    init(_ engine: ServerFixture) async throws {
-        let directory = engine.directory + "/data"
+    convenience init(_ engine: ServerFixture) async throws {
+        try await self.init(Self.way(to: engine), directory: engine.directory)
+    }
+
+    /// A relay to a server that is a process, whose files are in `directory`, with its certificate.
+    convenience init(_ engine: ServeProcess, directory: String) async throws {
+        let origin = engine.server.hasSuffix("/am") ? String(engine.server.dropLast(3)) : engine.server
+        try await self.init(
+            { method, target, fields, body in
+                try await engine.send(method, origin + target, fields, body: body)
+            }, directory: directory)
+    }
+
+    private init(_ engine: @escaping Engine, directory: String) async throws {
         let credentials = try ServerCredentials.files(
-            certificate: "\(directory)/\(ServerCredentials.chainName)",
-            privateKey: "\(directory)/\(ServerCredentials.privateKeyName)", in: engine.directory + "/assent.yaml")
+            certificate: "\(directory)/data/\(ServerCredentials.chainName)",
+            privateKey: "\(directory)/data/\(ServerCredentials.privateKeyName)", in: directory + "/assent.yaml")
         relay = try await TestUpstream.start(tls: credentials.tlsConfiguration())
         target = Locked(engine)
         relay.answer { [calls, fates, target] request, peer in
@@ -54,7 +71,7 @@ final class EngineRelay: Sendable {
     func lose(_ name: String, _ fates: Fate...) { self.fates.withLock { $0[name, default: []] += fates } }
 
     /// From now on the engine is this server, or away.
-    func lead(to engine: ServerFixture?) { target.withLock { $0 = engine } }
+    func lead(to engine: ServerFixture?) { target.withLock { $0 = engine.map(Self.way) } }
 
     /// The calls whose path ends so.
     func requests(_ name: String) -> [TestUpstream.Request] {
@@ -63,15 +80,24 @@ final class EngineRelay: Sendable {
 
     func stop() async { await relay.stop() }
 
+    private static func way(to engine: ServerFixture) -> Engine {
+        { method, target, fields, body in
+            try await engine.send(method, engine.root(target), fields, body: body)
+        }
+    }
+
     private static let ownFields: Set<String> = ["host", "content-length", "connection", "transfer-encoding"]
 
     private static func pass(
         _ request: TestUpstream.Request, _ line: [String], _ peer: TestUpstream.Peer, _ fate: Fate?,
-        to engine: ServerFixture?
+        to engine: Engine?
     ) async {
         guard let engine else { return peer.close() }
         switch fate {
         case .losesRequest: return peer.close()
+        case .losesRequestAnd(let next):
+            await next()
+            return peer.close()
         case .answers(let status): return peer.answer(status)
         case .losesReply, .losesReplyAnd, nil: break
         }
@@ -80,7 +106,7 @@ final class EngineRelay: Sendable {
             guard parts.count == 2, !ownFields.contains(parts[0].lowercased()) else { return nil }
             return (parts[0], parts[1])
         }
-        let answer = try? await engine.send(line[0], engine.root(line[1]), fields, body: request.body)
+        let answer = try? await engine(line[0], line[1], fields, request.body)
         if case .losesReplyAnd(let next) = fate { await next() }
         guard let answer, fate == nil else { return peer.close() }
         let nonce = answer["DPoP-Nonce"].map { ["DPoP-Nonce: \($0)"] } ?? []

@@ -74,6 +74,21 @@ struct LostEngineRepliesTests {
         }
     }
 
+    @Test(
+        "A take whose reply is lost, and which cannot be read when it is asked again, is told as not forwarded",
+        arguments: ["400 Bad Request", "409 Conflict", "413 Too Large", "415 Unsupported"])
+    func lostThenUnreadable(status: String) async throws {
+        try await GatewayAlone.run { alone in
+            let session = try await alone.engine.session()
+            let id = try await alone.approved(session: session)
+            alone.relay.lose("decide", .losesReply, .answers(status))
+            #expect(try await alone.post(ServerFixture.session(session), transaction: id).status >= 400)
+            await alone.waitUntilHeard()
+            #expect(try await alone.outcome(id, session: session) == ["state": "notForwarded"])
+            #expect(alone.upstream.requests.isEmpty)
+        }
+    }
+
     @Test("A question is asked no second time once the engine would not repeat its answer")
     func tooLate() async throws {
         try await GatewayAlone.run { alone in

@@ -65,7 +65,7 @@ final class NodeProcesses: Sendable {
     func gateway(before node: ServeProcess) async throws -> GatewayProcess {
         let index = try #require(nodes.withLock { $0.firstIndex { $0 === node } })
         let gateway = try await GatewayProcess.start(
-            node, directory: directory + "/\(index)", upstream: upstream.port, client: client)
+            node.server, directory: directory + "/\(index)", upstream: upstream.port, client: client)
         gateways.withLock { $0.append(gateway) }
         return gateway
     }
