@@ -134,6 +134,27 @@ struct RemoteDecisionTests {
         #expect(proved.word == "granted" && proved.caller?.keepSeconds == 0)
     }
 
+    @Test("A decision is kept no longer than until a policy's condition may come out otherwise because time has passed")
+    func keepingUntilChange() async throws {
+        // It holds on each day. That it will hold in the next minute, too, is not looked at.
+        let daily = SimpleTime(minutes: nil, days: SimpleTime.Span(first: 0, last: 6), dates: nil, zone: .greenwich)
+        var sent = RemoteFixture.Sent()
+        sent.method = "GET"
+        for (condition, age, seconds) in [
+            (.time(daily), 20, 40), (.time(daily), 59, 1), (.time(daily), 60, 60),
+            (.sessionAge(minutes: 2), 60, 60), (.sessionAge(minutes: 2), 90, 30), (.sessionAge(minutes: 2), 119, 1),
+            (.and([.time(daily), .sessionAge(minutes: 2)]), 90, 30),
+            (.or([.sessionAge(minutes: 2), .time(daily)]), 70, 50), (.not(.not(.time(daily))), 45, 15),
+        ] as [(PolicyCondition, Double, Int64)] {
+            // The clock begins with a minute, and the session with it.
+            let fixture = try await RemoteFixture([try Self.reading(condition)])
+            fixture.provider.clock.advance(by: age)
+            let decided = try await fixture.decide(sent)
+            #expect(decided.word == "granted", "\(condition) after \(age) s")
+            #expect(decided.caller?.keepSeconds == seconds, "\(condition) after \(age) s")
+        }
+    }
+
     @Test("An open connection is looked at again: nothing is made or noted as used")
     func recheck() async throws {
         let fixture = try await RemoteFixture([try Self.reading(), try TransactionFixture.policy()])
