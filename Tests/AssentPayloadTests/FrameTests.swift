@@ -207,4 +207,20 @@ struct FrameTests {
             newest = max(newest, number)
         }
     }
+
+    @Test(
+        "A jump over the whole window makes all numbers behind it new: none counts as one that had its place",
+        arguments: [1_024, 1_025, 1_500, 2_047, 2_048, 5_000, 1 << 40] as [UInt64])
+    func jump(length: UInt64) {
+        var window = NumberWindow()
+        let before = (1...1_024 as ClosedRange<UInt64>).filter { window.claim($0) }
+        #expect(before.count == 1_024)
+        let newest = 1_024 + length
+        #expect([newest, newest].map { window.claim($0) } == [true, false])
+        for count in [1_023, 0] {
+            let passed = (newest - 1_023..<newest).filter { window.claim($0) }
+            #expect(passed.count == count)
+        }
+        #expect([newest - 1_024, 1_024].map { window.claim($0) } == [false, false])
+    }
 }
