@@ -97,6 +97,9 @@ struct DPoPProofTests {
             (Request(), nil), (Request(method: "POST"), .wrongMethod), (Request(method: "get"), .wrongMethod),
             (Request(uri: "https://rs.example/a/c"), .wrongURI), (Request(uri: "http://rs.example/a/b"), .wrongURI),
             (Request(uri: "https://rs.example:8443/a/b"), .wrongURI), (Request(uri: "/a/b"), .wrongURI),
+            // Scheme and host have no case, a path has.
+            (Request(uri: "HTTPS://RS.example/a/b"), nil), (Request(uri: "https://rs.example/a/B"), .wrongURI),
+            (Request(uri: "https://rs.example/A/b"), .wrongURI), (Request(uri: "HTTPS://RS.EXAMPLE/A/B"), .wrongURI),
             (Request(token: Secret("other")), .wrongAccessToken), (Request(token: nil), nil),
             (Request(nonces: []), .wrongNonce), (Request(nonces: ["m"]), .wrongNonce), (Request(nonces: nil), nil),
             (Request(algorithms: [.edDSA]), .algorithmNotAllowed), (Request(later: 60), nil),

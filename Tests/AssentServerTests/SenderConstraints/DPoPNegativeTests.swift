@@ -144,6 +144,7 @@ struct DPoPNegativeTests {
         },
         .htu("htu of another scheme") { $0.replacing("https://", with: "http://") },
         .htu("htu in capitals", nil) { $0.replacing("https://localhost", with: "HTTPS://LOCALHOST") },
+        .htu("htu with its path in capitals") { $0.replacing(/:\d+\/.*/) { $0.output.uppercased() } },
         .header("crit") { $0["crit"] = ["exp"] },
         .header("a symmetric key") { $0["jwk"] = ["kty": "oct", "k": "AAAA"] },
         .header("a point off the curve") { header in
