@@ -142,6 +142,34 @@ struct SigningPINTests {
         #expect(try await refusal { _ = try await pin.commit(late, from: 1) } == "wrong_generation")
     }
 
+    @Test("A request of before a change of the PIN is no repetition after it: the new key's evaluation is counted")
+    func requestOfBefore() async throws {
+        let fixture = try await SigningStoreFixture()
+        let container = try await fixture.withSlot()
+        let before = fixture.attempt(container)
+        #expect(try await fixture.unlock(container, before).n == 1)
+        try await fixture.slots.confirm(fixture.confirmed(container, 1), of: container)
+        try await fixture.slots.begin(
+            SlotChange(did: container.did, slot: .signing, from: 0, to: 1),
+            with: SigningOfferedSlot(slot: .signing, generation: 1, publicKey: [2], sealedKey: [8]), unl: "unl 1",
+            minimumAge: 0, of: container, proof: fixture.proof(container.did), at: fixture.now)
+        // The control: until the end it is the old key's, and a repetition.
+        let repeated = try await fixture.unlock(container, before)
+        #expect(repeated.n == 1 && repeated.sealedKey == [7])
+        try await fixture.slots.commit(
+            SlotChange(did: container.did, slot: .signing, from: 0, to: 1, publicKey: [2]), of: container,
+            proof: fixture.proof(container.did), at: fixture.now)
+        let again = SlotTry(
+            did: before.did, slot: .signing, generation: 1, rid: before.rid, element: before.element,
+            ratchet: before.ratchet, next: before.next, last: before.last, nonceMadeAt: before.nonceMadeAt)
+        for _ in 0..<2 {
+            let counted = try await fixture.unlock(container, again)
+            #expect(counted.n == 2 && counted.sealedKey == [8] && counted.tries == 4 && counted.spare == 19)
+        }
+        let notes = try await fixture.slotNotes(container).filter { $0.hasPrefix("evaluated") }
+        #expect(notes == ["evaluated 1", "evaluated 2"])
+    }
+
     @Test("Ages are the server's: too young is not changed, too old approves nothing until it is")
     func ages() async throws {
         let world = try await SigningWorld.withPIN {
