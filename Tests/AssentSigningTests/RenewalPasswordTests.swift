@@ -171,6 +171,42 @@ struct RenewalPasswordTests {
         #expect(await scene.server.asked.count { $0 == "/device/renew/start" } == 1)
     }
 
+    @Test("A renewal that is given up leaves all that the old password needs", arguments: PasswordMode.allCases)
+    func givenUp(mode: PasswordMode) async throws {
+        let container = try await enrolled(mode)
+        let names = await Set(scene.keys.keyNames())
+        // It begins again by itself, once.
+        let void = ScriptedServer.Refusal(status: 410, code: "enrolment_void")
+        await scene.server.refuse("/device/renew/commit", void, times: 2)
+        let asked = Asked(pin)
+        await #expect(throws: SigningError(.enrolmentVoid)) { try await container.renew(password: asked.prompt) }
+        #expect(asked.log == [false, false])
+        #expect(await scene.server.asked.count { $0 == "/device/renew/start" } == 2)
+        #expect(await Set(scene.keys.keyNames()) == names)
+        let password = try #require(await scene.device().container(container.id).password(.signing))
+        try await password.verify(pin)
+        await #expect(throws: SigningError(.wrongPassword)) { try await password.verify(new) }
+        #expect(try await container.renew(password: Asked(pin).prompt).isDone)
+    }
+
+    @Test("A change of the password gives a renewal up of which the server has no keys, and the old keys stay")
+    func changeAtBeginning() async throws {
+        let container = try await enrolled(.local)
+        let names = await Set(scene.keys.keyNames())
+        await scene.server.refuse("/device/renew/commit", .init(status: 503, code: "unavailable"))
+        await #expect(throws: SigningError(.unavailable)) { try await container.renew(password: Asked(pin).prompt) }
+        #expect(await Set(scene.keys.keyNames()).isStrictSuperset(of: names))
+        let password = try #require(container.password(.signing))
+        try await password.change(from: pin, to: new)
+        #expect(await Set(scene.keys.keyNames()) == names)
+        try await password.verify(new)
+        // The next one begins anew, with the password that counts.
+        #expect(try await container.renew(password: Asked(new).prompt).isDone)
+        #expect(await scene.server.asked.count { $0 == "/device/renew/start" } == 2)
+        let renewed = try #require(await scene.device().container(container.id).password(.signing))
+        try await renewed.verify(new)
+    }
+
     @Test("Deleted while new keys are on their way, and offline: nothing is left to guess the password at")
     func deletedMeanwhile() async throws {
         let container = try await enrolled(.local)
