@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEnforcement
+import AssentJOSE
 import AssentTesting
 import Foundation
 import HTTPTypes
