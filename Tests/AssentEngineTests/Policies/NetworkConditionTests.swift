@@ -90,6 +90,8 @@ struct NetworkConditionTests {
             (#"{"type":"IPv4","cidr":["10.0.0.0/"]}"#, "cidr[0]"),
             (#"{"type":"IPv4","cidr":["10.0.0.0/-1"]}"#, "cidr[0]"), (#"{"type":"IPv4","cidr":["bank"]}"#, "cidr[0]"),
             (#"{"type":"IPv4","startIp":"10.0.0.1","endIp":"10.0.0.2","dnsName":["*.bank.example"]}"#, "dnsName"),
+            (#"{"type":"IPv4","startIp":"10.0.0.1","endIp":"10.0.0.2","dnsName":"*.bank.example"}"#, "dnsName"),
+            (#"{"type":"IPv6","startIp":"::1","endIp":"::2","dnsName":{"0":"*.bank.example"}}"#, "dnsName"),
         ])
     func refused(condition: String, place: String) throws {
         let error = #expect(throws: SettingsIssues.self) { try Self.read(condition) }

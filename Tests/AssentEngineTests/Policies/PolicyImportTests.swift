@@ -112,6 +112,10 @@ struct PolicyImportTests {
                 policy(condition: #"{"type":"IPv4","startIp":"10.0.0.0","endIp":"10.0.0.9","dnsName":["*.x"]}"#),
                 "dnsName"
             ),
+            (
+                policy(condition: #"{"type":"IPv4","startIp":"10.0.0.0","endIp":"10.0.0.9","dnsName":"*.x"}"#),
+                "dnsName"
+            ),
             (policy(condition: #"{"type":"Session","maxSessionTime":5,"terminateSession":true}"#), "ends no session"),
             (policy(condition: "7"), "condition"), (policy(subject: "[]"), "subject"),
             (policy(actions: "{}"), "nothing"),

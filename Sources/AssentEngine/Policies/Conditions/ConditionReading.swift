@@ -73,7 +73,8 @@ extension PolicyCondition {
 
     /// Addresses by `startIp` and `endIp`, by `cidr`, or by both.
     private static func address(_ family: IPAddress.Family, _ settings: SettingsReader<Void>) -> PolicyCondition {
-        if settings.json("dnsName")?.array?.isEmpty == false {
+        // AM exports an empty list where no name is asked for. Anything else asks for one, whatever its type.
+        if let names = settings.json("dnsName"), names != .null, names.array?.isEmpty != true {
             settings.refuse(
                 "dnsName", "the owner of an address decides which name it has: use startIp and endIp, or cidr")
         }
