@@ -287,6 +287,30 @@ struct RemoteTakeTests {
         let claims = try JSONValue.parse(try #require(Base64URL.decode(part)))
         #expect(claims["txn"]?["id"]?.string == id && claims["txn"]?["body_sha256"] == nil)
     }
+
+    @Test("Where nothing can be signed nothing is granted, and what was taken is on record as not forwarded")
+    func unsigned() async throws {
+        let fixture = try await RemoteFixture()
+        let id = try await fixture.approved()
+        _ = try await ServerKeys(fixture.provider.context).publishedIdentityKeys()
+        _ = try await fixture.provider.database.run(
+            SQLStatement(
+                """
+                UPDATE server_keys SET sealed_key = \([UInt8](repeating: 0, count: 64))
+                WHERE purpose = 'gateway_identity'
+                """,
+                expecting: .exactly(1)))
+        let sent = RemoteFixture.taking(id)
+        let decided = try await fixture.decide(sent) {
+            $0.identity = (ServiceIdentity(audience: "https://pay.internal", claims: []), RemoteFixture.origin)
+        }
+        #expect(decided.word == "denied: unavailable" && decided.caller?.identity == nil)
+        #expect(try await fixture.outcome(id) == .notForwarded)
+        // It stays so, also where the answer was lost and the same question, which could be answered now, comes again.
+        for again in [sent, RemoteFixture.taking(id)] {
+            #expect(try await fixture.decide(again).word == "taken before: notForwarded")
+        }
+    }
 }
 
 /// A user's session that belongs to a key, and requests with proofs of that.
