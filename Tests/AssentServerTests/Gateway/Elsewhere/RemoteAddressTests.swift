@@ -9,8 +9,10 @@ import Testing
 struct RemoteAddressTests {
     private static let field = "X-Forwarded-For"
 
+    private static let proxies = ["127.0.0.1", "::1"].compactMap(TrustedProxies.Network.init)
+
     private static func behindProxy(_ configuration: inout GatewayServerConfiguration) {
-        configuration.trustedProxies.networks = ["127.0.0.1", "::1"].compactMap(TrustedProxies.Network.init)
+        configuration.trustedProxies.networks = proxies
     }
 
     /// The address that the engine was told in the latest question.
@@ -93,6 +95,65 @@ struct RemoteAddressTests {
                     let found = try await get(from: address)
                     #expect(found.status == status && found.questions == questions, "\(address): \(found)")
                 }
+            }
+        }
+    }
+
+    private static let usual = """
+                  - name: usual
+                    resources: ["https://localhost:*/usual"]
+                    actionValues: {POST: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition:
+                      type: OR
+                      conditions:
+                        - {type: UsualNetwork, days: 30, level: 0}
+                        - {type: Transaction, strategySpecifier: Nod, ttl: 180}
+                    bind: [method, query, body]
+
+        """
+
+    @Test("From a usual network nobody is asked, and from another one once, by the address that the gateway tells")
+    func usualNetwork() async throws {
+        let editing = { (text: String) in
+            text.replacing(
+                "          - name: note\n", with: Self.usual + "          - name: note\n", maxReplacements: 1)
+        }
+        let configuring = { (configuration: inout ServerConfiguration) in
+            configuration.trustedProxies.networks = Self.proxies
+        }
+        try await ServerFixture.run(configuring: configuring, editing: editing) { engine in
+            try await GatewayAlone.run(at: engine, configuring: Self.behindProxy) { alone in
+                let password = try engine.account("ana").password.reveal()
+                let signedIn = try await engine.runJourney(
+                    [("authIndexType", "service"), ("authIndexValue", "Quick")], [(Self.field, "192.0.2.7")]
+                ) { type in
+                    switch type {
+                    case "NameCallback": "ana"
+                    case "PasswordCallback": .string(password)
+                    default: nil
+                    }
+                }
+                let session = try #require(signedIn.json["tokenId"]?.string)
+                let mine = ServerFixture.session(session)
+                func pay(from address: String, id: String? = nil) async throws -> Answer {
+                    try await alone.post("/usual", mine + [(Self.field, address)], transaction: id)
+                }
+                #expect(try await pay(from: "192.0.2.200").status == 201)
+                let refused = try await pay(from: "198.51.100.1")
+                #expect(refused.status == 401)
+                let id = try ServerFixture.transactionID(refused)
+                let approved = try await engine.runJourney(
+                    [("authIndexType", "transaction"), ("authIndexValue", id)],
+                    mine + [(Self.field, "198.51.100.1")]
+                ) { $0 == "ConfirmationCallback" ? 0 : nil }
+                #expect(approved.json["tokenId"]?.string == session)
+                // What was approved happens once, and the next request is not asked about.
+                #expect(try await pay(from: "198.51.100.1", id: id).status == 201)
+                #expect(try await pay(from: "198.51.100.1", id: id).status == 409)
+                #expect(try await pay(from: "198.51.100.1").status == 201)
+                #expect(try await pay(from: "203.0.113.1").status == 401)
+                #expect(alone.upstream.requests.count == 3)
             }
         }
     }
