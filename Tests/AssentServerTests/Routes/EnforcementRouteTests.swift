@@ -52,6 +52,48 @@ struct EnforcementRouteTests {
                 == .alreadyTaken(transaction: id, outcome: .answered(status: 201), newNonce: nil))
     }
 
+    @Test("A question that took a transaction is answered again as it was, to its own client alone, for half a minute")
+    func repeated() async throws {
+        try await ServerFixture.run { fixture in
+            let door = try await EnforcementDoor(fixture, "edge")
+            let branch = try await EnforcementDoor(fixture, "edge-two")
+            let ana = try await fixture.session("ana")
+            var question = door.question("POST", "/nods", session: ana)
+            question.content = .whole(Self.transfer)
+            guard case .advised(let advised) = try await door.ask(question), let id = advised.advice.transactionID
+            else {
+                throw EngineError(.internalFailure, "there is no advice")
+            }
+            #expect(try await fixture.approve(id, session: ana).status == 200)
+            question = door.question("POST", "/nods", session: ana)
+            question.transaction = id
+            question.content = .digest(SHA2.sha256(Self.transfer))
+            let granted = try await door.ask(question)
+            guard case .granted(let grant) = granted, grant.transaction == id else {
+                throw EngineError(.internalFailure, "it was not granted")
+            }
+            let taken = EnforcementAnswer.alreadyTaken(transaction: id, outcome: .forwarded, newNonce: nil)
+            // Another group has not asked for it, whatever attempt it names.
+            #expect(try await branch.ask(question) == .denied(.init(.forbidden)))
+            var body = question
+            body.content = .digest(SHA2.sha256([1]))
+            #expect(try await door.ask(body) == .denied(.init(.forbidden)))
+            var more = question
+            more.claims = ["email"]
+            #expect(try await door.ask(more) == taken)
+            let statement = OutcomeStatement(
+                transaction: id, attempt: question.attempt, outcome: .answered(status: 201))
+            #expect(try await branch.send("outcome", statement.json).status == 404)
+            for seconds in [0.0, 30] {
+                fixture.clock.advance(by: seconds)
+                #expect(try await door.ask(question) == granted, "\(seconds)")
+            }
+            fixture.clock.advance(by: 1)
+            #expect(try await door.ask(question) == taken)
+            #expect(try await door.send("outcome", statement.json).status == 200)
+        }
+    }
+
     @Test("A question about what the group may not ask is refused, and so is one for an origin that is not its own")
     func group() async throws {
         let fixture = try #require(ServerFixture.shared)
