@@ -39,7 +39,8 @@ struct SignTransactionNodeTests {
                 journeys.context,
                 realms: [
                     "/alpha": try RealmSignIn(
-                        journeys: [sign], defaultJourney: nil, failedTransaction: failedTransaction)
+                        journeys: [sign], defaultJourney: nil, failedTransaction: failedTransaction,
+                        remembersNetworks: true)
                 ],
                 transactions: journeys.transactions, passwords: journeys.passwords,
                 oneTimePasswords: journeys.oneTimePasswords, signing: ["/alpha": provider],
@@ -71,24 +72,47 @@ struct SignTransactionNodeTests {
             return (device, container)
         }
 
-        func begin(_ id: String, languages: [String] = []) async throws -> Page {
-            try Page(await answer(id, languages: languages))
+        func begin(_ id: String, languages: [String] = [], from address: String? = nil) async throws -> Page {
+            try Page(await answer(id, languages: languages, from: address))
         }
 
-        func answer(_ id: String, languages: [String] = []) async throws -> AuthenticateReply {
+        func answer(
+            _ id: String, languages: [String] = [], from address: String? = nil
+        ) async throws -> AuthenticateReply {
             var request = AuthenticateRequest(
                 realm: "/alpha", authIndexType: "transaction", authIndexValue: id, forceAuth: false,
                 noSession: false, sessionToken: session, answer: nil, clientAddress: "192.0.2.7",
                 header: { _ in nil })
             request.languages = languages
+            request.clientIP = address.flatMap(IPAddress.init)
             return try await authentication.authenticate(request)
         }
 
-        func poll(_ page: Page) async throws -> AuthenticateReply {
-            try await authentication.authenticate(
-                AuthenticateRequest(
-                    realm: "/alpha", authIndexType: nil, authIndexValue: nil, forceAuth: false, noSession: false,
-                    sessionToken: session, answer: page.answered([]), header: { _ in nil }))
+        func poll(_ page: Page, from address: String? = nil) async throws -> AuthenticateReply {
+            var request = AuthenticateRequest(
+                realm: "/alpha", authIndexType: nil, authIndexValue: nil, forceAuth: false, noSession: false,
+                sessionToken: session, answer: page.answered([]), header: { _ in nil })
+            request.clientIP = address.flatMap(IPAddress.init)
+            return try await authentication.authenticate(request)
+        }
+
+        /// What a policy says that lets users in from usual networks, and asks them from others.
+        func access(from address: String) async throws -> AccessDecision {
+            let policy = try TransactionFixture.policy(
+                condition: .or([
+                    .usualNetwork(days: 30, level: 0), .transaction(TransactionCondition(specifier: "Sign")),
+                ]))
+            let settlement = AccessSettlement(
+                journeys.context,
+                decisions: PolicyDecisionPoint(policySets: [try TransactionFixture.policySet([policy])]),
+                transactions: journeys.transactions)
+            let live = try #require(try await journeys.sessions.live(token: session))
+            var request = SentRequest(
+                session: PresentedSession(live), method: "POST",
+                resource: try CanonicalResource("https://api.bank.example/transfers"), mediaType: "application/json",
+                body: TransactionFixture.body, transactionID: nil)
+            request.clientAddress = IPAddress(address)
+            return await settlement.settle(request)
         }
 
         /// What the hosted page shows of a transaction.
@@ -166,6 +190,28 @@ struct SignTransactionNodeTests {
         #expect(try taken.map { try $0.text("taken_by") } == [id])
         let audit = try await AuditLog(world.journeys.context).records(transactionID: id)
         #expect(audit.count { $0.event == .signingTake } == 1)
+    }
+
+    @Test("From an unusual network the user is asked on the device, and once that has approved nobody is asked there")
+    func unusualNetwork() async throws {
+        let world = try await World()
+        let (device, container) = try await world.enrolled()
+        let away = "198.51.100.1"
+        func isAsked(from address: String) async throws -> Bool {
+            if case .advised(_, .some) = try await world.access(from: address) { return true }
+            return false
+        }
+        guard case .advised(let advice, .some) = try await world.access(from: away) else {
+            throw TestRefusal("nobody was asked")
+        }
+        let page = try await world.begin(try #require(advice.transactionID), from: away)
+        let asked = try await world.signing()
+        _ = try await device.approve(asked.txn, container, number: try #require(asked.matchNumber))
+        // It counts when the journey ends, and not before.
+        #expect(try await isAsked(from: away))
+        #expect(try await world.poll(page, from: away).token() == world.session)
+        #expect(try await world.access(from: away) == .granted(taken: nil))
+        #expect(try await isAsked(from: "203.0.113.1"))
     }
 
     @Test("A no on the device, and a user without a device complete nothing")
