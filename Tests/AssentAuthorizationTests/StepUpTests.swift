@@ -107,6 +107,7 @@ import Testing
             return .decline
         }
         #expect(got.status == reply().status && world.calls.count == 1 && world.steps.isEmpty)
+        #expect(got.response.headerFields == reply().response.headerFields)
     }
 
     @Test("A challenge among others, in one field or in several, is found; two advices are ambiguous")
@@ -396,6 +397,7 @@ import Testing
         let reply = try await world.client().send(try post(), approve: agree)
         #expect(reply.status == 201)
         #expect(world.calls.map { $0.field("iPlanetDirectoryPro") } == ["SESS", "NEW", "NEW"])
+        #expect(world.calls.map { $0.url.contains("_txid") } == [false, false, true])
         #expect(!world.steps[0].url.contains("too-early") && world.steps[0].url.contains("Strong"))
         #expect(try await world.tokens().session()?.token == Secret("NEW"))
     }
