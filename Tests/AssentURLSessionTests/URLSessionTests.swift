@@ -130,6 +130,23 @@ import FoundationNetworking
         let error = try await failure(request("/accounts"), session)
         #expect((underlying(error) as? URLProtocolError)?.code == .challengeNotSupported)
     }
+
+    @Test("Fields of the session's configuration are not sent, and its store gets no cookie of a reply")
+    func configured() async throws {
+        let bank = bank.answering { _ in
+            HTTPReply(HTTPResponse(status: .ok, headerFields: [.setCookie: "node=3; Path=/"]))
+        }
+        let configuration = BankProtocol.session(try await bank.client()).configuration
+        configuration.httpAdditionalHeaders = ["X-Employee": "eve", "Authorization": "Bearer other"]
+        let session = URLSession(configuration: configuration)
+        let (_, response) = try await session.data(for: request("/accounts"))
+        #expect(status(response) == 200)
+        let sent = try #require(bank.calls.withLock { $0.last }).request.headerFields
+        let employee = try #require(HTTPField.Name("X-Employee"))
+        #expect(sent[employee] == nil && sent[.authorization] == nil)
+        let origin = try #require(URL(string: ProtectedBank.origin))
+        #expect(configuration.httpCookieStorage?.cookies(for: origin)?.isEmpty ?? true)
+    }
     #endif
 
     @Test("Any other 401 is handed over") func otherChallenge() async throws {
@@ -298,7 +315,7 @@ import FoundationNetworking
         let end = try #require(page.range(of: "<!-- end of tasks -->")).lowerBound
         let source = try String(contentsOf: here, encoding: .utf8)
         let rows = page[start..<end].split(separator: "\n").dropFirst(2)
-        #expect(rows.count == 13)
+        #expect(rows.count == 14)
         for row in rows {
             let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             try #require(cells.count == 4, "\(row)")
