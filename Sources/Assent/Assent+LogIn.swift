@@ -24,11 +24,16 @@ extension Assent {
     /// - Parameters:
     ///   - user: the user's id or name.
     ///   - pin: what the user has typed.
-    /// - Throws: `ResourceError`: `invalidPin` with the tries that are left, 0 when it is locked; `userDeregistered`
-    ///   when the server has signed that the user is not remembered any more, and then nothing is left here;
-    ///   `userNotAuthenticated` when nobody with this name is remembered or the keys have expired;
-    ///   `deviceDeregistered`, `actionAlreadyInProgress`, `serverNotReachable`.
+    /// - Throws: `ResourceError`: `integrityFailed` when a probe refuses; `invalidPin` with the tries that are left, 0
+    ///   when it is locked; `userDeregistered` when the server has signed that the user is not remembered any more, and
+    ///   then nothing is left here; `userNotAuthenticated` when nobody with this name is remembered or the keys have
+    ///   expired; `deviceDeregistered`, `actionAlreadyInProgress`, `serverNotReachable`.
     public func logIn(_ user: String, pin: Secret) async throws(ResourceError) {
+        do throws(HTTPTransportError) {
+            try integrity.examine()
+        } catch {
+            throw ResourceError.ofSignIn(error, .user)
+        }
         guard current.beginLogin() else {
             throw ResourceError(.generic, .actionAlreadyInProgress, "Another login is under way.")
         }
@@ -40,12 +45,18 @@ extension Assent {
             let before = current.take(login)
             if let before { _ = await before.tokens.signOut() }
         } catch {
-            if let error = error as? SigningError {
-                throw ResourceError(
-                    .authentication, .userNotAuthenticated, error.detail, suggestion: error.suggestion)
-            }
+            if let error = error as? SigningError { throw ResourceError.ofLogin(error) }
             throw ResourceError.ofSignIn(error, .user)
         }
+    }
+}
+
+extension ResourceError {
+    /// What an error of the device is for an app that signs a user in by a PIN, where it says nothing of the PIN.
+    static func ofLogin(_ error: SigningError) -> ResourceError {
+        // A probe may find something only between the first call and the last.
+        if error.code == .integrityFailed { return ResourceError(.generic, .integrityFailed, error.detail) }
+        return ResourceError(.authentication, .userNotAuthenticated, error.detail, suggestion: error.suggestion)
     }
 }
 
@@ -132,10 +143,7 @@ extension RememberedUsers {
             return ResourceError(
                 .generic, .serverNotReachable, signing?.detail ?? "The server has given no answer to the login.")
         case .other:
-            if let signing {
-                return ResourceError(
-                    .authentication, .userNotAuthenticated, signing.detail, suggestion: signing.suggestion)
-            }
+            if let signing { return ResourceError.ofLogin(signing) }
             return cause ?? SigningError(.internal)
         }
     }

@@ -42,7 +42,7 @@ extension Assent.Configuration {
 
     /// The tokens' share of the settings.
     func tokenConfiguration(
-        _ journeys: JourneyConfiguration, _ admission: DeviceAdmission?
+        _ journeys: JourneyConfiguration, _ admission: DeviceAdmission?, _ integrity: IntegrityGuard
     ) throws -> TokenConfiguration {
         var settings = try TokenConfiguration(
             issuer: issuer(journeys), clientID: client.id,
@@ -54,7 +54,12 @@ extension Assent.Configuration {
         settings.dpop = dpop
         settings.clientAuthentication = clientAuthentication
         settings.registration = registration
-        settings.registration?.admit = admission?.admitRegistration
+        if let admission {
+            settings.registration?.admit = { () async throws(HTTPTransportError) in
+                try integrity.examine()
+                try await admission.admitRegistration()
+            }
+        }
         if registration?.softwareVersion == nil { settings.registration?.softwareVersion = client.version }
         return settings
     }

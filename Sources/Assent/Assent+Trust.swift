@@ -128,9 +128,10 @@ struct AssentNetwork: Sendable {
     /// Holds the app to what the server tells it; `nil` without a trust file.
     var admission: DeviceAdmission? { told.map(DeviceAdmission.init) }
 
-    /// A way on which nothing is sent that the server does not let this version of the app send.
-    func admitting(_ pipeline: HTTPPipeline) -> HTTPPipeline {
-        admission.map { HTTPPipeline(pipeline, layers: [$0]) } ?? pipeline
+    /// A way on which nothing is sent that the server does not let this version of the app send. The probes are asked
+    /// before the server is: that is a call as well.
+    func admitting(_ pipeline: HTTPPipeline, _ integrity: IntegrityGuard) -> HTTPPipeline {
+        admission.map { HTTPPipeline(pipeline, layers: [IntegrityAhead(integrity: integrity), $0]) } ?? pipeline
     }
 
     func shutdown() async {

@@ -107,7 +107,7 @@ public final class Assent: Sendable {
                     store: resourceCookies, origins: Set(resources.resources.keys).subtracting([serverOrigin]),
                     ignoring: ignored),
             ])
-        let tokenSettings = try configuration.tokenConfiguration(settings, network.admission)
+        let tokenSettings = try configuration.tokenConfiguration(settings, network.admission, integrity)
         let proofs = SessionProofs(tokenSettings, store: store, clock: clock, random: random)
         let ending = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
         let stored = TokenManager(
@@ -117,7 +117,7 @@ public final class Assent: Sendable {
         prover.attach(stored.registration)
         current = CurrentUser(stored: stored, proofs: proofs)
         var journeys = JourneyClient(
-            configuration: settings, transport: network.admitting(pipeline), clock: clock, logger: logger)
+            configuration: settings, transport: network.admitting(pipeline, integrity), clock: clock, logger: logger)
         journeys.prover = current
         journeyClient = journeys
         authorized = try AuthorizedClient(
@@ -131,15 +131,16 @@ public final class Assent: Sendable {
         journey = Journey(
             client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
         let device = Device(
-            configuration.signingDevice(store, over: network.admitting(HTTPPipeline(transport, layers: [integrity]))),
+            configuration.signingDevice(
+                store, over: network.admitting(HTTPPipeline(transport, layers: [integrity]), integrity)),
             user: try Device.UserSession(settings, tokens, over: pipeline))
         self.device = device
-        let admission = network.admission
-        remembered = RememberedUsers(device: device, tokens: stored, journeys: ending, admission: admission)
+        remembered = RememberedUsers(
+            device: device, tokens: stored, journeys: ending, admission: network.admission, integrity: integrity)
         userClient = UserClient(
             wiring.calls(.user, through: authorized), implicit: try wiring.implicitCalls(stored.implicit),
             authenticating: remembered.authenticateImplicitly,
-            linking: { [current] in try await current.link(to: $0, admission) })
+            linking: { [current, network, integrity] in try await current.link(to: $0, network.admission, integrity) })
         stateless = wiring.statelessSignIns(over: stored, at: serverOrigin)
     }
 

@@ -101,4 +101,12 @@ struct PINLoginTests {
         #expect(PINLogin.Failure(TokenError(.tokenRefused, "", oauthError: "invalid_grant")) == .other)
         #expect(PINLogin.Failure(CancellationError()) == .other)
     }
+
+    @Test("4: What a probe finds between the calls of a login is told as that, and not as a user who is unknown")
+    func probes() {
+        let found = ResourceError.ofLogin(SigningError(.integrityFailed, "A test says so."))
+        #expect(found.code == .integrityFailed && found.number == 9102 && found.domain == .generic)
+        #expect(found.detail == "A test says so.")
+        #expect(ResourceError.ofLogin(SigningError(.keyExpired)).code == .userNotAuthenticated)
+    }
 }

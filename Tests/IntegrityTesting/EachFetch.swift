@@ -7,10 +7,12 @@ import HTTPTypes
 package struct EachFetch: Sendable {
     /// A kind of fetch.
     package enum Kind: String, CaseIterable, Sendable {
-        case user, facade, implicit, device, nobody, task, download, journey, stateless, tokens, deviceToken, signing
+        case user, facade, webLink, implicit, device, nobody, task, download, journey, stateless, pinLogin
+        case implicitLogin, tokens, deviceToken, signing
 
-        /// Whether it comes so far here that something is sent when nothing is refused: the others lack a credential.
-        package var sends: Bool { self != .implicit && self != .device }
+        /// Whether it comes so far here that something is sent when nothing is refused: the others lack a credential,
+        /// or a user who is remembered.
+        package var sends: Bool { ![.implicit, .device, .pinLogin, .implicitLogin].contains(self) }
     }
 
     private static let server = "https://am.example.com/am"
@@ -82,6 +84,7 @@ package struct EachFetch: Sendable {
         switch kind {
         case .user: _ = try await assent.userClient.sendAuthenticatedRequest(.get(address))
         case .facade: _ = try await assent.send(.get(address))
+        case .webLink: _ = try await assent.userClient.webLink(to: "https://shop.bank.example/orders")
         case .implicit: _ = try await assent.userClient.sendImplicitRequest(.get(address))
         case .device: _ = try await assent.deviceClient.sendRequest(.get(address))
         case .nobody: _ = try await assent.deviceClient.sendUnauthenticatedRequest(.get(address))
@@ -95,6 +98,8 @@ package struct EachFetch: Sendable {
             _ = try await assent.deviceClient.sendUnauthenticatedRequest(download)
         case .journey: _ = try await assent.journey("Login") { _ in .next }
         case .stateless: try await assent.authenticateStateless("Login") { _ in .next }
+        case .pinLogin: try await assent.logIn("ana", pin: Secret("1234"))
+        case .implicitLogin: try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["greeting"])
         case .tokens: _ = try await assent.tokens.refresh()
         case .deviceToken: try await assent.deviceClient.authenticateDevice(scopes: ["app-data"])
         case .signing:
@@ -114,7 +119,9 @@ package struct EachFetch: Sendable {
                     "issuer": .string(issuer), "authorization_endpoint": .string("\(issuer)/authorize"),
                     "token_endpoint": .string("\(issuer)/access_token"),
                     "registration_endpoint": .string("\(issuer)/register"),
+                    "assent_web_link_endpoint": .string("\(issuer)/web_link"),
                 ])
+        case "\(issuer)/web_link": return .json(200, ["url": .string("\(server)/UI/Link?id=abc"), "expires_in": 60])
         case "\(issuer)/authorize":
             let state = URLText.query(of: url)?[all: "state"].first ?? ""
             return HTTPReply(

@@ -13,10 +13,17 @@ extension Assent {
     ///
     /// - Returns: the rules; `nil` without a trust file, where the server has never told them, or where no PIN signs
     ///   users in.
-    /// - Throws: `ResourceError` with code `storageLocked` when the vault cannot be read.
+    /// - Throws: `ResourceError` with code `storageLocked` when the vault cannot be read, `integrityFailed` when a
+    ///   probe refuses to ask the server.
     public func pinRules() async throws(ResourceError) -> SigningPasswordRules? {
+        guard let told = network.told else { return nil }
+        do throws(HTTPTransportError) {
+            try integrity.examine()
+        } catch {
+            throw ResourceError(error, .generic)
+        }
         do {
-            return try await network.told?.pinRules().map(SigningPasswordRules.init)
+            return try await told.pinRules().map(SigningPasswordRules.init)
         } catch {
             throw ResourceError(.generic, .storageLocked, "The vault cannot be read.")
         }

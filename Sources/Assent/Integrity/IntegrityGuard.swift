@@ -79,3 +79,15 @@ struct IntegrityGuard: HTTPMiddleware {
         let kinds = Locked<Set<IntegrityKind>>([])
     }
 }
+
+/// Asks all probes ahead of a layer that may ask the server something before the call leaves. The guard below does not
+/// ask them again, unless that has taken long.
+struct IntegrityAhead: HTTPMiddleware {
+    let integrity: IntegrityGuard
+
+    func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
+        var call = call
+        call.examination = try integrity.examine()
+        return try await next.send(call)
+    }
+}

@@ -42,8 +42,9 @@ final class CurrentUser: AccessTokenSource, SessionProver {
 
     func endLogin() { isLoggingIn.withLock { $0 = false } }
 
-    /// A link that signs the user's browser in.
-    func link(to target: String, _ admission: DeviceAdmission?) async throws -> WebLink {
+    /// A link that signs the user's browser in. The probes are asked before anything else.
+    func link(to target: String, _ admission: DeviceAdmission?, _ integrity: IntegrityGuard) async throws -> WebLink {
+        try integrity.examine()
         try await admission?.admitLink(to: target)
         return try await BrowserLinks(tokens).make(to: target)
     }

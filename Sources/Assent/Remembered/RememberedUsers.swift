@@ -12,9 +12,11 @@ struct RememberedUsers: Sendable {
     /// Ends sessions.
     let journeys: JourneyClient
     let admission: DeviceAdmission?
+    let integrity: IntegrityGuard
 
     /// Authenticates a user by the device key of the user's container.
     func authenticateImplicitly(_ user: String, scopes: [String]) async throws {
+        try integrity.examine()
         try await admission?.admitImplicit()
         let container = try await container(of: user, .implicit)
         do {

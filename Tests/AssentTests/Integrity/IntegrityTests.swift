@@ -50,6 +50,35 @@ struct IntegrityTests {
         }
     }
 
+    @Test("4 With a trust file nothing is asked before the probes, either: not what this version of the app may do")
+    func trusted() async throws {
+        let directory = try TemporaryDirectory()
+        let servers = Servers()
+        let file = try await servers.trustFile(sends: ["user", "implicit", "device"], development: true)
+        func fetches(_ control: IntegrityControl) async throws -> EachFetch {
+            let made = try EachFetch(keys: directory.url.appending(path: control.rawValue)) {
+                $0.clock = servers.clock
+                $0.trust = file
+                $0.resources = [:]
+                $0.integrity.probes = [Injected(.debugger)]
+                $0.integrity.controls = Self.controls(.debugger, control)
+            }
+            try await made.signIn()
+            return made
+        }
+        let refused = try await fetches(.refuse)
+        for fetch in EachFetch.Kind.allCases {
+            #expect(await refused.isRefused(fetch), "\(fetch)")
+            #expect(refused.sent == 0, "\(fetch)")
+        }
+        let rules = await #expect(throws: ResourceError.self) { try await refused.assent.pinRules() }
+        #expect(rules?.code == .integrityFailed && refused.sent == 0)
+        // The control: the server is asked where nothing is refused.
+        let reported = try await fetches(.report)
+        #expect(try await reported.assent.pinRules() == nil)
+        #expect(reported.sent > 0)
+    }
+
     @Test("All probes are asked, the request is not looked at, and the error names the first probe that refuses")
     func order() async throws {
         let directory = try TemporaryDirectory()
