@@ -167,4 +167,57 @@ struct BinaryHTTPTests {
         #expect(throws: PayloadError.self) { try parts(Array(message().prefix(20)) + huge) }
         #expect(throws: PayloadError.self) { try parts(message(then: huge + [1, 2, 3])) }
     }
+    /// A number in more bytes than it needs (RFC 9000 §16).
+    private func number(_ value: Int, in count: Int) -> [UInt8] {
+        let prefix: UInt8 = count == 8 ? 0xC0 : count == 4 ? 0x80 : 0x40
+        var bytes = (0..<count).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+        bytes[0] |= prefix
+        return bytes
+    }
+
+    @Test("Numbers in more bytes than they need are the same numbers, also in pieces", arguments: [2, 4, 8])
+    func longForms(count: Int) throws {
+        func text(_ text: String) -> [UInt8] { number(text.utf8.count, in: count) + Array(text.utf8) }
+        let section = text("accept") + text("*/*")
+        let control = ["GET", "https", "a.example", "/x"].flatMap(text)
+        let known: [UInt8] = number(0, in: count) + control + number(section.count, in: count) + section
+        let streamed: [UInt8] = number(2, in: count) + control + section + [0]
+        let content: [UInt8] = number(1, in: count) + [7]
+        let expected = HTTPRequest(
+            method: .get, scheme: "https", authority: "a.example", path: "/x", headerFields: [.accept: "*/*"])
+        for piece in [3, 50, .max] {
+            #expect(try parts(known + content + [0], piece: piece) == [.request(expected), .content([7])])
+            let end = number(0, in: count) + [0]
+            #expect(try parts(streamed + content + end, piece: piece) == [.request(expected), .content([7])])
+        }
+        // What is refused stays refused: an informational reply, and content that is not there.
+        let reply = number(1, in: count)
+        #expect(try parts(reply + number(200, in: count) + [0, 0, 0], .reply).count == 1)
+        for status in [100, 103, 199, 600] {
+            #expect(throws: PayloadError.self) { try parts(reply + number(status, in: count) + [0, 0, 0], .reply) }
+        }
+        #expect(throws: PayloadError.self) { try parts(known + number(2, in: count) + [7]) }
+    }
+
+    @Test("Padding is read up to its limit, however it comes, and a reader stops there: it may have no end")
+    func endlessPadding() throws {
+        let whole = try BinaryHTTPWriter.request(post, content: [UInt8](repeating: 7, count: 80_000))
+        // The page's: 65,536 bytes and an eighth of what stands before.
+        let most = 65_536 + whole.count / 8
+        func padded(_ count: Int) -> [UInt8] { whole + [UInt8](repeating: 0, count: count) }
+        for piece in [1_500, 70_000, .max] {
+            #expect(try parts(padded(most), piece: piece).count == 2)
+            #expect(throws: PayloadError.self) { try parts(padded(most + 1), piece: piece) }
+        }
+        var reader = BinaryHTTPReader(.request)
+        _ = try reader.read(whole)
+        var count = 0
+        #expect(throws: PayloadError.self) {
+            while count < 1 << 24 {
+                _ = try reader.read([UInt8](repeating: 0, count: 1_000))
+                count += 1_000
+            }
+        }
+        #expect(count == most / 1_000 * 1_000)
+    }
 }

@@ -106,6 +106,26 @@ struct FrameTests {
         }
     }
 
+    @Test("The last chunk is there once, says so, and is the only one that does")
+    func last() throws {
+        let frame = try frame(65_536 + 5)
+        let size = 65_536 + 16 + 5
+        let (top, first, last) = (
+            Array(frame.prefix(FrameHead.length)), Array(frame.dropFirst(FrameHead.length).prefix(size)),
+            Array(frame.dropFirst(FrameHead.length + size))
+        )
+        #expect(try secrets.opened(top + first + last, as: .request).count == 65_536 + 5)
+        for behind in [last, first, Array(last.prefix(1)), [1, 0, 0, 0, 16]] as [[UInt8]] {
+            #expect(throws: PayloadError.malformedFrame) { try secrets.opened(frame + behind, as: .request) }
+        }
+        // With the byte that says whether it is the last one changed.
+        let early: [UInt8] = [1] + first.dropFirst()
+        let late: [UInt8] = [0] + last.dropFirst()
+        for message in [top + early, top + early + last, top + first + late, top + first + late + last] {
+            #expect(throws: PayloadError.damagedFrame) { try secrets.opened(message, as: .request) }
+        }
+    }
+
     @Test("Lengths that are not possible are refused before anything is kept", arguments: [0, 15, 65_553, 1 << 31])
     func lengths(length: UInt32) throws {
         let top = Array(try frame(1).prefix(FrameHead.length))

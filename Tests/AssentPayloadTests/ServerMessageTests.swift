@@ -133,6 +133,25 @@ struct ServerMessageTests {
         }
     }
 
+    @Test("Padding without end ends the call as soon as it is too long, and what follows is not looked at")
+    func endlessPadding() throws {
+        let content = try BinaryHTTPWriter.request(post, content: [1, 2, 3])
+        let head = FrameHead(.request, session: client.session, number: 1, random: SystemRandom())
+        func padded(_ count: Int) throws -> [UInt8] {
+            try client.sealed(head, content + [UInt8](repeating: 0, count: count))
+        }
+        let expected: [ServerMessage.Action] = [.call(post), .content([1, 2, 3])]
+        #expect(try outcome(padded(65_536), piece: 10_000) == expected + [.finish])
+        let endless = try padded(1 << 20)
+        #expect(outcome(endless, piece: 10_000) == expected + [.abort])
+        // Two chunks are too much already.
+        let two = FrameHead.length + 2 * (65_536 + 16 + 5)
+        var session = session
+        let actions = session.actions(
+            Array(endless.prefix(two)), for: origin, piece: 10_000, isCut: true, at: Self.start)
+        #expect(actions.last == .abort)
+    }
+
     @Test("A request has as much content as its Content-Length says, or none of it counts")
     func lengths() throws {
         var request = post
