@@ -119,7 +119,7 @@ struct PythonPayloadServerTests {
 
     @Test(
         "36: Each fault of its replies leaves a call unknown, and what is safe is sent once more and not a third time",
-        arguments: ["flipped", "number", "bound", "plain", "session"])
+        arguments: ["flipped", "number", "bound", "plain", "session", "cut", "reflected", "requestkey"])
     func replies(fault: String) async throws {
         try await run(fault: fault) { transport, led in
             #expect(await call(transport, .post) == .unknown)

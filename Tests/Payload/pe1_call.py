@@ -7,7 +7,11 @@ the call, then status, fields, and content as base64url; `session` is the number
 The faults of a call, which a server must see: `flipped` (a byte of the first chunk), `again` (the frame a second time),
 `zero` (the number 0), `reply` (the frame of a reply), `headless` (40 bytes), `unknown` (another session), `long` and `short`
 (the length of the first chunk), `authority` (another origin), `inner` (a path below /assent-pe), `padding` (one byte of it is
-not zero), `connection` (a field that no call may have), `upper` (a name of a field in upper case).
+not zero), `connection` (a field that no call may have), `upper` (a name of a field in upper case), `host` (a field that
+names another origin), `userinfo` (a user before the authority), `scheme` (http), `trailers`, `cut` (the content ends inside
+its head), `behind` (a byte behind the last chunk); of a call in three chunks `unended` (none is the last), `twice` (the last),
+`skipped` (without the second), `swapped` (the first and the second), `repeated` (the first). `wide` is no fault: each number of
+the content is written in 8 bytes.
 """
 import argparse
 import http.client
@@ -19,6 +23,8 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import pe1
 
@@ -166,16 +172,56 @@ class Client:
             pairs.append(("transfer-encoding", "chunked"))
         if fault == "upper":
             pairs.append(("X-Upper", "1"))
-        authority = "other.example" if fault == "authority" else self.place.netloc
+        if fault == "host":
+            pairs.append(("host", "other.example"))
+        authority = {"authority": "other.example", "userinfo": "user@" + self.place.netloc}.get(fault, self.place.netloc)
         path = ROOT + "/message" if fault == "inner" else path
-        plain = pe1.pad(pe1.request(method, "https", authority, path, pairs, content))
+        scheme = "http" if fault == "scheme" else "https"
+        plain = encoded(method, scheme, authority, path, pairs, content, fault)
         if fault == "padding":
             plain = plain[:-1] + b"\x01"
         session = os.urandom(16) if fault == "unknown" else self.keys.session
         kind = pe1.REPLY if fault == "reply" else pe1.REQUEST
         top = pe1.head(kind, session, 0 if fault == "zero" else self.number, os.urandom(16))
         message = pe1.seal(self.keys.request, top, b"", plain)
+        if fault in ORDERS:
+            message = top + b"".join(chunk(self.keys.request, top, plain, *each) for each in ORDERS[fault])
         return damaged(message, fault), top
+
+
+# The chunks of a call: which part of three, sealed with which index, and whether it is the last.
+PARTS = [(0, 0, 0), (1, 1, 0), (2, 2, 1)]
+ORDERS = {
+    "unended": [(0, 0, 0), (1, 1, 0), (2, 2, 0)],
+    "twice": PARTS + [PARTS[2]],
+    "skipped": [PARTS[0], PARTS[2]],
+    "swapped": [PARTS[1], PARTS[0], PARTS[2]],
+    "repeated": [PARTS[0], PARTS[0], PARTS[1], PARTS[2]],
+}
+
+
+def chunk(key, top, plain, part, index, last):
+    third = len(plain) // 3 + 1
+    message = AESGCM(pe1.expand(key, pe1.frame("assent pe1 message", top, b"")))
+    sealed = message.encrypt(
+        pe1.nonce(index, last), plain[part * third:(part + 1) * third], pe1.frame("assent pe1 frame", top, b""))
+    return bytes([last]) + struct.pack(">I", len(sealed)) + sealed
+
+
+def encoded(method, scheme, authority, path, pairs, content, fault):
+    """The plaintext of a call, with what is wrong about it."""
+    plain = pe1.request(method, scheme, authority, path, pairs, content)
+    if fault == "cut":
+        return plain[:20]
+    if fault == "trailers":
+        plain = plain[:-1] + pe1.fields([("x-behind", "1")])
+    if fault == "wide":
+        wide = lambda value: (value | 3 << 62).to_bytes(8, "big")
+        text = lambda value: wide(len(value)) + value
+        section = b"".join(text(each.encode()) for pair in pairs for each in pair)
+        texts = [each.encode() for each in (method, scheme, authority, path)] + [section, content]
+        plain = wide(0) + b"".join(text(each) for each in texts)
+    return pe1.pad(plain)
 
 
 def damaged(message, fault):
@@ -187,7 +233,7 @@ def damaged(message, fault):
     if fault in ("long", "short"):
         length = pe1.CHUNK + pe1.TAG + 1 if fault == "long" else pe1.TAG - 1
         return head + chunks[:1] + struct.pack(">I", length) + chunks[5:]
-    return message
+    return message + b"\0" if fault == "behind" else message
 
 
 def call(arguments):
@@ -251,7 +297,8 @@ class Refusal(Exception):
 
 class Server(ThreadingHTTPServer):
     """Keys and sessions. Its faults: `confirm` (another one), `flipped`, `number` (of the next call), `bound` (to another
-    request), `plain` (the reply is not sealed), `session` (of another), `forgets` (each session after its first call)."""
+    request), `plain` (the reply is not sealed), `session` (of another), `cut` (without its last byte), `reflected` (the
+    request as its reply), `requestkey` (sealed with the key of requests), `forgets` (each session after its first call)."""
 
     def __init__(self, origin, statics, fault=None):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -281,6 +328,8 @@ class Server(ThreadingHTTPServer):
         seen.add(number)
         if self.fault == "forgets":
             del self.sessions[keys.session]
+        if self.fault == "reflected":
+            return body
         method, _, _, path, _, content = read_request(plain)
         return self.answer(keys, body[:pe1.HEAD], number, method, path, content)
 
@@ -292,7 +341,10 @@ class Server(ThreadingHTTPServer):
         session = os.urandom(16) if self.fault == "session" else keys.session
         head = pe1.head(pe1.REPLY, session, number + 1 if self.fault == "number" else number, os.urandom(16))
         bound = pe1.sha256(b"another" if self.fault == "bound" else top)
-        sealed = pe1.seal(keys.reply, head, bound, plain)
+        key = keys.request if self.fault == "requestkey" else keys.reply
+        sealed = pe1.seal(key, head, bound, plain)
+        if self.fault == "cut":
+            return sealed[:-1]
         return sealed[:-1] + bytes([sealed[-1] ^ 1]) if self.fault == "flipped" else sealed
 
 

@@ -89,11 +89,16 @@ struct PythonPayloadClientTests {
             ("zero", false, 400, "pe_malformed"), ("flipped", false, 400, "pe_malformed"),
             ("long", false, 400, "pe_malformed"), ("short", false, 400, "pe_malformed"),
             ("unknown", false, 404, "pe_unknown_session"), ("authority", true, 421, nil), ("inner", true, 400, nil),
-            ("connection", true, 400, nil), ("upper", true, 400, nil),
+            ("connection", true, 400, nil), ("upper", true, 400, nil), ("host", true, 421, nil),
+            ("userinfo", true, 400, nil), ("scheme", true, 400, nil), ("trailers", true, 400, nil),
+            ("cut", true, 400, nil), ("behind", false, 400, "pe_malformed"), ("unended", false, 400, "pe_malformed"),
+            ("twice", false, 400, "pe_malformed"), ("skipped", false, 400, "pe_malformed"),
+            ("swapped", false, 400, "pe_malformed"), ("repeated", false, 400, "pe_malformed"),
         ]
         try await run { fixture, key in
             let calls =
-                refused.map { Asked(fault: $0.fault) } + [Asked(fault: "padding"), Asked(fault: "again"), Asked()]
+                refused.map { Asked(fault: $0.fault) }
+                + [Asked(fault: "padding"), Asked(fault: "again"), Asked(fault: "wide"), Asked()]
             let replies = try await answers(calls, at: fixture.gateway(""), key: key, fixture)
             for (reply, expected) in zip(replies, refused) {
                 #expect(reply["sealed"] == .bool(expected.isSealed), "\(expected.fault)")
@@ -101,11 +106,11 @@ struct PythonPayloadClientTests {
                 #expect(reply["error"]?.string == expected.error, "\(expected.fault)")
             }
             let rest = Array(replies.dropFirst(refused.count))
-            #expect(rest.map { $0["status"] } == [400, 409, 200])
-            #expect(rest.map { $0["sealed"] }.suffix(2) == [false, true])
+            #expect(rest.map { $0["status"] } == [400, 409, 200, 200])
+            #expect(rest.map { $0["sealed"] }.suffix(3) == [false, true, true])
             #expect(replies.allSatisfy { $0["session"] == 1 })
-            // The one that was sent twice, and the one without a fault.
-            #expect(fixture.upstream.requests.map(\.line) == ["GET /open HTTP/1.1", "GET /open HTTP/1.1"])
+            // The one that was sent twice, and the two without a fault.
+            #expect(fixture.upstream.requests.map(\.line) == Array(repeating: "GET /open HTTP/1.1", count: 3))
         }
     }
 
