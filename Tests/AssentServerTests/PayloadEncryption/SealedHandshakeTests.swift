@@ -95,6 +95,36 @@ struct SealedHandshakeTests {
         }
     }
 
+    @Test(
+        "36: A device's proof makes one session, also of copies that come at once, to each node",
+        arguments: TheftTests.Place.allCases)
+    func copies(_ place: TheftTests.Place) async throws {
+        try await place.run(editing: { RegistrationDoor.file($0) }) { servers in
+            let node = servers[0]
+            let (key, door) = (try await SealedClient.key(node), try await RegistrationDoor(node))
+            let instance = try await door.instance()
+            let handshake = try SealedClient.handshake(node, key, client: instance.id)
+            let proof = try await door.proof(
+                "POST", node.gateway("/assent-pe/1/handshake"), by: instance.key,
+                claims: { $0["pe"] = .string(handshake.request.claim) })
+            let body = handshake.request.body
+            let answers: [Answer] = try await withThrowingTaskGroup(of: Answer.self) { group in
+                for index in 0..<8 {
+                    let other = servers[index % servers.count]
+                    group.addTask { try await SealedClient.send(other, body, fields: [("DPoP", proof)]) }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            let made = answers.filter { $0.status == 200 }
+            #expect(made.count == 1 && answers.filter { $0.refusal == .badProof }.count == 7)
+            _ = try handshake.finish(try #require(made.first).bytes)
+            for other in servers {
+                let late = try await SealedClient.send(other, body, fields: [("DPoP", proof)])
+                #expect(late.refusal == .badProof, "\(late.text)")
+            }
+        }
+    }
+
     @Test("A proof that is too old gets a nonce, with which the next one is accepted")
     func nonce() async throws {
         try await RegistrationDoor.run { door in
