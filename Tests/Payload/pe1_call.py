@@ -12,6 +12,10 @@ names another origin), `userinfo` (a user before the authority), `scheme` (http)
 its head), `behind` (a byte behind the last chunk); of a call in three chunks `unended` (none is the last), `twice` (the last),
 `skipped` (without the second), `swapped` (the first and the second), `repeated` (the first). `wide` is no fault: each number of
 the content is written in 8 bytes.
+
+With `handshake` a call makes a session first, and something is wrong with that: `twice` (a member), `more` (a member that is
+not known), `missing`, `huge`, `version`, `role` (not known), `client` (of an app), `short` and `long` (31 and 33 bytes of a
+key), `zero` and `weak` (a key that agrees on nothing), `device` (without its proof).
 """
 import argparse
 import http.client
@@ -135,18 +139,19 @@ class Client:
         finally:
             connection.close()
 
-    def handshake(self):
+    def handshake(self, fault=None):
         key = pe1.private(os.urandom(32))
-        body = pe1.handshake_request(key, self.static, *NAMES)
+        body = spoiled(pe1.handshake_request(key, self.static, *NAMES), fault)
         status, _, answer = self.post("/handshake", "application/json", body)
         if status != 200:
             raise pe1.Refused("handshake: %d %s" % (status, json.loads(answer).get("error")))
         self.keys = pe1.handshake_finish(answer, key, self.static, self.origin, *NAMES)
         self.number, self.handshakes = 0, self.handshakes + 1
 
-    def call(self, method, path, fields=(), data=None, fault=None):
-        if self.keys is None:
-            self.handshake()
+    def call(self, method, path, fields=(), data=None, fault=None, handshake=None):
+        if self.keys is None or handshake:
+            self.keys = None
+            self.handshake(handshake)
         self.number += 1
         sealed, top = self.sealed(method, path, fields, data, fault)
         status, kind, answer = self.post("/message", TYPE, sealed)
@@ -187,6 +192,25 @@ class Client:
         if fault in ORDERS:
             message = top + b"".join(chunk(self.keys.request, top, plain, *each) for each in ORDERS[fault])
         return damaged(message, fault), top
+
+
+def spoiled(body, fault):
+    """The body of a handshake, with what is wrong about it."""
+    asked = json.loads(body)
+    if fault == "twice":
+        return body[:-1] + ',"v":1}'
+    if fault == "huge":
+        return body + " " * pe1.LIMIT
+    if fault == "missing":
+        del asked["platform"]
+    # A point of order 8.
+    weak = bytes.fromhex("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800")
+    changes = {
+        "more": {"x": 1}, "version": {"v": 2}, "role": {"role": "server"}, "client": {"client": "pay~1"},
+        "short": {"e": pe1.b64(bytes(31))}, "long": {"e": pe1.b64(bytes(33))}, "zero": {"e": pe1.b64(bytes(32))},
+        "weak": {"e": pe1.b64(weak)}, "device": {"role": "device", "client": "pay~1"},
+    }
+    return pe1.compact({**asked, **changes.get(fault, {})})
 
 
 # The chunks of a call: which part of three, sealed with which index, and whether it is the last.

@@ -17,6 +17,8 @@ struct PythonPayloadClientTests {
         var fields: [(String, String)] = []
         var data: String?
         var fault: String?
+        /// What is wrong with the handshake before it.
+        var handshake: String?
 
         var json: JSONValue {
             .object(
@@ -24,6 +26,7 @@ struct PythonPayloadClientTests {
                     "method": .string(method), "path": .string(path),
                     "fields": .array(fields.map { [.string($0.0), .string($0.1)] }),
                     "data": data.map { .string($0) }, "fault": fault.map { .string($0) },
+                    "handshake": handshake.map { .string($0) },
                 ]))
         }
     }
@@ -111,6 +114,23 @@ struct PythonPayloadClientTests {
             #expect(replies.allSatisfy { $0["session"] == 1 })
             // The one that was sent twice, and the two without a fault.
             #expect(fixture.upstream.requests.map(\.line) == Array(repeating: "GET /open HTTP/1.1", count: 3))
+        }
+    }
+
+    @Test("36: Each fault of its handshakes is refused as the page says, and the next one is a good one")
+    func badHandshakes() async throws {
+        try await run { fixture, key in
+            let malformed = [
+                "twice", "more", "missing", "huge", "version", "role", "client", "short", "long", "zero", "weak",
+            ]
+            let calls = (malformed + ["device"]).map { Asked(handshake: $0) } + [Asked()]
+            let replies = try await answers(calls, at: fixture.gateway(""), key: key, fixture)
+            for (reply, fault) in zip(replies, malformed) {
+                #expect(reply["refused"]?.string == "handshake: 400 pe_malformed", "\(fault)")
+            }
+            #expect(replies.dropLast().last?["refused"]?.string == "handshake: 401 pe_bad_proof")
+            #expect(replies.last?["status"] == 200 && replies.last?["session"] == 1)
+            #expect(fixture.upstream.requests.count == 1)
         }
     }
 
