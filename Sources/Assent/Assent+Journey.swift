@@ -152,7 +152,7 @@ extension Assent {
         private func keep(_ session: Session) async throws {
             guard !session.token.isEmpty else { return }
             try await tokens.install(session)
-            if let login = current.take(nil) { _ = await login.tokens.signOut() }
+            if let login = current.drop(abandoning: false) { _ = await login.tokens.signOut() }
         }
     }
 }

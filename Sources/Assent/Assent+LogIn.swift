@@ -27,7 +27,8 @@ extension Assent {
     /// - Throws: `ResourceError`: `integrityFailed` when a probe refuses; `invalidPin` with the tries that are left, 0
     ///   when it is locked; `userDeregistered` when the server has signed that the user is not remembered any more, and
     ///   then nothing is left here; `userNotAuthenticated` when nobody with this name is remembered or the keys have
-    ///   expired; `deviceDeregistered`, `actionAlreadyInProgress`, `serverNotReachable`.
+    ///   expired; `deviceDeregistered`, `actionAlreadyInProgress`, `serverNotReachable`; `actionCancelled` when somebody
+    ///   has signed out meanwhile.
     public func logIn(_ user: String, pin: Secret) async throws(ResourceError) {
         do throws(HTTPTransportError) {
             try integrity.examine()
@@ -42,8 +43,7 @@ extension Assent {
             try await network.admission?.admitCall()
             let scopes = configuration.client.scopes.filter { !["openid", "offline_access"].contains($0) }
             let login = try await remembered.logIn(user, pin: pin, scopes: scopes) { JourneySessions(client: $0) }
-            let before = current.take(login)
-            if let before { _ = await before.tokens.signOut() }
+            try await current.take(login)
         } catch {
             if let error = error as? SigningError { throw ResourceError.ofLogin(error) }
             throw ResourceError.ofSignIn(error, .user)

@@ -26,8 +26,9 @@ extension Assent {
     ///   - handler: answers a step, in the caller's isolation.
     /// - Throws: `ResourceError`: `integrityFailed` when a probe refuses, `statelessRefused` when the server does not
     ///   allow it, `deviceDeregistered` when this installation is not registered, `actionAlreadyInProgress`,
-    ///   `serverNotReachable`. `JourneyError` when the server refuses what was typed, `JourneyFailure` when the journey
-    ///   cannot go on, `CancellationError`, and what `handler` throws.
+    ///   `serverNotReachable`, `actionCancelled` when somebody has signed out meanwhile. `JourneyError` when the server
+    ///   refuses what was typed, `JourneyFailure` when the journey cannot go on, `CancellationError`, and what
+    ///   `handler` throws.
     public func authenticateStateless(
         _ tree: String? = nil, options: JourneyOptions = JourneyOptions(),
         handler: (inout JourneyStep) async throws -> StepAction
@@ -44,7 +45,7 @@ extension Assent {
         defer { current.endLogin() }
         let scopes = configuration.client.scopes.filter { $0 != "offline_access" }
         let login = try await stateless.signIn(tree, options, scopes: scopes, handler: handler)
-        if let before = current.take(login) { _ = await before.tokens.signOut() }
+        try await current.take(login)
     }
 }
 

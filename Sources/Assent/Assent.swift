@@ -282,10 +282,10 @@ public final class Assent: Sendable {
         return await forgetCookies(after: await tokens.signOut(returningTo: redirectURI, browser: open))
     }
 
-    /// Ends what is in memory: a login with a PIN, or a sign-in that leaves nothing behind. What the server cannot be
-    /// told ends by itself with its session.
+    /// Ends what is in memory: a login with a PIN, or a sign-in that leaves nothing behind; also one that is under way.
+    /// What the server cannot be told ends by itself with its session.
     package func endLogin() async {
-        if let login = current.take(nil) { _ = await login.tokens.signOut() }
+        if let login = current.drop(abandoning: true) { _ = await login.tokens.signOut() }
     }
 
     private func forgetCookies(after result: SignOutResult) async -> SignOutResult {

@@ -13,6 +13,10 @@ final class Servers: Sendable {
     let exchanges = Locked<[InMemoryTransport.Exchange]>([])
     let offline = Locked(false)
     let clock = ManualClock()
+    /// Whose key sessions belong to that leave nothing behind; `nil` where the server knows no such sessions.
+    let statelessKey = Locked<String?>(nil)
+    /// What happens while the end of a registration is on its way back.
+    let duringEnd = Locked<(@Sendable () async throws -> Void)?>(nil)
     /// Signs ID tokens for these audiences; `nil` when there are none.
     private let idTokens: (key: SoftwareSigningKey, audiences: [String])?
     private let nonce = Locked("")
@@ -57,8 +61,13 @@ final class Servers: Sendable {
                 ]
                 return .json(200, ["authId": "A", "callbacks": [name]])
             }
+            var session: JSONObject = ["tokenId": "SESS", "successUrl": "/", "realm": "/alpha"]
+            if let key = statelessKey.withLock({ $0 }) {
+                session["assent_kind"] = "stateless"
+                session["cnf"] = ["jkt": .string(key)]
+            }
             return .json(
-                200, ["tokenId": "SESS", "successUrl": "/", "realm": "/alpha"],
+                200, .object(session),
                 headers: [.setCookie: "iPlanetDirectoryPro=SESS; Path=/"]
                     + [HTTPField(name: .setCookie, value: "amlbcookie=01; Path=/; Secure")])
         case "\(am)/json/realms/root/realms/alpha/sessions": return .json(200, ["result": "Successfully logged out"])
@@ -79,7 +88,9 @@ final class Servers: Sendable {
             answer["registration_client_uri"] = .string("\(issuer)/register/app~1")
             answer["registration_access_token"] = "registration-token"
             return .json(201, .object(answer))
-        case "\(issuer)/register/app~1": return HTTPReply(HTTPResponse(status: .noContent))
+        case "\(issuer)/register/app~1":
+            if let body = duringEnd.withLock({ $0 }) { try await body() }
+            return HTTPReply(HTTPResponse(status: .noContent))
         case "\(issuer)/connect/jwk_uri":
             let keys = try idTokens.map { [try JWK(publicKeyInfo: $0.key.publicKeyInfo, keyID: "k1")] } ?? []
             return .json(200, JWKSet(keys).json)

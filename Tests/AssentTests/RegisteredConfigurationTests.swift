@@ -83,6 +83,72 @@ import Testing
         #expect(try await assent.user() == nil)
     }
 
+    /// An installation that is registered, at a server that knows sign-ins that leave nothing behind.
+    private func installation() async throws -> (Servers, Assent) {
+        let servers = Servers()
+        let assent = try servers.assent { $0.registration = RegistrationConfiguration(keys: keys) }
+        let instance = try #require(try await assent.registration?.register())
+        servers.statelessKey.withLock { $0 = instance.keyThumbprint }
+        return (servers, assent)
+    }
+
+    private func signIn(_ assent: Assent, _ meanwhile: () async throws -> Void = {}) async throws {
+        try await assent.authenticateStateless("Login") { step in
+            step[NameCallback.self]?.name = "ana"
+            try await meanwhile()
+            return .next
+        }
+    }
+
+    @Test("While a sign-in is under way every other one, of this kind or by a PIN, is 9007 and sends nothing")
+    func oneAtATime() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (servers, assent) = try await installation()
+        try await signIn(assent) {
+            let sent = servers.exchanges.withLock { $0.count }
+            let second = await #expect(throws: ResourceError.self) { try await signIn(assent) }
+            #expect(second?.number == 9007 && second?.domain == .generic)
+            let pin = await #expect(throws: ResourceError.self) { try await assent.logIn("ana", pin: Secret("0042")) }
+            #expect(pin?.number == 9007 && pin?.domain == .generic)
+            #expect(servers.exchanges.withLock { $0.count } == sent)
+        }
+        #expect(try await assent.user()?.session?.token == Secret("SESS"))
+        // The refused ones have not ended the first one's turn, and the first one has: the next is let in.
+        try await signIn(assent)
+    }
+
+    @Test("Who signs out while a sign-in is under way is not signed in by what comes late: 9006")
+    func signedOutMeanwhile() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (servers, assent) = try await installation()
+        let late = await #expect(throws: ResourceError.self) {
+            try await signIn(assent) { #expect(await assent.signOut().isComplete) }
+        }
+        #expect(late?.number == 9006 && late?.domain == .generic)
+        #expect(try await assent.user() == nil)
+        #expect(servers.sent("/sessions?_action=logout").count == 1)
+        try await signIn(assent)
+        #expect(try await assent.user() != nil)
+    }
+
+    @Test("After the end of the registration nobody is signed in, also who signed in while the server was told of it")
+    func endedMeanwhile() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (servers, assent) = try await installation()
+        let tests = self
+        servers.duringEnd.withLock {
+            $0 = {
+                try await tests.signIn(assent)
+                #expect(try await assent.user() != nil)
+            }
+        }
+        _ = try await assent.unregister()
+        #expect(servers.sent("/register/app~1").count == 1)
+        #expect(try await assent.user() == nil)
+        #expect(try await assent.registration?.current() == nil)
+        #expect(try await keys.keyNames().isEmpty)
+    }
+
     @Test("Without a server nothing but the sign-out is done, and the registration is still there")
     func offline() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

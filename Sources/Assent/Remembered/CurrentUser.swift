@@ -1,3 +1,4 @@
+import AssentAuthorization
 import AssentCore
 import AssentJourney
 import AssentTokens
@@ -7,8 +8,14 @@ import AssentTokens
 final class CurrentUser: AccessTokenSource, SessionProver {
     private let stored: TokenManager
     private let storedProofs: SessionProofs
-    private let login = Locked<MemoryLogin?>(nil)
-    private let isLoggingIn = Locked(false)
+    private let state = Locked(State())
+
+    private struct State {
+        var login: MemoryLogin?
+        var isLoggingIn = false
+        /// Whether somebody has signed out while the login was under way: then it is nobody's.
+        var isAbandoned = false
+    }
 
     init(stored: TokenManager, proofs: SessionProofs) {
         self.stored = stored
@@ -16,31 +23,48 @@ final class CurrentUser: AccessTokenSource, SessionProver {
     }
 
     /// Session and tokens of the current user.
-    var tokens: TokenManager { login.withLock { $0?.tokens } ?? stored }
+    var tokens: TokenManager { state.withLock { $0.login?.tokens } ?? stored }
 
     /// Who is signed in in memory; `nil` when nobody is.
-    var inMemory: MemoryLogin? { login.withLock { $0 } }
+    var inMemory: MemoryLogin? { state.withLock { $0.login } }
 
-    /// Takes a login over, or ends what was taken over before.
+    /// Takes over what the login under way has come to. The one before ends, or this one if somebody has signed out
+    /// meanwhile.
     ///
-    /// - Returns: the one before.
-    @discardableResult
-    func take(_ new: MemoryLogin?) -> MemoryLogin? {
-        login.withLock { login in
-            defer { login = new }
-            return login
+    /// - Throws: `ResourceError` with code `actionCancelled` after such a sign-out.
+    func take(_ new: MemoryLogin) async throws(ResourceError) {
+        let (ended, isAbandoned) = state.withLock { state -> (MemoryLogin?, Bool) in
+            if state.isAbandoned { return (new, true) }
+            defer { state.login = new }
+            return (state.login, false)
+        }
+        if let ended { _ = await ended.tokens.signOut() }
+        guard !isAbandoned else {
+            throw ResourceError(.generic, .actionCancelled, "Somebody has signed out while the login was under way.")
+        }
+    }
+
+    /// Nobody is signed in in memory any more. With `abandoning`, what is under way comes to nothing as well.
+    ///
+    /// - Returns: who was.
+    func drop(abandoning: Bool) -> MemoryLogin? {
+        state.withLock { state -> MemoryLogin? in
+            if abandoning { state.isAbandoned = state.isLoggingIn }
+            defer { state.login = nil }
+            return state.login
         }
     }
 
     /// Whether nobody else is logging in; then the caller is, until ``endLogin()``.
     func beginLogin() -> Bool {
-        isLoggingIn.withLock { isBusy in
-            defer { isBusy = true }
-            return !isBusy
+        state.withLock { state -> Bool in
+            guard !state.isLoggingIn else { return false }
+            (state.isLoggingIn, state.isAbandoned) = (true, false)
+            return true
         }
     }
 
-    func endLogin() { isLoggingIn.withLock { $0 = false } }
+    func endLogin() { state.withLock { $0.isLoggingIn = false } }
 
     /// A link that signs the user's browser in. The probes are asked before anything else.
     func link(to target: String, _ admission: DeviceAdmission?, _ integrity: IntegrityGuard) async throws -> WebLink {
