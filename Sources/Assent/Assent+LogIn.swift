@@ -112,6 +112,7 @@ extension RememberedUsers {
                 client.prover = proofs
                 return ending(client)
             }
+            work.result?.user = container.userID
             return .granted
         case .askStatus: return .status(hasEnded: try await hasEnded(container))
         case .done, .fail: throw SigningError(.internal)

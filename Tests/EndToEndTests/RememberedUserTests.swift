@@ -39,9 +39,10 @@ struct RememberedUserTests {
 
     /// The installation that these files belong to; with scopes of its own, perhaps.
     static func open(
-        _ story: Story, _ vault: String, registeringBy token: Secret? = nil, deviceScopes: [String] = []
+        _ story: Story, _ vault: String, registeringBy token: Secret? = nil, deviceScopes: [String] = [],
+        over connections: NIOTransport? = nil
     ) throws -> Assent {
-        try story.makeAssent(vault: vault) { configuration, keys in
+        try story.makeAssent(vault: vault, over: connections) { configuration, keys in
             configuration.client.id = InstallationScene.app
             configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
             configuration.registration?.deviceScopes = deviceScopes
@@ -126,6 +127,55 @@ struct RememberedUserTests {
             }
             #expect(gone?.number == 9003)
             #expect(try await app.device.containers().isEmpty)
+            await app.shutdown()
+        }
+    }
+
+    @Test("A user is removed here whether the server can be told or not, with all that is in memory: 10003 where not")
+    func deregistered() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
+            let app = try await Self.installation(story, "deregistered")
+            func enrol() async throws -> String {
+                try await story.signIn(app, forcing: false)
+                let container = try await app.device.enrol { _ in Self.pin }
+                _ = await app.signOut()
+                return container.userName
+            }
+            func isUnknown(_ user: String, to app: Assent) async -> Bool {
+                let error = await #expect(throws: ResourceError.self) { try await app.deregister(user) }
+                return error?.number == 9010
+            }
+            let user = try await enrol()
+            try await app.logIn(user, pin: Self.pin)
+            try await app.userClient.implicitlyAuthenticate(user, scopes: ["accounts"])
+            #expect(await isUnknown("bob", to: app))
+            #expect(try await app.user() != nil)
+
+            #expect(try await app.deregister(user) == nil)
+            #expect(await isUnknown(user, to: app))
+            #expect(try await app.device.containers().isEmpty)
+            #expect(try await app.user() == nil)
+            let ended = await #expect(throws: ResourceError.self) {
+                try await app.userClient.sendImplicitRequest(.get(story.transfers))
+            }
+            #expect(ended?.number == 9026)
+            #expect(try await app.registration?.current() != nil)
+
+            // No host is pinned here, so that nothing leaves.
+            let again = try await enrol()
+            let nowhere = try NIOTransport(configuration: NIOTransportConfiguration(trustRoots: .system, pins: [:]))
+            let offline = try Self.open(story, "deregistered", over: nowhere)
+            let untold = try await offline.deregister(again)
+            #expect(untold?.number == 10003 && untold?.domain == .generic)
+            #expect(await isUnknown(again, to: offline))
+            #expect(try await offline.device.containers().isEmpty)
+            let login = await #expect(throws: ResourceError.self) { try await offline.logIn(again, pin: Self.pin) }
+            #expect(login?.number == 9010)
+            #expect(try await offline.registration?.current() != nil)
+            await offline.shutdown()
+            await nowhere.shutdown()
+
+            try await app.device.signing.sendQueued()
             await app.shutdown()
         }
     }

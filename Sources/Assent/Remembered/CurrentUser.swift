@@ -55,6 +55,18 @@ final class CurrentUser: AccessTokenSource, SessionProver {
         }
     }
 
+    /// A remembered user is signed in no more, and a login under way comes to nothing, whoever's it is.
+    ///
+    /// - Returns: who was; `nil` when somebody else is signed in in memory, or nobody.
+    func drop(of user: String) -> MemoryLogin? {
+        state.withLock { state -> MemoryLogin? in
+            state.isAbandoned = state.isLoggingIn
+            guard let login = state.login, login.user == user else { return nil }
+            state.login = nil
+            return login
+        }
+    }
+
     /// Whether nobody else is logging in; then the caller is, until ``endLogin()``.
     func beginLogin() -> Bool {
         state.withLock { state -> Bool in

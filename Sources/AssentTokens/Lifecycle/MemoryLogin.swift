@@ -11,6 +11,9 @@ package struct MemoryLogin: Sendable {
     /// Proves the key that the session belongs to.
     package let proofs: SessionProofs
 
+    /// The id of a remembered user; `nil` for somebody of whom nothing is to be left.
+    package var user: String?
+
     private init(tokens: TokenManager, proofs: SessionProofs) {
         self.tokens = tokens
         self.proofs = proofs
