@@ -130,7 +130,12 @@ extension OAuthProvider {
         else { return .refused(.notOurs) }
         guard claims.sender?.isProved(byKey: keyThumbprint) ?? true else { return .refused(.keyMismatch) }
         let isOfInstance = configuration.client(grant.clientID) == nil
-        let scopes = isOfInstance ? claims.scopes.filter(client.scopes.contains) : claims.scopes
+        // An instance never has more than its app, and a remembered user never more than the app lets them.
+        var scopes = isOfInstance ? claims.scopes.filter(client.scopes.contains) : claims.scopes
+        if isOfInstance, grant.owner?.session?.kind == .implicit {
+            let most = configuration.app(ofInstance: grant.clientID)?.implicitScopes ?? []
+            scopes = scopes.filter(most.contains)
+        }
         return .granted(
             AccessGrant(
                 grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, owner: grant.owner,

@@ -39,6 +39,32 @@ struct ImplicitLoginTests {
         )
     }
 
+    @Test("Where a file was narrowed, tokens that remembered users have got before have less at once")
+    func narrowed() async throws {
+        let world = try await LoginWorld(implicit: ["accounts", "profile"])
+        let tokens = try await world.logIn(try world.implicit(), scope: "accounts profile")
+        #expect(Set(tokens.scopes) == ["accounts", "profile"])
+        let typed = try await world.logIn(try await world.typed(), scope: "accounts profile")
+        let files: [[String]?] = [["accounts", "profile"], ["accounts"], nil]
+        for implicit in files {
+            let node = try LoginWorld.node(world.database, of: world.signing, implicit: implicit)
+            func scopes(_ tokens: IssuedTokens) async throws -> Set<String> {
+                let check = try await node.check(
+                    accessToken: tokens.accessToken, keyThumbprint: world.key.jwk.thumbprint)
+                guard case .granted(let grant) = check else { throw UnexpectedOutcome() }
+                return Set(grant.scopes)
+            }
+            #expect(try await scopes(tokens) == Set(implicit ?? []))
+            // Who has typed the PIN is not only remembered.
+            #expect(try await scopes(typed) == ["accounts", "profile"])
+        }
+        let node = try LoginWorld.node(world.database, of: world.signing, implicit: ["accounts"])
+        let refusal = try await world.refusal {
+            try await world.logIn(try world.implicit(), scope: "profile", on: node)
+        }
+        #expect(refusal == "invalid_scope")
+    }
+
     @Test("It is off unless the app says so")
     func disabled() async throws {
         let world = try await LoginWorld(implicit: nil)
