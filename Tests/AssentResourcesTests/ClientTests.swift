@@ -188,6 +188,38 @@ struct ClientTests {
         #expect(other.code == .approvalNeeded && other.domain == .fetchResource)
     }
 
+    @Test("A clock that is ten years wrong fails closed and wipes nothing: set right, the user calls as before")
+    func tenYears() async throws {
+        for years in [10.0, -10] {
+            let world = ResourceWorld()
+            let clock = ManualClock()
+            let assent = try await world.assent(signedIn: true) { $0.clock = clock }
+            let before = world.behaviour.withLock { $0 }
+            #expect(try await assent.userClient.sendAuthenticatedRequest(.get("accounts")).status == 200)
+            let stored = try #require(try await assent.tokens.storedTokens())
+
+            clock.advance(by: years * 365 * 86_400)
+            // At such a time no certificate is valid.
+            world.behaviour.withLock {
+                $0.token = { _ in throw HTTPTransportError(.untrustedServer, "expired") }
+                $0.resource = { _ in throw HTTPTransportError(.untrustedServer, "expired") }
+            }
+            let user = await #expect(throws: ResourceError.self) {
+                try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
+            }
+            let nobody = await #expect(throws: ResourceError.self) {
+                try await assent.deviceClient.sendUnauthenticatedRequest(.get("status"))
+            }
+            for error in [user, nobody] { #expect(error?.domain == .url && error?.number == -1202) }
+            #expect(try await assent.user()?.session != nil)
+            #expect(try await assent.tokens.storedTokens()?.accessToken == stored.accessToken)
+
+            clock.advance(by: -years * 365 * 86_400)
+            world.behaviour.withLock { $0 = before }
+            #expect(try await assent.userClient.sendAuthenticatedRequest(.get("accounts")).status == 200)
+        }
+    }
+
     private func completed(
         _ start: (@escaping ResourceCompletion) -> NetworkTask?
     ) async -> (response: ResourceResponse?, error: ResourceError?) {

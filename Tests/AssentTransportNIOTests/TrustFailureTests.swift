@@ -22,4 +22,13 @@ struct TrustFailureTests {
         #expect(text.hasSuffix("expired on 2030-03-17T17:46:40Z"))
         #expect(text.utf8.count < 200)
     }
+
+    @Test("Only a certificate of another time leads people to their clock")
+    func clock() {
+        let date = Date(timeIntervalSince1970: 1_900_000_000)
+        let ofTime: [TrustFailure] = [.expired(.server, date), .notYetValid(.authority("CN=a"), date)]
+        for failure in ofTime { #expect(failure.suggestion?.contains("clock") == true) }
+        let others: [TrustFailure] = [.otherHost, .noPinnedKey, .weakKey, .library("expired")]
+        for failure in others { #expect(failure.suggestion == nil) }
+    }
 }

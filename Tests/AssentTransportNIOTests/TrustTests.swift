@@ -72,6 +72,31 @@ struct TrustTests {
         try await expectAccepted(identity { $0.validity = now.addingTimeInterval(-1)..<now.addingTimeInterval(1) })
     }
 
+    @Test("A clock that is ten years wrong fails closed and is named; set right, the same transport calls as before")
+    func clocks() async throws {
+        let year: TimeInterval = 365 * 86_400
+        let now = TestPKI.now
+        let identity = try identity { $0.validity = now.addingTimeInterval(-year)..<now.addingTimeInterval(year) }
+        let server = try await TestServer.tls { _ in identity }
+        let clock = ManualClock(now)
+        let transport = try NIOTransport(
+            configuration: NIOTransportConfiguration(
+                trustRoots: .certificates([root.der]),
+                pins: ["localhost": .pins([try identity.pin, try TestPKI.otherPin()])]),
+            clock: clock)
+        for years in [10.0, -10] {
+            clock.advance(by: years * year)
+            let error = await transport.failure(.to(server.port, method: .post, body: HTTPBody("secret")))
+            #expect(error?.code == .untrustedServer && error?.mayHaveHadEffect == false)
+            #expect(error?.suggestion?.contains("clock") == true, "\(error?.suggestion ?? "")")
+            #expect(server.seen.requestBytes == 0)
+            clock.advance(by: -years * year)
+        }
+        #expect(try await transport.text(.to(server.port)) == "ok")
+        await transport.shutdown()
+        await server.stop()
+    }
+
     @Test("An authority that has expired")
     func expiredAuthority() async throws {
         var extras = TestPKI.Extras(names: [])

@@ -62,7 +62,7 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
     private static func refusal(_ failures: [TrustFailure], host: String) -> HTTPTransportError {
         guard !failures.contains(.noPinnedKey) else { return .unpinned(host: host) }
         let reason = failures.first?.description ?? "no path leads to a trusted root"
-        return HTTPTransportError(.untrustedServer, "\(host): \(reason).")
+        return HTTPTransportError(.untrustedServer, "\(host): \(reason).", suggestion: failures.first?.suggestion)
     }
 
     private static func parse(_ encoded: [[UInt8]]) -> [Certificate]? {

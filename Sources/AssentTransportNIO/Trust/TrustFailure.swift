@@ -43,6 +43,15 @@ enum TrustFailure: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// What to do about it, where that is not what an untrusted server usually needs.
+    var suggestion: String? {
+        switch self {
+        case .expired, .notYetValid:
+            "Set this device's clock if it is wrong. Else the server needs another certificate."
+        default: nil
+        }
+    }
+
     private static func name(_ owner: Owner) -> String {
         switch owner {
         case .server: "the server's certificate"
