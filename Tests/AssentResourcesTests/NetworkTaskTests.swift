@@ -1,5 +1,6 @@
 import Assent
 import AssentTesting
+import Foundation
 import HTTPTypes
 import Testing
 
@@ -74,6 +75,47 @@ struct NetworkTaskTests {
         task.suspend()
         #expect(task.state == .cancelled && task.response == nil)
         #expect(told.count == 1 && told.error?.number == 9006 && told.response == nil)
+    }
+
+    @Test("Row 42: a task that is cancelled while the user is asked ends the question, and sends nothing again")
+    func cancelledWhileAsked() async throws {
+        let world = ResourceWorld()
+        let advice = try Advice(transactionID: "tx-1").challengeFieldValue(server: am, realm: "/alpha")
+        let name: JSONValue = [
+            "type": "NameCallback", "output": [["name": "prompt", "value": "Name"]],
+            "input": [["name": "IDToken1", "value": ""]],
+        ]
+        world.behaviour.withLock { behaviour in
+            behaviour.resource = { exchange in
+                guard exchange.request.url?.hasPrefix(am) == true else {
+                    return HTTPReply(HTTPResponse(status: .unauthorized, headerFields: [.wwwAuthenticate: advice]))
+                }
+                return .json(200, ["authId": "A", "callbacks": [name]])
+            }
+        }
+        let clock = ManualClock()
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let policy = try AuthorizationPolicy("\(api)/") { _ in
+            ask.yield()
+            defer { end.yield() }
+            // Until the task is cancelled.
+            try await clock.sleep(until: .distantFuture)
+            return .next
+        }
+        let assent = try await world.assent(signedIn: true) { $0.policies = [policy] }
+        let told = Told()
+        let request = ResourceRequest(path: "transfers", method: .post, parameters: ["to": "Bob"])
+        let task = try #require(
+            assent.userClient.sendAuthenticatedRequest(request, completion: told.completion))
+        for await _ in asked { break }
+        task.cancel()
+        await task.ended()
+        for await _ in ended { break }
+        #expect(told.count == 1 && told.error?.number == 9006 && task.error == told.error)
+        #expect(task.state == .cancelled && told.response == nil)
+        #expect(world.calls.count == 1)
+        #expect(world.sent.filter { $0.request.url?.contains("/authenticate") == true }.count == 1)
     }
 
     @Test("Row 21: a reply that comes to a suspended task is told when it goes on, and not before")

@@ -400,6 +400,7 @@ extension HTTPFields {
         servers.offline.withLock { $0 = true }
         let result = await assent.signOut()
         #expect(Set(result.undone.map(\.step)) == [.revokeTokens, .endSession] && result.localFailure == nil)
+        #expect(result.error?.number == 10009 && result.error?.domain == .generic)
         #expect(try await assent.user() == nil)
     }
 

@@ -1,6 +1,7 @@
 import AssentCore
 import AssentSigningProtocol
 import AssentStore
+import SigningTesting
 import StoreTesting
 import Testing
 
@@ -20,6 +21,29 @@ struct SigningFreshnessTests {
                 try await world.provider.invites.make(SigningCaller(session), user: nil, did: nil)
             }
         }
+    }
+
+    @Test("What invites no device gets no new keys for one either, and unlocks no PIN")
+    func resets() async throws {
+        let world = try await SigningWorld.withPIN()
+        let (_, container, _) = try await world.enrolledWithPIN()
+        let did = container.did.text
+        func refusals(of caller: SigningCaller) async throws -> [String?] {
+            [
+                try await refusal { _ = try await world.provider.slots.act(caller, did: did, .unlock, on: "signing") },
+                try await refusal { _ = try await world.provider.invites.make(caller, user: nil, did: did) },
+            ]
+        }
+        // A session of a PIN or of a web link is a user's, and no journey has made it.
+        let others = [(SessionKind.user, false), (.implicit, false), (.implicit, true), (.stateless, true)]
+        for (kind, isOfJourney) in others {
+            var session = world.base.ana
+            session.kind = kind
+            session.isOfJourney = isOfJourney
+            let refused = try await refusals(of: SigningCaller(session))
+            #expect(refused == ["fresh_authentication_required", "fresh_authentication_required"], "\(kind)")
+        }
+        #expect(try await refusals(of: world.ana) == [nil, nil])
     }
 
     @Test("A PIN's session that was stepped up is as fresh as the journey alone, however high its level is")

@@ -192,6 +192,18 @@ struct ConfigurationLoaderTests {
             ),
             Mistake(
                 "stripHeaders: [X-Employee]", "stripHeaders: [X Employee]", at: "stripHeaders:", "X Employee cannot be"),
+            Mistake(
+                "passHeaders: [X-Custom]", "accepts: [user, robot]", at: "accepts:",
+                "the route bank cannot accept robot; known: user, stateless, implicit, device, client, anyone"),
+            Mistake(
+                "passHeaders: [X-Custom]", "accepts: [Device]", at: "accepts:", "the route bank cannot accept Device"),
+            Mistake("passHeaders: [X-Custom]", "accepts: []", at: "accepts:", "the route bank must accept somebody"),
+            Mistake(
+                "passHeaders: [X-Custom]", "accepts: [anyone, device]", at: "accepts:",
+                "the route bank accepts anyone, which stands alone"),
+            Mistake(
+                "public: true", "public: true, accepts: [device]", at: "accepts: [device]",
+                "the route open is public, so accepts can only be [anyone]"),
             Mistake("path: /owned", "path: /Scoped", at: "path: /Scoped", "the route scoped answers /scoped already"),
             Mistake("path: /owned", "path:  /", at: "path:  /", "the route bank answers / already"),
             Mistake(

@@ -158,6 +158,26 @@ struct PINLoginTests {
         #expect(try await world.refusal(parts) == "invalid_grant unlock_required")
     }
 
+    @Test("An evaluation of another slot of the same container opens nothing")
+    func otherSlot() async throws {
+        let world = try await LoginWorld()
+        let parts = try await world.typed()
+        let unl = try #require(parts.unl)
+        func move(to slot: PasswordSlot) async throws {
+            _ = try await world.database.run(
+                SQLStatement(
+                    "UPDATE signing_confirms SET slot = \(slot) WHERE did = \(world.did) AND unl = \(unl)",
+                    expecting: .exactly(1)))
+        }
+        for slot in PasswordSlot.allCases where slot != .signing {
+            try await move(to: slot)
+            #expect(try await world.refusal(parts) == "invalid_grant unlock_required", "\(slot)")
+        }
+        #expect(try await world.count("signing_confirms", "taken_by IS NOT NULL") == 0)
+        try await move(to: .signing)
+        #expect(try await world.refusal(parts) == nil)
+    }
+
     @Test("A login counts once, and an evaluation for one login")
     func once() async throws {
         let world = try await LoginWorld()
