@@ -1,6 +1,7 @@
 import Assent
 import AssentCore
 import AssentServer
+import AssentTesting
 import Foundation
 import HTTPTypes
 import Testing
@@ -40,13 +41,14 @@ struct RememberedUserTests {
     /// The installation that these files belong to; with scopes of its own, perhaps.
     static func open(
         _ story: Story, _ vault: String, registeringBy token: Secret? = nil, deviceScopes: [String] = [],
-        over connections: NIOTransport? = nil
+        over connections: NIOTransport? = nil, layers: [any HTTPMiddleware] = []
     ) throws -> Assent {
         try story.makeAssent(vault: vault, over: connections) { configuration, keys in
             configuration.client.id = InstallationScene.app
             configuration.registration = RegistrationConfiguration(keys: keys, initialAccessToken: token)
             configuration.registration?.deviceScopes = deviceScopes
             configuration.dpop = .installation
+            configuration.layers = layers
             let kinds: Set<CallKind> = deviceScopes.isEmpty ? [.user, .implicit] : [.user, .implicit, .device]
             configuration.resources = configuration.resources.mapValues { _ in .accessToken(of: kinds) }
             let server = configuration.server.split(separator: "/").prefix(2).joined(separator: "//")
@@ -178,5 +180,48 @@ struct RememberedUserTests {
             try await app.device.signing.sendQueued()
             await app.shutdown()
         }
+    }
+
+    @Test("What nobody has signed wipes nothing: only the container's signed status does")
+    func unsigned() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
+            let first = try await Self.installation(story, "unsigned")
+            try await story.signIn(first, forcing: false)
+            let container = try await first.device.enrol { _ in Self.pin }
+            let user = container.userName
+            _ = await first.signOut()
+            await first.shutdown()
+
+            let reason = Locked<String?>(nil)
+            let app = try Self.open(story, "unsigned", layers: [UnsignedRefusals(reason: reason)])
+            for said in ["container_ended", "shredded", "expired", "locked"] {
+                reason.withLock { $0 = said }
+                let byPIN = await #expect(throws: ResourceError.self) { try await app.logIn(user, pin: Self.pin) }
+                #expect(byPIN?.number == (said == "locked" ? 9009 : 9010), "\(said)")
+                let implicit = await #expect(throws: ResourceError.self) {
+                    try await app.userClient.implicitlyAuthenticate(user, scopes: ["accounts"])
+                }
+                #expect(implicit?.number == 9026, "\(said)")
+                #expect(try await app.device.containers().map(\.id) == [container.id])
+                #expect(try await app.registration?.current() != nil)
+            }
+            reason.withLock { $0 = nil }
+            try await app.userClient.implicitlyAuthenticate(user, scopes: ["accounts"])
+            try await app.logIn(user, pin: Self.pin)
+            #expect(try await story.balance(app) != nil)
+            await app.shutdown()
+        }
+    }
+}
+
+/// Refuses token requests itself, for a reason that nobody has signed.
+private struct UnsignedRefusals: HTTPMiddleware {
+    let reason: Locked<String?>
+
+    func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
+        guard call.request.path?.hasSuffix("/access_token") == true, let reason = reason.withLock({ $0 }) else {
+            return try await next.send(call)
+        }
+        return .json(400, ["error": "invalid_grant", "assent_error": .string(reason)])
     }
 }

@@ -29,6 +29,25 @@ struct ImplicitLoginTests {
         #expect(try await !world.isLive(tokens))
     }
 
+    @Test("Introspection says how a user was signed in, of which app the installation is, and whose key is needed")
+    func introspected() async throws {
+        let world = try await LoginWorld()
+        let logins = [
+            (try await world.logIn(try await world.typed()), "user", "pin"),
+            (try await world.logIn(try world.implicit()), "implicit", "IMPLICIT_AUTHENTICATION"),
+        ]
+        for (tokens, kind, method) in logins {
+            let client = try await world.key.assertion(of: world.instance, now: world.clock)
+            let told = try await TokenIntrospection(world.provider).answer(
+                try ProviderFixture.parameters(
+                    [:], AssertionKey.form(client, ["token": tokens.accessToken.reveal()])))
+            #expect(told["active"] == true && told["assent_kind"]?.string == kind)
+            #expect(told["sub"]?.string == world.container.sub && told["app_identifier"] == "pay")
+            #expect(told["amr"] == [.string(method)])
+            #expect(told["cnf"] == ["jkt": .string(world.key.jwk.thumbprint)])
+        }
+    }
+
     @Test("Scopes beyond the app's implicit ones are not given")
     func scopes() async throws {
         let world = try await LoginWorld()
