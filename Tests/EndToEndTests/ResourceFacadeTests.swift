@@ -236,6 +236,46 @@ struct ResourceFacadeTests {
         }
     }
 
+    @Test("1 Behind other pins a remembered user's call does not reach the gateway either")
+    func pinnedImplicit() async throws {
+        let wire = Wire(path: "/accounts")
+        try await World.run(
+            logger: CollectingLog().logger, watching: wire.watching, editing: RememberedUserTests.configured
+        ) { story in
+            let first = try await RememberedUserTests.installation(story, "implicit")
+            var configuration = first.configuration
+            let gateway = try Origin(story.gateway)
+            let way = Locked<any HTTPTransport>(story.transport)
+            configuration.transport = Split(
+                gateway: gateway, resources: Switched(way: way), others: story.transport)
+            configuration.resourceBase = story.gateway
+            await first.shutdown()
+            let assent = try Assent(configuration)
+            try await story.signIn(assent, forcing: false)
+            let container = try await assent.device.enrol { _ in Secret("0042") }
+            try await assent.userClient.implicitlyAuthenticate(container.userName, scopes: ["accounts"])
+
+            var roots = TrustRoots.system
+            if let file = story.world.endpoints.authorityFile { roots = .pemFile(file) }
+            let others = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+            let mispinned = try NIOTransport(
+                configuration: NIOTransportConfiguration(trustRoots: roots, pins: ["localhost": .pins(others)]),
+                clock: story.clock, logger: story.logger)
+            way.withLock { $0 = mispinned }
+            let refused = await #expect(throws: ResourceError.self) {
+                try await assent.userClient.sendImplicitRequest(.get("accounts"))
+            }
+            #expect(refused?.domain == .url && refused?.number == -1202)
+            #expect(wire.calls.isEmpty)
+            way.withLock { $0 = story.transport }
+            // The route is a user's alone.
+            #expect(try await assent.userClient.sendImplicitRequest(.get("accounts")).status == 403)
+            #expect(wire.calls.last?.status == 403)
+            await mispinned.shutdown()
+            await assent.shutdown()
+        }
+    }
+
     /// What a call of each kind is refused with; `nil` for a reply.
     private func refusals(_ assent: Assent) async -> [ResourceError?] {
         var errors: [ResourceError?] = []
