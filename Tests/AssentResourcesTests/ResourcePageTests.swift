@@ -26,7 +26,8 @@ struct ResourcePageTests {
     @Test("An origin gets the kinds of its row, and is sent nothing of the others")
     func origins() async throws {
         let accesses: [String: ResourceAccess] = [
-            "accessToken": .accessToken, "accessToken(of: [.device])": .accessToken(of: [.device]),
+            "accessToken": .accessToken, "accessToken(of: [.implicit])": .accessToken(of: [.implicit]),
+            "accessToken(of: [.device])": .accessToken(of: [.device]),
             "accessToken(of: [.user, .device])": .accessToken(of: [.user, .device]), "session": .session,
             "both": .both, "nothing": .nothing,
         ]
@@ -36,11 +37,14 @@ struct ResourcePageTests {
             #expect(row[0] == "not named" || accesses[row[0]] != nil)
             let world = ResourceWorld()
             let assent = try await world.assent(accesses[row[0]].map { [api: $0] } ?? [:], signedIn: true)
-            // No token of the device: what is let through fails for want of it, and not by the origin.
-            for (kind, cell) in zip(["user", "device", "nobody"], row.dropFirst()) {
+            // Only the user has a token: what else is let through fails for want of one, and not by the origin.
+            let missing: [String: ResourceError.Code] = [
+                "implicit": .userNotAuthenticatedImplicitly, "device": .deviceNotAuthenticated,
+            ]
+            #expect(row.count == CallKind.allCases.count + 1)
+            for (kind, cell) in zip(CallKind.allCases.map(\.rawValue), row.dropFirst()) {
                 let code = await outcome(kind, assent)
-                let expected: ResourceError.Code? =
-                    cell == "refused" ? .hostRefused : kind == "device" ? .deviceNotAuthenticated : nil
+                let expected = cell == "refused" ? ResourceError.Code.hostRefused : missing[kind]
                 #expect(code == expected, "\(row[0]), \(kind)")
             }
             if row.dropFirst().allSatisfy({ $0 == "refused" }) { #expect(world.sent.isEmpty) }
@@ -51,6 +55,7 @@ struct ResourcePageTests {
         do throws(ResourceError) {
             switch kind {
             case "user": _ = try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
+            case "implicit": _ = try await assent.userClient.sendImplicitRequest(.get("accounts"))
             case "device": _ = try await assent.deviceClient.sendRequest(.get("accounts"))
             default: _ = try await assent.deviceClient.sendUnauthenticatedRequest(.get("accounts"))
             }
@@ -155,6 +160,19 @@ struct ResourcePageTests {
                     #expect(error?.code == .invalidHeaders, "\(spelled)")
                 }
             }
+        }
+    }
+
+    @Test("Row 25: a client has the calls of its own kinds, and none of the others")
+    func calls() throws {
+        let rows = try table("kinds")
+        for client in Set(rows.map { $0[3] }) {
+            let files = try FileManager.default.contentsOfDirectory(
+                at: root.appending(path: "Sources/AssentResources/Clients"), includingPropertiesForKeys: nil
+            ).filter { $0.lastPathComponent.hasPrefix(client) }
+            let text = try files.map { try String(contentsOf: $0, encoding: .utf8) }.joined()
+            let declared = Set(text.matches(of: /func (send\w+)/).map { String($0.1) })
+            #expect(declared == Set(rows.filter { $0[3] == client }.map { $0[4] }), "\(client)")
         }
     }
 
