@@ -27,8 +27,8 @@ extension Assent {
     /// - Throws: `ResourceError`: `integrityFailed` when a probe refuses; `invalidPin` with the tries that are left, 0
     ///   when it is locked; `userDeregistered` when the server has signed that the user is not remembered any more, and
     ///   then nothing is left here; `userNotAuthenticated` when nobody with this name is remembered or the keys have
-    ///   expired; `deviceDeregistered`, `actionAlreadyInProgress`, `serverNotReachable`; `actionCancelled` when somebody
-    ///   has signed out meanwhile.
+    ///   expired; `deviceDeregistered`, `actionAlreadyInProgress`, `serverNotReachable`; `actionCancelled` when
+    ///   somebody has signed out meanwhile.
     public func logIn(_ user: String, pin: Secret) async throws(ResourceError) {
         do throws(HTTPTransportError) {
             try integrity.examine()

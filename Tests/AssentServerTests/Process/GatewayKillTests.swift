@@ -107,7 +107,9 @@ struct GatewayKillTests {
     /// its report.
     enum Moment: CaseIterable { case question, answer, report }
 
-    @Test("Killed at each step between question and report: the service never has two requests", arguments: Moment.allCases)
+    @Test(
+        "Killed at each step between question and report: the service never has two requests",
+        arguments: Moment.allCases)
     func killed(at moment: Moment) async throws {
         try await Self.run { scene in
             let relay = try await EngineRelay(scene.serve, directory: scene.world.directory)
