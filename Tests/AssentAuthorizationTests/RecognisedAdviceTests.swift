@@ -1,5 +1,6 @@
 import AssentAuthorization
 import AssentCore
+import AssentJourney
 import AssentTesting
 import Foundation
 import HTTPTypes

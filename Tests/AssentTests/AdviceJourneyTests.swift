@@ -51,7 +51,7 @@ import Testing
         #expect(session.token == Secret("SESS") && asked == 1)
         #expect(try await stored(assent) == Secret("SESS"))
         let begun = try #require(servers.sent("/authenticate").dropFirst(before).first)
-        let url = try #require(begun.request.url)
+        let url = try #require(begun.request.url as String?)
         #expect(url.contains("authIndexType=composite_advice") && url.contains("tx-1"))
         let field = try #require(HTTPField.Name("iPlanetDirectoryPro"))
         #expect(begun.request.headerFields[field] == "SESS")
@@ -116,7 +116,7 @@ import Testing
         let both = try Advice(service.entries + Advice(transactionID: "tx-1").entries)
         let stronger = try await assent.journey(advice: both, handler: answer)
         #expect(stronger.token == Secret("STRONGER"))
-        let begun = try #require(servers.sent("/authenticate").last?.request.url)
+        let begun: String = try #require(servers.sent("/authenticate").last?.request.url)
         #expect(begun.contains("Strong") && !begun.contains("tx-1"))
         #expect(try await stored(assent) == Secret("STRONGER"))
     }

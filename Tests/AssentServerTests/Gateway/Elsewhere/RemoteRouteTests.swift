@@ -52,7 +52,8 @@ struct RemoteRouteTests {
                 #expect(alone.upstream.requests.map(\.line) == ["POST /wires?a=1 HTTP/1.1"])
             }
             try await GatewayAlone.run(at: engine) { alone in
-                #expect(try await alone.post("/wires", mine, body: Self.body).status == 403)
+                let reply = try await alone.post("/wires", mine, body: Self.body)
+                #expect(reply.status == 403)
                 #expect(alone.upstream.requests.isEmpty)
             }
         }
