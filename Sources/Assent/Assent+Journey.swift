@@ -76,7 +76,7 @@ extension Assent {
             guard let session = try await user.session() else {
                 throw AuthorizationError(.noSession, "There is no session to follow the advice with.")
             }
-            let result = try await client.run(advice: advice, session: session, handler: handler)
+            let result = try await client.run(advice: advice.nextToMeet, session: session, handler: handler)
             guard !result.token.isEmpty, result.token != session.token else { return session }
             guard advice.transactionID == nil || advice.nextToMeet.transactionID == nil else {
                 throw AuthorizationError(

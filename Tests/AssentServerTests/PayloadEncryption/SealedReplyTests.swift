@@ -70,8 +70,14 @@ struct SealedReplyTests {
                 peer.close()
             }
             let sealed = try client.sealed(client.request(.get, "/open"), number: 1)
-            let answer = try await client.send(sealed.bytes)
-            // Where the connection ends before the gateway has read the head, it says so itself.
+            let answer: Answer
+            do {
+                answer = try await client.send(sealed.bytes)
+            } catch {
+                // Where the gateway has begun to answer, its own connection ends.
+                return
+            }
+            // Where the service's connection ends before the gateway has read the head, it says so itself.
             if answer.status == 200 {
                 #expect(try client.open(answer, to: sealed.head).status >= 500)
             } else {
