@@ -73,7 +73,8 @@ package final class DeviceConfigurations: Sendable {
         var statements: [SQLStatement] = []
         for name in names {
             guard let app = apps[name] else { continue }
-            statements.append(taking(name, digest: digest(of: app), at: context.clock.epochSeconds))
+            let digest = Self.digest(of: app, settings, pin: pin)
+            statements.append(taking(name, digest: digest, at: context.clock.epochSeconds))
         }
         guard !statements.isEmpty else { return }
         let rows = try await context.database.run(statements)
@@ -140,8 +141,11 @@ package final class DeviceConfigurations: Sendable {
             implicit: app.implicitScopes != nil, stateless: app.allowsStateless, webLinks: app.webLinks, pin: pin)
     }
 
-    /// The hash of all that any version of an app is told.
-    private func digest(of app: OAuthApp) -> String {
+    /// The hash of all that any version of an app is told, with the parameters of
+    /// ``init(_:realm:apps:settings:pin:)``.
+    package static func digest(
+        of app: OAuthApp, _ settings: DeviceConfigurationSettings, pin: PasswordRules?
+    ) -> String {
         let versions = app.versions
         let named = versions.named.keys.sorted().map { name in
             JSONValue.array([

@@ -83,9 +83,31 @@ package enum ServerExamination {
             "the certificate is valid for \(days) more days" + (days >= 14 ? "" : ": renew it now"))
     }
 
+    /// The SQLite file of a server that has no other database.
+    private static func databaseFile(_ configuration: ServerConfiguration) -> String {
+        configuration.dataDirectory + "/assent.sqlite"
+    }
+
+    /// Whether there is a database already. A database server's has been made by its operator.
+    static func hasDatabase(_ configuration: ServerConfiguration) -> Bool {
+        configuration.postgreSQL != nil || FileManager.default.fileExists(atPath: databaseFile(configuration))
+    }
+
+    /// Looks at the database, and reads what the statements say where its schema is this version's.
+    ///
+    /// - Throws: ``StoreError``, and what is wrong with the data directory.
+    static func examined(
+        _ configuration: ServerConfiguration, clock: any WallClock, reading: [SQLStatement]
+    ) async throws -> DatabaseExamination {
+        guard var postgreSQL = configuration.postgreSQL else {
+            return try await DatabaseLocation.sqlite(path: databaseFile(configuration)).examine(reading: reading)
+        }
+        postgreSQL.node = try DataDirectory.existingNode(configuration.dataDirectory)
+        return try await DatabaseLocation.postgresql(postgreSQL).examine(clock: clock, reading: reading)
+    }
+
     private static func database(_ configuration: ServerConfiguration, clock: any WallClock) async -> [Diagnosis] {
-        let database = configuration.dataDirectory + "/assent.sqlite"
-        if configuration.postgreSQL == nil, !FileManager.default.fileExists(atPath: database) {
+        guard hasDatabase(configuration) else {
             return [Diagnosis(.fine, "the database will be made at the first start")]
                 + users(configuration, stored: [])
         }
@@ -94,18 +116,17 @@ package enum ServerExamination {
         let key = try? DataDirectory.masterKey(at: path, isNamed: configuration.masterKeyFile != nil)
         if key != nil { findings.append(Diagnosis(.fine, "the master key \(path) is there, for this user alone")) }
         let reading =
-            [MasterKeyCheck.reading, Nodes.reading, storedUsers(configuration)] + sealingReads(configuration, clock)
+            [
+                MasterKeyCheck.reading, Nodes.reading, storedUsers(configuration), ServedDeviceConfiguration.reading,
+            ] + sealingReads(configuration, clock)
         let found: DatabaseExamination
         do {
-            if var postgreSQL = configuration.postgreSQL {
-                postgreSQL.node = try DataDirectory.existingNode(configuration.dataDirectory)
-                found = try await DatabaseLocation.postgresql(postgreSQL).examine(clock: clock, reading: reading)
-            } else {
-                found = try await DatabaseLocation.sqlite(path: database).examine(reading: reading)
-            }
+            found = try await examined(configuration, clock: clock, reading: reading)
         } catch {
-            let name = configuration.postgreSQL.map { "the PostgreSQL database \($0.database)" }
-            return findings + [Diagnosis(.problem, "\(name ?? "the database \(database)"): \(error.explanation)")]
+            let name =
+                configuration.postgreSQL.map { "the PostgreSQL database \($0.database)" }
+                ?? "the database \(databaseFile(configuration))"
+            return findings + [Diagnosis(.problem, "\(name): \(error.explanation)")]
         }
         findings += found.findings.map { Diagnosis($0.isProblem ? .problem : $0.isNote ? .note : .fine, $0.text) }
         findings += unfinished(found)
@@ -121,10 +142,11 @@ package enum ServerExamination {
                 Diagnosis(
                     .problem, "\(path) is not the master key of the database: restore the key that it was made with"))
         }
-        if found.rows.count > 2 {
+        if found.rows.count > 3 {
             findings += nodes(found.rows[1], configuration, now: clock.epochSeconds)
             findings += users(configuration, stored: found.rows[2])
-            findings += sealing(configuration, found.rows.dropFirst(3).first)
+            findings += served(found.rows[3], configuration, now: clock.epochSeconds)
+            findings += sealing(configuration, found.rows.dropFirst(4).first)
         } else if found.schema == .missing {
             findings += users(configuration, stored: [])
         }
