@@ -275,6 +275,13 @@ struct ConfigCommandTests {
         let examination = TrustExamination(file: versions + "/1", clock: SystemClock())
         #expect(examination.apply(to: &client).map(\.verdict) == [.fine])
         #expect(client.pins.first?.pins.count == 2 && client.resources.map(\.origin) == ["https://api.bank.example"])
+        for (base, isNamed) in [("https://api.bank.example/v1", true), ("https://www.bank.example/v1", false)] {
+            client.resourceBase = base
+            let found = examination.apply(to: &client)
+            let expected: [Diagnosis.Verdict] = isNamed ? [.fine] : [.fine, .problem]
+            #expect(found.map(\.verdict) == expected, "\(found)")
+            #expect(isNamed || found.last?.text.contains("www.bank.example, where resources.base leads") == true)
+        }
         let none = TrustExamination(file: path("trust.yaml"), clock: SystemClock()).apply(to: &client)
         #expect(none.map(\.verdict) == [.problem])
     }

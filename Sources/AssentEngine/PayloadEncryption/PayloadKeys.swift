@@ -94,14 +94,20 @@ package final class PayloadKeys: Sendable {
     /// All keys, oldest first, also those that were withdrawn in the last months.
     ///
     /// - Throws: ``StoreError``.
-    package func list() async throws -> [Listed] {
-        try await context.database.run(
-            .read(
-                """
-                SELECT kid, public_key, not_before, not_after, created_at, withdrawn_at FROM payload_keys
-                ORDER BY created_at, kid
-                """)
-        ).map { row in
+    package func list() async throws -> [Listed] { try Self.listed(try await context.database.run(Self.listing)) }
+
+    /// The statement that reads all keys of a database, for ``listed(_:)``.
+    package static let listing = SQLStatement.read(
+        """
+        SELECT kid, public_key, not_before, not_after, created_at, withdrawn_at FROM payload_keys
+        ORDER BY created_at, kid
+        """)
+
+    /// The rows of ``listing``.
+    ///
+    /// - Throws: ``StoreError``.
+    package static func listed(_ rows: [SQLRow]) throws -> [Listed] {
+        try rows.map { row in
             Listed(
                 kid: try row.text("kid"), publicKey: try row.text("public_key"),
                 notBefore: try row.integer("not_before"), notAfter: try row.integer("not_after"),

@@ -1,6 +1,6 @@
 import AssentConfiguration
-import AssentCore
-import AssentEngine
+package import AssentCore
+package import AssentEngine
 import AssentStore
 
 /// Versions of apps whose calls must be sealed.
@@ -16,5 +16,18 @@ extension ServerExamination {
             (try? PayloadKeys.isEmpty(rows)) == true
         else { return [] }
         return [Diagnosis(.problem, warning)]
+    }
+
+    /// The static keys of payload encryption that a server's database has; `nil` where it cannot be read, of which
+    /// ``findings(file:clock:)`` says why. A database that is not there yet has none.
+    package static func payloadKeys(
+        _ configuration: ServerConfiguration, clock: any WallClock
+    ) async -> [PayloadKeys.Listed]? {
+        guard hasDatabase(configuration) else { return [] }
+        guard let found = try? await examined(configuration, clock: clock, reading: [PayloadKeys.listing]) else {
+            return nil
+        }
+        if found.schema == .missing { return [] }
+        return found.rows.first.flatMap { try? PayloadKeys.listed($0) }
     }
 }

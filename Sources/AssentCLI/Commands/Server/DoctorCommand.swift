@@ -18,6 +18,10 @@ struct DoctorCommand: AsyncParsableCommand {
             this machine: key file, passphrase, PKCS#11 tokens, TPM, Secure Enclave; and whether programs can keep secrets in \
             the kernel's keyring instead.
 
+            With a server's file and --trust it compares the trust file with that file and with the database: hosts that the \
+            trust file does not name, payload keys that the server lacks, has withdrawn or soon ends, what must come sealed \
+            and has no keys there, and the key of the device configuration. With a gateway's file it compares the hosts.
+
             Changes nothing (a journey is begun at the server, which nobody goes on with), and says what a start would change. Exit status: 0 nothing is wrong, 78 something is.
             """)
 
@@ -33,7 +37,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         name: .long,
-        help: "A trust file: its pins are compared with the certificates that are served, and what ends is said.",
+        help: "A trust file: what ends in it, and how it fits the certificates that are served, or the server's file.",
         completion: .file())
     var trust: String?
 
@@ -47,14 +51,17 @@ struct DoctorCommand: AsyncParsableCommand {
         var stores: [SecretStoreStatus] = []
         var result = JSONObject()
         if let config, !Self.isClient(config) {
-            guard profile == nil, trust == nil else {
-                throw ValidationError("--profile and --trust are for a client; \(config) is a server's file.")
+            guard profile == nil else {
+                throw ValidationError("--profile is for a client; \(config) is a server's file.")
             }
             if GatewayExamination.concerns(file: config) {
                 findings = await GatewayExamination.findings(file: config)
             } else {
                 findings = await ServerExamination.findings(file: config)
                 findings += ServedTrustExamination(file: config, clock: SystemClock()).findings()
+            }
+            if let trust {
+                findings += await ServerTrustExamination(trust: trust, config: config, clock: SystemClock()).findings()
             }
         } else {
             let profile = profile ?? "default"
