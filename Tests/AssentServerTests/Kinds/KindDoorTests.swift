@@ -149,11 +149,14 @@ struct KindDoorTests {
             kinds.map { route("only-\($0)", [$0]) }.joined() + route("every", kinds)
             + route("strict", ["user"], scopes: ["accounts"])
         let open = (kinds.map { "only-\($0)" } + ["every", "strict"]).map { "\"https://localhost:*/\($0)/open\"" }
-        return RegistrationDoor.file(text, RegistrationDoor.stateless + links).replacing(
-            "  routes:\n", with: "  routes:\n" + routes
-        )
-        .replacing(
-            "    policySets:\n      bank:\n", with: policies(open.joined(separator: ", ")), maxReplacements: 1)
+        // Else no token of a remembered user of the app counts anywhere.
+        let implicit = "\n        implicit: {scopes: [accounts]}"
+        let types = "grantTypes: [authorization_code, refresh_token, client_credentials"
+        return RegistrationDoor.file(text, RegistrationDoor.stateless + links + implicit)
+            .replacing(types, with: types + ", \"\(OAuthClient.GrantType.jwtBearer.rawValue)\"")
+            .replacing("  routes:\n", with: "  routes:\n" + routes)
+            .replacing(
+                "    policySets:\n      bank:\n", with: policies(open.joined(separator: ", ")), maxReplacements: 1)
     }
 
     private static func policies(_ open: String) -> String {

@@ -66,6 +66,8 @@ package enum AccessRefusal: String, Sendable, Hashable {
     case clientUnknown
     /// Its client is an installation of a version that is served no more.
     case versionDisabled
+    /// It is one of a user who is only remembered, and the app lets none of them in any more.
+    case implicitDisabled
     /// It is bound to a key, and the caller has not proved that it holds that key; or it is bound to none where it
     /// must be.
     case keyMismatch
@@ -133,7 +135,9 @@ extension OAuthProvider {
         // An instance never has more than its app, and a remembered user never more than the app lets them.
         var scopes = isOfInstance ? claims.scopes.filter(client.scopes.contains) : claims.scopes
         if isOfInstance, grant.owner?.session?.kind == .implicit {
-            let most = configuration.app(ofInstance: grant.clientID)?.implicitScopes ?? []
+            guard let most = configuration.app(ofInstance: grant.clientID)?.implicitScopes else {
+                return .refused(.implicitDisabled)
+            }
             scopes = scopes.filter(most.contains)
         }
         return .granted(
@@ -181,13 +185,16 @@ struct AccessClaims: Sendable {
         // All in one read, so that nothing can end between two of them.
         let revoked: SQL = "(SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(tokenID))"
         // The token is signed, so its client is known before anything is looked up.
-        let versions = configuration.app(ofInstance: clientID)?.versions
+        let app = configuration.app(ofInstance: clientID)
+        let versions = app?.versions
         let isServed = versions?.isServed("i.app_version") ?? "1 = 1"
+        let isOff = app.map { $0.implicitScopes == nil } ?? false
+        let isLetIn: SQL = isOff ? "(s.id IS NULL OR s.kind <> \(SessionKind.implicit.rawValue))" : "1 = 1"
         let mayCome = isSealed ? "1 = 1" : versions?.mayCallPlainly("i.app_version") ?? "1 = 1"
         return ProofLookUp(
             columns: "\(GrantRecord.columns), \(revoked) AS token_revoked",
             source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(configuration.realm)",
-            isValid: "\(revoked) = 0 AND \(isServed) AND \(mayCome) AND \(GrantRecord.isValid)")
+            isValid: "\(revoked) = 0 AND \(isServed) AND \(isLetIn) AND \(mayCome) AND \(GrantRecord.isValid)")
     }
 
     init?(_ claims: JWTClaims) {

@@ -64,8 +64,7 @@ struct ImplicitLoginTests {
         let tokens = try await world.logIn(try world.implicit(), scope: "accounts profile")
         #expect(Set(tokens.scopes) == ["accounts", "profile"])
         let typed = try await world.logIn(try await world.typed(), scope: "accounts profile")
-        let files: [[String]?] = [["accounts", "profile"], ["accounts"], nil]
-        for implicit in files {
+        for implicit in [["accounts", "profile"], ["accounts"], ["profile"]] {
             let node = try LoginWorld.node(world.database, of: world.signing, implicit: implicit)
             func scopes(_ tokens: IssuedTokens) async throws -> Set<String> {
                 let check = try await node.check(
@@ -73,7 +72,7 @@ struct ImplicitLoginTests {
                 guard case .granted(let grant) = check else { throw UnexpectedOutcome() }
                 return Set(grant.scopes)
             }
-            #expect(try await scopes(tokens) == Set(implicit ?? []))
+            #expect(try await scopes(tokens) == Set(implicit))
             // Who has typed the PIN is not only remembered.
             #expect(try await scopes(typed) == ["accounts", "profile"])
         }
@@ -82,6 +81,32 @@ struct ImplicitLoginTests {
             try await world.logIn(try world.implicit(), scope: "profile", on: node)
         }
         #expect(refusal == "invalid_scope")
+    }
+
+    @Test("Where a file was changed to let no remembered user in, their tokens count no more, and spend no proof")
+    func switchedOff() async throws {
+        let world = try await LoginWorld()
+        let implicit = try await world.logIn(try world.implicit())
+        let typed = try await world.logIn(try await world.typed(), scope: "accounts")
+        let files: [(implicit: [String]?, counts: Bool)] = [(["accounts"], true), (nil, false), (["accounts"], true)]
+        for file in files {
+            let node = try LoginWorld.node(world.database, of: world.signing, implicit: file.implicit)
+            for (tokens, counts) in [(implicit, file.counts), (typed, true)] {
+                let check = try await node.check(
+                    accessToken: tokens.accessToken, keyThumbprint: world.key.jwk.thumbprint)
+                let isGranted = if case .granted = check { true } else { false }
+                #expect(isGranted == counts)
+                if !counts {
+                    guard case .refused(.implicitDisabled) = check else { throw UnexpectedOutcome() }
+                }
+                // What nodes ask that share a database, before they spend the proof beside the token.
+                let claims = try #require(try await node.accessClaims(tokens.accessToken))
+                let lookUp = claims.lookUp(in: node.configuration, at: node.now)
+                let taking = try await world.database.run(
+                    .read("SELECT count(*) AS n FROM \(lookUp.source) AND \(lookUp.isValid)"))
+                #expect(try taking.first?.integer("n") == (counts ? 1 : 0))
+            }
+        }
     }
 
     @Test("It is off unless the app says so")
