@@ -13,7 +13,7 @@ package enum PayloadRefusal: String, Error, Hashable, Sendable, CaseIterable {
     case useNonce = "use_dpop_nonce"
     /// The server has switched payload encryption off for this version of the app.
     case off = "pe_off"
-    /// There are too many handshakes.
+    /// There are too many handshakes; or the listener has failed at a message, perhaps after it had its effect.
     case busy = "pe_busy"
     /// There is no such session, or it has ended.
     case unknownSession = "pe_unknown_session"

@@ -57,6 +57,7 @@ struct PayloadTransportTests {
         let others: [(name: String, change: Change)] = [
             ("pe_unknown_session", { _ in .json(404, PayloadRefusal.unknownSession.body) }),
             ("pe_repeated", { _ in .json(409, PayloadRefusal.repeated.body) }),
+            ("pe_busy", { _ in .json(503, PayloadRefusal.busy.body) }),
             ("flipped", { try await Self.changed($0) { $0[60] ^= 1 } }),
             ("cut off", { try await Self.changed($0) { $0.removeLast(100) } }),
             ("another session", { try await Self.changed($0) { $0[1] ^= 1 } }),
