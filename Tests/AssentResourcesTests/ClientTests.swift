@@ -110,6 +110,7 @@ struct ClientTests {
             let response = try await assent.deviceClient.sendUnauthenticatedRequest(.get("status"))
             #expect(response.status == status)
             #expect(response.data == bytes)
+            #expect(response.authorization == .notAsked)
             #expect(response.error?.number == (status < 400 ? nil : 10106))
             let told = await completed {
                 assent.deviceClient.sendUnauthenticatedRequest(.get("status"), completion: $0)

@@ -86,6 +86,12 @@ struct ResourceFacadeTests {
             }
             #expect(reply.status == 201 && reply.error == nil)
             #expect(try JSONValue.parse(reply.data)["amount"] == "200.00")
+            guard case .approved(transactionID: let transaction?, binding: .stated(let parts)) = reply.authorization
+            else {
+                Issue.record("\(reply.authorization)")
+                return
+            }
+            #expect(!transaction.isEmpty && parts.contains(.body))
             #expect(shown.withLock { $0 } == ["Amount: 200.00 EUR", "To: Bob"])
             #expect(try await story.balance(assent) == "800.00")
 

@@ -158,6 +158,7 @@ package struct ResourceCalls: Sendable {
             let call = try await settled(checked)
             var received = try ReplyIntake(download, random: random)
             let reply = try await client.send(call, approve: approve)
+            received.authorization = reply.authorization
             try received.begin(
                 reply.response, length: reply.body.length, isRest: false,
                 asksForPart: call.request.headerFields[.range] != nil)
@@ -171,6 +172,7 @@ package struct ResourceCalls: Sendable {
     }
 
     private static func read(_ reply: HTTPReply, _ limits: HTTPLimits) async throws -> ResourceResponse {
-        ResourceResponse(reply.response, data: try await reply.body.collect(upTo: limits.replyBytes))
+        ResourceResponse(
+            reply.response, data: try await reply.body.collect(upTo: limits.replyBytes), reply.authorization)
     }
 }

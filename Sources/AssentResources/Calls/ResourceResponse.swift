@@ -1,5 +1,5 @@
 public import AssentAuthorization
-import AssentCore
+public import AssentCore
 public import HTTPTypes
 
 /// What a resource answered. Nothing in it is decoded, and every status is one.
@@ -13,10 +13,14 @@ public struct ResourceResponse: Sendable {
     /// Where the content is, if it was downloaded.
     public let file: String?
 
-    init(_ raw: HTTPResponse, data: [UInt8], file: String? = nil) {
+    /// Whether the user was asked for it.
+    public let authorization: ReplyAuthorization
+
+    init(_ raw: HTTPResponse, data: [UInt8], file: String? = nil, _ authorization: ReplyAuthorization) {
         self.raw = raw
         self.data = data
         self.file = file
+        self.authorization = authorization
     }
 
     /// The status, for example 200.

@@ -5,6 +5,8 @@ import HTTPTypes
 /// What has come of a reply, in memory or in the file of a download.
 struct ReplyIntake: Sendable {
     private(set) var head: HTTPResponse?
+    /// Whether the user was asked for it.
+    var authorization = ReplyAuthorization.notAsked
     /// Bytes of the content.
     private(set) var count = 0
     /// All bytes of the content, if the server said so.
@@ -88,11 +90,11 @@ struct ReplyIntake: Sendable {
         } else {
             file?.discard()
         }
-        return ResourceResponse(head, data: bytes, file: isStored ? path : nil)
+        return ResourceResponse(head, data: bytes, file: isStored ? path : nil, authorization)
     }
 
     /// What is known of a reply that did not come to its end; `nil` when nothing is.
-    var known: ResourceResponse? { head.map { ResourceResponse($0, data: bytes, file: nil) } }
+    var known: ResourceResponse? { head.map { ResourceResponse($0, data: bytes, file: nil, authorization) } }
 
     private static var tooLong: HTTPTransportError {
         HTTPTransportError(.bodyTooLarge, "The reply has more bytes than are accepted.").afterSending()

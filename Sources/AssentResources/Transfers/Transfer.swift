@@ -44,6 +44,7 @@ struct Transfer: Sendable {
 
     private func exchange(_ call: HTTPCall, _ received: inout ReplyIntake) async throws {
         let reply = try await calls.client.send(try await calls.settled(call))
+        received.authorization = reply.authorization
         let asksForPart = self.call.request.headerFields[.range] != nil
         try received.begin(
             reply.response, length: reply.body.length,
