@@ -72,6 +72,7 @@ struct RequestCommandTests {
             ["--as", "nobody", "GET", "/a", "--pin"], ["GET", "/a", "--username", "ana"],
             ["--as", "device", "GET", "/a", "--username", "ana"], ["--as", "implicit", "GET", "/a", "--ask", "t"],
             ["GET", "/a", "--pin", "--scope", "accounts"], ["GET", "/a", "--pin", "0042"],
+            ["GET", "/a", "--json", "--include"],
         ])
     func refused(arguments: [String]) throws {
         let told = try VaultCommandTests.Home().run(["request"] + arguments)

@@ -25,14 +25,18 @@ struct Outcome: Equatable {
     ///
     /// - Parameters:
     ///   - console: where the command speaks.
-    ///   - reportsErrors: whether a script that asked for JSON gets the error as JSON, too. Not where standard output
-    ///     is another program's.
+    ///   - reportsErrors: whether a script that asked for JSON gets the error as JSON, too, with what `--ask` takes
+    ///     where that is known. Not where standard output is another program's.
     ///   - work: what the command does.
     /// - Throws: `ExitCode` with the status, and every error that is not about this program's work, such as wrong
     ///   usage.
     static func run(_ console: Console, reportsErrors: Bool = true, _ work: () async throws -> Void) async throws {
-        func end(_ outcome: Outcome, _ code: String, _ detail: String) throws {
-            if reportsErrors, console.json { console.emit(["error": .string(code), "detail": .string(detail)]) }
+        func end(_ outcome: Outcome, _ code: String, _ detail: String, about pending: PendingRequest? = nil) throws {
+            if reportsErrors, console.json {
+                var told: JSONObject = ["error": .string(code), "detail": .string(detail)]
+                told["ask"] = pending.map { .string($0.argument) }
+                console.emit(.object(told))
+            }
             try outcome.end(console)
         }
         do {
@@ -40,7 +44,8 @@ struct Outcome: Equatable {
             try console.finish()
         } catch let error as any AssentError {
             let detail = [error.detail, error.suggestion].compactMap(\.self).joined(separator: " ")
-            try end(Outcome(error), error.code.rawValue, detail)
+            let pending = (error as? ResourceError)?.pending ?? (error as? AuthorizationError)?.pending
+            try end(Outcome(error), error.code.rawValue, detail, about: pending)
         } catch let error as ConfigurationError {
             try end(Outcome(.configuration, "assent: \(error)"), "configuration", "\(error)")
         } catch let error as Prompt.NoTerminal {

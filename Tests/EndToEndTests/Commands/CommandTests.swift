@@ -54,6 +54,36 @@ struct CommandTests {
         }
     }
 
+    @Test("With --json the approval is asked for on standard error, and standard output is one object")
+    func json() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            let command = ["request", "POST", typist.transfers, "--json", "--data", Typist.transfer("200.00")]
+            let paid = try await typist.program.run(command, typing: ["1", try typist.code()])
+            #expect(paid.status == 0 && paid.errors.contains("Amount: 200.00 EUR"), "\(paid)")
+            let reply = try JSONValue.parse(paid.output)
+            #expect(reply["status"]?.integer == 201 && reply["bodyEncoding"]?.string == "json", "\(paid.output)")
+            #expect(reply["body"]?["amount"]?.string == "200.00" && reply["body"]?["to"]?.string == "Bob")
+            #expect(reply["fields"]?["content-type"]?.string?.hasPrefix("application/json") == true)
+            #expect(reply["authorization"]?["approved"]?.bool == true)
+            #expect(reply["authorization"]?["transaction"]?.string?.isEmpty == false, "\(paid.output)")
+
+            let declined = try await typist.program.run(command, typing: ["2"])
+            #expect(declined.status == 2 && declined.errors.contains("declined"), "\(declined)")
+            #expect(try JSONValue.parse(declined.output).object?.names == ["error", "detail"], "\(declined.output)")
+
+            let accounts = "\(typist.world.endpoints.gateway ?? "")/accounts"
+            let read = try await typist.program.run("request", "GET", accounts, "--json")
+            let account = try JSONValue.parse(read.output)
+            #expect(account["body"]?["balance"]?.string == "800.00", "\(read)")
+            #expect(account["authorization"] == JSONValue.null)
+            // A reply that is a refusal is a reply.
+            let refused = try await typist.program.run("request", "--as", "nobody", "GET", accounts, "--json")
+            #expect(refused.status == 1 && refused.errors.contains("The server answered 401"), "\(refused)")
+            #expect(try JSONValue.parse(refused.output)["status"]?.integer == 401)
+        }
+    }
+
     @Test("A sign-out that the server did not get is pending, however often it is asked for, until it is passed on")
     func offlineLogout() async throws {
         try await Typist.run { typist in
@@ -139,13 +169,14 @@ struct CommandTests {
         try await Typist.run { typist in
             #expect(try await typist.login().status == 0)
             let command = ["request", "POST", typist.transfers, "--data", Typist.transfer("200.00")]
-            let running = try typist.program.start(command, typing: true)
+            let running = try typist.program.start(command + ["--json"], typing: true)
             _ = try await running.errorLine(with: "You are asked to approve")
             typist.world.relay.cutNextReply()
             try running.type(["1", try typist.code()])
             let result = await running.result()
             #expect(result.status == 3, "\(result.errors)")
             let id = try #require(result.errors.firstMatch(of: /--ask (\S+)/)).1
+            #expect(try JSONValue.parse(result.output)["ask"]?.string == String(id), "\(result.output)")
             let told = try await typist.program.start(command + ["--ask", String(id)]).result()
             let outcome = try JSONValue.parse(told.output)["outcome"]
             #expect(told.status == 1 && outcome?["status"]?.integer == 201, "\(told.output) \(told.errors)")

@@ -113,10 +113,10 @@ struct LoginCommand: AsyncParsableCommand {
     }
 
     private func signInForOneRequest() async throws {
-        // The body of the reply is what goes to standard output.
+        // The reply is what goes to standard output.
         let console = Console(json: true)
-        try await Outcome.run(console, reportsErrors: false) {
-            let request = try StatelessRequest(then, journey: journey)
+        let request = try StatelessRequest(then, journey: journey)
+        try await Outcome.run(console, reportsErrors: request.command.json) {
             try await request.run(try client.load(asking: request.prompt), try answers(console, request.prompt))
         }
     }

@@ -8,16 +8,19 @@ struct RequestAnswer {
     let body: [UInt8]
     /// Where the content is, if it was downloaded.
     let file: String?
+    /// Whether the user was asked for it.
+    let authorization: ReplyAuthorization
 
     init(_ response: ResourceResponse) {
         (status, fields, body) = (response.status, response.headerFields, response.data)
-        file = response.file
+        (file, authorization) = (response.file, response.authorization)
     }
 
     init(_ reply: HTTPReply) async throws {
         (status, fields) = (reply.status, reply.response.headerFields)
         body = try await reply.body.collect(upTo: 64 << 20)
         file = nil
+        authorization = reply.authorization
     }
 
     /// Whether the gateway says that its route is for calls of other kinds.

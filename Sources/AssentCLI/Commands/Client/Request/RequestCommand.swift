@@ -12,8 +12,12 @@ struct RequestCommand: AsyncParsableCommand {
             A path is appended to resources.base of the client's file; an absolute URL goes where it says. Only origins that the \
             file names under resources are called, and each gets only what the file says.
 
-            The reply's body goes to standard output, everything else to standard error. Exit status: 0 a 2xx reply, 1 another \
-            reply or a failure, 2 refused or declined, 3 unknown whether it had an effect: then run it again with --ask.
+            The reply's body goes to standard output, everything else to standard error. With --json, standard output is \
+            one JSON object: status, fields, body, bodyEncoding (json, text or base64) and authorization (the transaction \
+            that you have approved, or null); where there is no reply, error and detail.
+
+            Exit status: 0 a 2xx reply, 1 another reply or a failure, 2 refused or declined, 3 unknown whether it had an \
+            effect: then run it again with --ask.
 
             Examples:  assent request GET /accounts --param year=2026
 
@@ -32,6 +36,8 @@ struct RequestCommand: AsyncParsableCommand {
             assent request GET /statements/7 --download statement.pdf
 
             assent request --sealed GET /accounts
+
+            assent request POST /transfers --param to=Bob --param amount=200.00 --json
             """)
 
     @Argument(
@@ -96,6 +102,11 @@ struct RequestCommand: AsyncParsableCommand {
     @Flag(name: .shortAndLong, help: "Show the reply's status and header fields, as HEAD always does.")
     var include = false
 
+    @Flag(
+        name: .long,
+        help: "Print the result as one JSON object: status, fields, body, bodyEncoding, authorization.")
+    var json = false
+
     func validate() throws {
         guard let name = Self.method(method) else {
             throw ValidationError("\(method) is not GET, POST, PUT, PATCH, HEAD or DELETE.")
@@ -108,6 +119,9 @@ struct RequestCommand: AsyncParsableCommand {
             throw ValidationError("--username belongs to --pin and --as implicit.")
         }
         guard kind == .user || ask == nil else { throw ValidationError("--ask is about a user's request.") }
+        guard !json || !include else {
+            throw ValidationError("--json has the status and the header fields: leave --include out.")
+        }
         if let download {
             guard name == .get else { throw ValidationError("--download is for GET, and not for \(name).") }
             guard ask == nil else { throw ValidationError("Use --ask or --download, not both.") }
@@ -119,9 +133,9 @@ struct RequestCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // The body is what goes to standard output, so people are spoken to on standard error.
+        // The reply is what goes to standard output, so people are spoken to on standard error.
         let console = Console(json: true)
-        try await Outcome.run(console, reportsErrors: false) {
+        try await Outcome.run(console, reportsErrors: json) {
             // Where standard input is the body, nobody types there.
             let prompt = content.dataFile == "-" ? Prompt(input: .terminal()) : Prompt()
             // A file that cannot be read is told before anybody is asked for a passphrase.
@@ -233,9 +247,14 @@ struct RequestCommand: AsyncParsableCommand {
     ///
     /// - Throws: `ExitCode` unless it is a 2xx reply.
     func report(_ answer: RequestAnswer, _ console: Console) throws {
-        if include || Self.method(method) == .head { answer.show(on: console) }
+        if json {
+            console.emit(answer.json)
+        } else {
+            if include || Self.method(method) == .head { answer.show(on: console) }
+            if answer.file == nil { console.raw(answer.body) }
+        }
         let isSuccess = (200..<300).contains(answer.status)
-        if let file = answer.file { console.say("\(file) is complete.") } else { console.raw(answer.body) }
+        if let file = answer.file { console.say("\(file) is complete.") }
         if ask != nil, answer.status == 409, Self.isUnknown(answer.body) {
             console.warn(
                 "\nThe gateway does not know whether the request had an effect. Ask the service itself, before you "
