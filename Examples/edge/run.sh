@@ -9,7 +9,7 @@ packages="openssl oathtool curl jq python3"
 # shellcheck source=../scene.sh
 source "$(dirname "$(realpath "$0")")/../scene.sh" "$@"
 
-call() { curl -s --max-time 30 --cacert "$place/authority.pem" "$@"; }
+call() { curl -s --max-time "$ASSENT_EXAMPLE_LIMIT" --cacert "$place/authority.pem" "$@"; }
 read -r server gateway < <(free_ports 2)
 head -c 32 /dev/urandom | base64 | secret edge-secret
 

@@ -84,7 +84,8 @@ struct JoserfcTests {
             ],
         ]
         let process = try FinishedProcess.run(
-            "/usr/bin/timeout", ["120", Joserfc.interpreter, "-c", Self.program], input: job.serializedBytes())
+            "/usr/bin/timeout", ["\(Patience.seconds)", Joserfc.interpreter, "-c", Self.program],
+            input: job.serializedBytes())
         try #require(process.status == 0, "\(process.complaints)")
         let seen = try JSONValue.parse(process.output)
         #expect(seen["opened"] == [.string(content), .null, .null])

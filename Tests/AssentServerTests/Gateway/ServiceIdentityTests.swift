@@ -293,7 +293,8 @@ struct ServiceIdentityPeerTests {
                 job(token, keys: others),
             ]
             let process = try FinishedProcess.run(
-                "/usr/bin/timeout", ["120", IdentityReader.interpreter, "-I", "-c", IdentityReader.program],
+                "/usr/bin/timeout",
+                ["\(Patience.seconds)", IdentityReader.interpreter, "-I", "-c", IdentityReader.program],
                 input: JSONValue.array(jobs).serializedBytes())
             try #require(process.status == 0, "\(process.complaints)")
             let verdicts = try #require(try JSONValue.parse(process.output).array)

@@ -37,7 +37,7 @@ actor PythonServer: HTTPTransport {
 
     init() throws {
         process = try SpawnedProcess(
-            "/usr/bin/timeout", ["240", PythonPeer.interpreter, "-c", Self.program, Self.issuer],
+            "/usr/bin/timeout", ["\(Patience.seconds)", PythonPeer.interpreter, "-c", Self.program, Self.issuer],
             directory: PythonPeer.folder, input: .pipe, output: .pipe)
     }
 

@@ -2,6 +2,7 @@ import AssentCore
 import AssentPeers
 import AssentServer
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -152,7 +153,8 @@ struct BrowserSignInTests {
         let isMade = FileManager.default.createFile(
             atPath: home + "/bin/xdg-open", contents: Data(opener.utf8), attributes: [.posixPermissions: 0o700])
         try #require(isMade && mkfifo(home + "/opened", 0o600) == 0)
-        let reader = try Program.Running(["600", "cat", home + "/opened"], environment: ["PATH": "/usr/bin:/bin"])
+        let reader = try Program.Running(
+            ["\(Patience.seconds)", "cat", home + "/opened"], environment: ["PATH": "/usr/bin:/bin"])
         return (
             ["DISPLAY": ":0", "PATH": "\(home)/bin:/usr/bin:/bin", "XDG_RUNTIME_DIR": home + "/runtime"], reader
         )

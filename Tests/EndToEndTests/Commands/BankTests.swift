@@ -15,7 +15,8 @@ struct BankTests {
         let port = try #require(line.firstMatch(of: /127\.0\.0\.1:([0-9]+)/)).1
         environment["BANK_PORT"] = String(port)
         environment["BANK_DATABASE"] = directory.path("other.sqlite")
-        let second = try FinishedProcess.run("/usr/bin/timeout", ["20", bank], environment: environment)
+        let second = try FinishedProcess.run(
+            "/usr/bin/timeout", ["\(Patience.seconds)", bank], environment: environment)
         #expect(second.status == 1, "\(second.status)")
         #expect(second.complaints.contains("another program listens on port \(port)"), "\(second.complaints)")
         #expect(!second.complaints.contains("Fatal error") && second.complaints.utf8.count < 1000)
@@ -27,7 +28,7 @@ struct BankTests {
         let nothing = try FinishedProcess.run(bank, environment: ["PATH": "/usr/bin:/bin"])
         #expect(nothing.status == 64 && nothing.complaints.contains("BANK_DATABASE"))
         let wrong = try FinishedProcess.run(
-            "/usr/bin/timeout", ["20", bank],
+            "/usr/bin/timeout", ["\(Patience.seconds)", bank],
             environment: ["BANK_DATABASE": "/nowhere/bank.sqlite", "BANK_PORT": "0", "PATH": "/usr/bin:/bin"])
         #expect(wrong.status == 1 && wrong.complaints.contains("cannot start"), "\(wrong.complaints)")
     }

@@ -18,8 +18,8 @@ struct DemoCommandTests {
         let page = place + "/page.html"
         let running = try Program.Running(
             [
-                "--kill-after=5", "600", "/usr/bin/env", "-C", place, "assent", "demo", "--json", "--config",
-                World.configurationFile, "--page", page,
+                "--kill-after=5", "\(Patience.seconds)", "/usr/bin/env", "-C", place, "assent", "demo", "--json",
+                "--config", World.configurationFile, "--page", page,
             ], environment: ["HOME": place, "PATH": programs + ":/usr/bin:/bin"])
         let result = await running.result()
         #expect(result.status == 0, "\(result.errors)")

@@ -1,5 +1,6 @@
 import AssentPeers
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("The example of a gateway elsewhere")
@@ -11,9 +12,9 @@ struct EdgeExampleTests {
         let promised = try #require(page.firstMatch(of: /```text\n((?s).*?)\n```/)).1
         let running = try Program.Running(
             [
-                "--kill-after=30", "600", "/bin/bash", example.appending(path: "run.sh").path,
+                "--kill-after=30", "\(Patience.seconds)", "/bin/bash", example.appending(path: "run.sh").path,
                 BuiltProgram.beside("assent").deletingLastPathComponent().path,
-            ], environment: ["PATH": "/usr/bin:/bin", "ASSENT_EXAMPLE_LIMIT": "600"])
+            ], environment: ["PATH": "/usr/bin:/bin", "ASSENT_EXAMPLE_LIMIT": "\(Patience.seconds)"])
         let result = await running.result()
         #expect(result.status == 0 && result.output == promised, "\(result.output)\(result.errors)")
     }

@@ -13,7 +13,7 @@ import Testing
 struct FirstCallTests {
     private func start(_ values: [String], _ typist: Typist) throws -> Program.Running {
         try Program.Running(
-            ["--kill-after=5", "600", BuiltProgram.beside("FirstCall").path] + values, typing: true,
+            ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside("FirstCall").path] + values, typing: true,
             environment: ["HOME": typist.program.home, "PATH": "/usr/bin:/bin"])
     }
 
@@ -38,7 +38,7 @@ struct FirstCallTests {
             let desk = DeviceDesk(world: world, user: user, device: device)
             try await desk.enrol()
             let running = try Program.Running(
-                ["--kill-after=5", "600", BuiltProgram.beside("FirstCall").path]
+                ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside("FirstCall").path]
                     + DemoCommand.firstCall(world.endpoints), typing: true,
                 environment: ["HOME": user.home, "PATH": "/usr/bin:/bin"])
             // The one of now was used to sign in with the command, the next one is good already.

@@ -14,7 +14,7 @@ struct URLSessionExampleTests {
 
     private func start(_ values: [String], _ typist: Typist) throws -> Program.Running {
         try Program.Running(
-            ["--kill-after=5", "600", BuiltProgram.beside(Self.program).path] + values, typing: true,
+            ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside(Self.program).path] + values, typing: true,
             environment: ["HOME": typist.program.home, "PATH": "/usr/bin:/bin"])
     }
 

@@ -24,7 +24,7 @@ struct Program: Sendable {
 
     var clientFile: String { home + "/client.yaml" }
 
-    /// Runs it to its end, for ten minutes at most. After the lines its input has ended.
+    /// Runs it to its end, for ``Patience/seconds`` at most. After the lines its input has ended.
     func run(_ arguments: String..., typing lines: [String] = []) async throws -> Result {
         try await run(arguments, typing: lines)
     }
@@ -38,7 +38,7 @@ struct Program: Sendable {
         return await running.result()
     }
 
-    /// Starts it, for ten minutes at most.
+    /// Starts it, for ``Patience/seconds`` at most.
     ///
     /// - Parameters:
     ///   - arguments: its arguments.
@@ -54,7 +54,7 @@ struct Program: Sendable {
         let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
             .appending(path: "assent").path
         return try Running(
-            ["--kill-after=5", "600"] + prefix + [executable] + arguments,
+            ["--kill-after=5", "\(Patience.seconds)"] + prefix + [executable] + arguments,
             typing: typing,
             environment: [
                 "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",

@@ -198,7 +198,7 @@ class LatchsetTests(unittest.TestCase):
                         file.write(one)
                     one = path
                 line.append(one)
-            return subprocess.run(["jose", *line], check=True, capture_output=True, timeout=20).stdout
+            return subprocess.run(["jose", *line], check=True, capture_output=True, timeout=3600).stdout
 
     def test_signatures_both_ways(self):
         for name in ("decision", "receipt"):

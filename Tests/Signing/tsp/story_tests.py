@@ -1120,7 +1120,7 @@ class SocketTests(unittest.TestCase):
     def control(self, name, **content):
         request = Request(f"{self.listener.tsp.iss}/control/{name}", json.dumps(content).encode(), {
             "Authorization": f"Bearer {self.listener.token}"})
-        with urlopen(request, timeout=10, context=ssl.create_default_context(cafile=self.listener.ca)) as answer:
+        with urlopen(request, timeout=3600, context=ssl.create_default_context(cafile=self.listener.ca)) as answer:
             return json.loads(answer.read())
 
     def test_the_whole_story(self):

@@ -46,8 +46,8 @@ struct SigningRelayTests {
             try FinishedProcess.run(
                 "/usr/bin/timeout",
                 [
-                    "1500", PythonPeer.interpreter, "tsp", "relay", "--elsewhere", "--modes", "assisted", "--orders",
-                    Soak.isOn ? "2" : "1", "--every", Soak.isOn ? "1" : "3",
+                    "\(Patience.seconds)", PythonPeer.interpreter, "tsp", "relay", "--elsewhere", "--modes", "assisted",
+                    "--orders", Soak.isOn ? "2" : "1", "--every", Soak.isOn ? "1" : "3",
                 ], directory: PythonPeer.folder, input: place.serializedBytes())
         }
         try #require(relay.status == 0, "\(relay.complaints)")
