@@ -7,8 +7,11 @@ flags=(${ASSENT_BUILD_FLAGS:---enable-all-traits})
 # Each after those that it links to.
 products=(
     AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentURLSession AssentResources AssentEnforcement AssentHummingbird
-    AssentSigning AssentEvidence AssentTransportNIO AssentPlatform Assent AssentTesting AssentConfiguration AssentServer
+    AssentSigning AssentEvidence AssentTrust AssentTransportNIO AssentPlatform Assent AssentTesting AssentConfiguration AssentServer
 )
+left_out=$(sed -n 's/.*\.library(name: "\([A-Za-z]*\)".*/\1/p' Package.swift | sort \
+    | comm -23 - <(printf '%s\n' "${products[@]}" | sort))
+[ -z "$left_out" ] || { echo "docs: products of Package.swift that are not in the list: $left_out" >&2; exit 1; }
 docc=$(command -v docc) || docc=$(dirname "$(readlink -f "$(command -v swift)")")/docc
 [ -x "$docc" ] || { echo "docs: this toolchain has no docc" >&2; exit 1; }
 
