@@ -5,7 +5,7 @@ import Testing
 @Suite("Blanks, and text from right to left, in what is approved")
 struct BlankTests {
     @Test(
-        "Nothing but blanks, or more than two in a row, is not shown",
+        "Nothing but blanks, or more than three in a row, is not shown",
         arguments: [
             ("", true), (" ", true), ("\u{A0}\u{3000}", true), ("a    b", true), ("a \u{A0}\u{202F}\u{3000}b", true),
             ("a   b", false),

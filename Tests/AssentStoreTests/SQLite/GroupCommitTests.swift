@@ -104,7 +104,7 @@ struct GroupCommitTests {
         #expect(try await database.count("notes") == 19)
     }
 
-    @Test("are all refused when their one COMMIT fails, and nothing of them stays")
+    @Test("are tried one by one when their one COMMIT fails: those to blame are refused, and the others stay")
     func failedCommit() async throws {
         // A foreign key that is looked at when the transaction ends: savepoints and statements succeed.
         _ = try await database.run(
