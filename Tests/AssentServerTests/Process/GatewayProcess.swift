@@ -33,8 +33,8 @@ final class GatewayProcess: Sendable {
         return text.replacing("\n    clients:\n", with: addition, maxReplacements: 1)
     }
 
-    /// Starts one whose engine is at `engine`, with a server's files in `directory`, before a service at `upstream`, and
-    /// waits until it serves.
+    /// Starts one whose engine is at `engine`, with a server's files in `directory`, before a service at `upstream`,
+    /// and waits until it serves.
     ///
     /// - Throws: ``ProcessFailure`` when it ends before that.
     static func start(
