@@ -134,7 +134,7 @@ struct TrustedPinTests {
                 service.next.withLock { $0 = second }
 
                 let url = story.gateway + "/open/held"
-                let requests = [ResourceRequest.get(url), ResourceRequest.post(url, json: ["to": "Bob"])]
+                let requests = try [ResourceRequest.get(url), ResourceRequest.post(url, json: ["to": "Bob"])]
                 let calls = requests.map { request in
                     Task {
                         await ResourceError.thrown {
