@@ -10,15 +10,27 @@ enum SessionSQL {
         """
         s.expires_at > \(now) AND s.latest_access + s.max_idle > \(now) AND u.active = 1 AND s.epoch = u.epoch
             AND (s.grant_id IS NULL OR \(hasItsGrant(at: now)))
-            AND (s.kind <> 'stateless' OR \(hasItsInstance))
+            AND (s.kind <> 'stateless' OR EXISTS (SELECT 1 \(itsInstance)))
         """
     }
 
-    /// That the key of session `s` is registered (``SenderBinding/stored``).
-    private static let hasItsInstance: SQL = """
-        EXISTS (SELECT 1 FROM client_instances si
+    /// That session `s` is not of the kind `stateless`, or belongs to the key of an installation of an app that allows
+    /// such sessions by the file. A session does not say in which app it was begun.
+    static func isLetIn(by apps: [String: [OAuthApp]]) -> SQL {
+        let allowing: [(realm: String, app: String)] = apps.sorted { $0.key < $1.key }.flatMap { realm, apps in
+            apps.filter(\.allowsStateless).map { (realm: realm, app: $0.id) }
+        }
+        let isOfOne = allowing.reduce("1 = 0" as SQL) {
+            "\($0) OR (si.realm = \($1.realm) AND si.app = \($1.app))"
+        }
+        return "(s.kind <> 'stateless' OR EXISTS (SELECT 1 \(itsInstance) AND (\(isOfOne))))"
+    }
+
+    /// The installations as `si` that the key of session `s` is registered for (``SenderBinding/stored``).
+    private static let itsInstance: SQL = """
+        FROM client_instances si
             WHERE si.realm = s.realm AND si.key_thumbprint = substr(s.sender, 5)
-                AND substr(s.sender, 1, 4) = 'jkt:')
+                AND substr(s.sender, 1, 4) = 'jkt:'
         """
 
     /// That the grant of session `s` is valid, and the session that the grant was given in is alive. That session

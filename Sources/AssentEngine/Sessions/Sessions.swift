@@ -44,12 +44,21 @@ package struct PreparedSession: Sendable {
 package struct Sessions: Sendable {
     let context: EngineContext
 
+    /// That session `s` counts by the file.
+    private let isLetIn: SQL
+
     /// AM writes the time of the latest access at most once a minute: every read of a session would else be a write.
     package static let accessUpdateInterval: Int64 = 60
 
     /// The sessions of a context's database.
-    package init(_ context: EngineContext) {
+    ///
+    /// - Parameters:
+    ///   - context: the context.
+    ///   - apps: the apps of the file, by realm: a session of the kind `stateless` counts only while an app allows such
+    ///     sessions that its key is an installation's of. `nil` where that is not asked.
+    package init(_ context: EngineContext, apps: [String: [OAuthApp]]? = nil) {
         self.context = context
+        isLetIn = apps.map(SessionSQL.isLetIn(by:)) ?? "1 = 1"
     }
 
     /// Begins a session and returns its token, which is kept nowhere. The `accompanying` statements succeed or fail
@@ -112,7 +121,7 @@ package struct Sessions: Sendable {
             columns: "s.user_id, \(LiveSession.joinedColumns), \(UserSQL.columns)",
             source: """
                 \(SessionSQL.withUser)
-                WHERE s.id = \(id) AND \(SessionSQL.isAlive(at: context.clock.epochSeconds))
+                WHERE s.id = \(id) AND \(SessionSQL.isAlive(at: context.clock.epochSeconds)) AND \(isLetIn)
                 """, isValid: isValid)
     }
 

@@ -37,7 +37,8 @@ struct ServerParts: Sendable {
         trustFiles = TrustFileShelf(configuration.trustFiles, clock: context.clock, logger: context.logger)
         self.keys = keys
         self.passwords = passwords
-        sessions = Sessions(context)
+        sessions = Sessions(
+            context, apps: Dictionary(configuration.realms.map { ($0.name, $0.apps) }, uniquingKeysWith: { $1 }))
         signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
         let keySets = try configuration.clientKeys(context)
         var providers: [String: OAuthProvider] = [:]

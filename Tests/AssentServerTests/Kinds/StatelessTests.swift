@@ -1,5 +1,6 @@
 import AssentCore
 import AssentTesting
+import Foundation
 import Testing
 
 @testable import AssentEngine
@@ -117,6 +118,30 @@ struct StatelessTests {
                 "POST", url, [try await fixture.proof("POST", url, by: instance.key), KindCredentials.json],
                 body: filled)
             #expect(Self.refusal(end) == "403 statelessRefused")
+        }
+    }
+
+    @Test("A server that is started again with a file that allows none any more does not know the session")
+    func switchedOff() async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        func start(_ lines: String, clock: ManualClock = ManualClock()) async throws -> ServerFixture {
+            try await ServerFixture(kept: directory, clock: clock, editing: { RegistrationDoor.file($0, lines) })
+        }
+        let first = try await start(RegistrationDoor.stateless)
+        let door = try await RegistrationDoor(first)
+        let instance = try await door.instance()
+        let session = try await door.statelessSession(instance)
+        await first.stop()
+        for (lines, status) in [(RegistrationDoor.stateless, 200), ("", 401)] {
+            let node = try await start(lines, clock: first.clock)
+            let url = node.json("sessions?_action=getSessionInfo")
+            let answer = try await node.send(
+                "POST", url,
+                [KindCredentials.json] + (try await node.proved("POST", url, session: session, by: instance.key)),
+                text: "{}")
+            #expect(answer.status == status, "\(answer.text)")
+            await node.stop()
         }
     }
 

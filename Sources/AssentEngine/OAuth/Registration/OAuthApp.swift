@@ -76,6 +76,17 @@ package struct OAuthApp: Sendable, Hashable {
         return String(app)
     }
 
+    /// The kinds of sessions that none of its installations may have. What they have from before counts no more.
+    var closedKinds: [SessionKind] {
+        SessionKind.allCases.filter { kind in
+            switch kind {
+            case .user: false
+            case .implicit: implicitScopes == nil
+            case .stateless: !allowsStateless
+            }
+        }
+    }
+
     /// What is wrong with the definition, one sentence each; empty when nothing is.
     package func validate() -> [String] {
         var faults: [String] = []

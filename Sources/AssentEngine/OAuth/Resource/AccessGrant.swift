@@ -68,6 +68,8 @@ package enum AccessRefusal: String, Sendable, Hashable {
     case versionDisabled
     /// It is one of a user who is only remembered, and the app lets none of them in any more.
     case implicitDisabled
+    /// It is one of a sign-in that leaves nothing behind, and the app allows none of them any more.
+    case statelessDisabled
     /// It is bound to a key, and the caller has not proved that it holds that key; or it is bound to none where it
     /// must be.
     case keyMismatch
@@ -140,6 +142,11 @@ extension OAuthProvider {
             }
             scopes = scopes.filter(most.contains)
         }
+        if isOfInstance, grant.owner?.session?.kind == .stateless,
+            configuration.app(ofInstance: grant.clientID)?.allowsStateless != true
+        {
+            return .refused(.statelessDisabled)
+        }
         return .granted(
             AccessGrant(
                 grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, owner: grant.owner,
@@ -188,8 +195,9 @@ struct AccessClaims: Sendable {
         let app = configuration.app(ofInstance: clientID)
         let versions = app?.versions
         let isServed = versions?.isServed("i.app_version") ?? "1 = 1"
-        let isOff = app.map { $0.implicitScopes == nil } ?? false
-        let isLetIn: SQL = isOff ? "(s.id IS NULL OR s.kind <> \(SessionKind.implicit.rawValue))" : "1 = 1"
+        let isLetIn = (app?.closedKinds ?? []).reduce("1 = 1" as SQL) {
+            "\($0) AND (s.id IS NULL OR s.kind <> \($1.rawValue))"
+        }
         let mayCome = isSealed ? "1 = 1" : versions?.mayCallPlainly("i.app_version") ?? "1 = 1"
         return ProofLookUp(
             columns: "\(GrantRecord.columns), \(revoked) AS token_revoked",
