@@ -34,7 +34,7 @@ forbid() { # what, pattern, targets...
 network=(NIOCore NIOPosix NIOHTTP1 NIOSSL NIOTLS NIOEmbedded X509 SwiftASN1)
 server=(Hummingbird HummingbirdCore HummingbirdTLS GRDB AsyncHTTPClient AssentServer AssentEngine AssentStore)
 # Files of the command line that run a server, work on its files or its database, or describe it to a client.
-runs_server='/Demo/|/Commands/Policy/|/(ServeCommand|DemoCommand|DoctorCommand|ServedTrustExamination|ServerTrustExamination|SealedRoutes|TrustedKeyComparison|DatabaseCommand|RestoreFenceCommand|CopyDisplay|HashPasswordCommand|ClientFile\+Server)\.swift$'
+runs_server='/Demo/|/Commands/Policy/|/(ServeCommand|DemoCommand|DoctorCommand|ServedTrustExamination|ServerTrustExamination|ServerTrustComparison|SealedRoutes|TrustedKeyComparison|DatabaseCommand|RestoreFenceCommand|CopyDisplay|HashPasswordCommand|ClientFile\+Server)\.swift$'
 sdk=(
     AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentURLSession AssentResources
     AssentSigningProtocol AssentSigning AssentEvidence AssentPayload AssentTrust AssentEnforcement)

@@ -10,6 +10,15 @@ import Testing
 struct ServedTrustTests {
     private typealias Home = VaultCommandTests.Home
 
+    private static let yaml = """
+        development: true
+        publicURL: https://am.bank.example/am
+        dataDirectory: data
+        realms:
+          alpha: {}
+        trustFiles: {bank: versions}
+        """
+
     private let home: Home
     private let versions: String
     private let server: String
@@ -18,22 +27,15 @@ struct ServedTrustTests {
         home = try Home()
         versions = home.directory.appending(path: "versions").path
         try FileManager.default.createDirectory(atPath: versions, withIntermediateDirectories: false)
-        server = try home.file(
-            "assent.yaml",
-            """
-            development: true
-            publicURL: https://am.bank.example/am
-            dataDirectory: data
-            realms:
-              alpha: {}
-            trustFiles: {bank: versions}
-            """)
+        server = try home.file("assent.yaml", Self.yaml)
         for name in ["first", "second"] {
             #expect(try home.run("config", "key", home.directory.appending(path: name).path).status == 0)
         }
     }
 
-    private func sign(source: String = "https://am.bank.example/am/trust/bank", days: Int = 400) throws {
+    private func sign(
+        source: String = "https://am.bank.example/am/trust/bank", days: Int = 400, payload: String = ""
+    ) throws {
         let end = Date(timeIntervalSinceNow: TimeInterval(days * 86_400)).formatted(.iso8601.year().month().day())
         let pins = (1...2).map { number in
             "      - {spki: sha256/\(Data(repeating: UInt8(number), count: 32).base64EncodedString()), notAfter: \(end)}"
@@ -45,23 +47,24 @@ struct ServedTrustTests {
             keys: [first.jwk, second.jwk]
             config: [second.jwk]
             hosts:
-              api.bank.example:
+              am.bank.example:
                 sends: [user]
                 pins:
             \(pins.joined(separator: "\n"))
-            issuer: https://am.bank.example/am/oauth2/alpha
+            issuer: https://am.bank.example/am/oauth2/realms/root/realms/alpha
             identity: \(Base64URL.encode([UInt8](repeating: 7, count: 32)))
             controls: {debugger: refuse, rooted: report, preload: refuse}
             source: [\(source)]
+            \(payload)
             """)
         let key = home.directory.appending(path: "first.pem").path
         let signed = try home.run("config", "sign", draft, versions, "--key", key)
         #expect(signed.status == 0, "\(signed.err)")
     }
 
-    private func findings(inDays days: Int = 0) -> [Diagnosis] {
+    private func findings(inDays days: Int = 0) async -> [Diagnosis] {
         let clock = LaterClock(days: days)
-        return ServedTrustExamination(file: server, clock: clock).findings()
+        return await ServedTrustExamination(file: server, clock: clock).findings()
     }
 
     private struct LaterClock: WallClock {
@@ -71,36 +74,74 @@ struct ServedTrustTests {
     }
 
     @Test("A good chain is fine; an empty directory, and a source that is elsewhere, are notes")
-    func good() throws {
-        #expect(findings().map(\.verdict) == [.note])
+    func good() async throws {
+        #expect(await findings().map(\.verdict) == [.note])
         try sign()
         try sign()
-        let found = findings()
+        let found = await findings()
         #expect(found.map(\.verdict) == [.fine] && found[0].text.contains("up to version 2"), "\(found)")
         try sign(source: "https://trust.bank.example/app")
-        #expect(findings().contains { $0.verdict == .note && $0.text.contains("does not have the source") })
+        #expect(await findings().contains { $0.verdict == .note && $0.text.contains("does not have the source") })
     }
 
     @Test("A gap, a file that is cut off, another number and another signer are problems, and so is what has ended")
-    func bad() throws {
+    func bad() async throws {
         for _ in 1...3 { try sign() }
         func file(_ version: Int) -> URL { URL(fileURLWithPath: "\(versions)/\(version)") }
         let second = try Data(contentsOf: file(2))
-        func problems(_ change: () throws -> Void) throws -> String {
+        func problems(_ change: () throws -> Void) async throws -> String {
             try change()
-            let found = findings().filter { $0.verdict == .problem }
+            let found = await findings().filter { $0.verdict == .problem }
             #expect(found.count == 1, "\(found)")
             return found.first?.text ?? ""
         }
-        #expect(try problems { try FileManager.default.removeItem(at: file(2)) }.contains("2 comes next"))
-        #expect(try problems { try second.prefix(100).write(to: file(2)) }.contains("2 is refused"))
-        #expect(
-            try problems { try (second.dropLast(4) + Data("AAAA".utf8)).write(to: file(2)) }.contains("signature"))
-        #expect(try problems { try Data(contentsOf: file(3)).write(to: file(2)) }.contains("2 is refused"))
+        #expect(try await problems { try FileManager.default.removeItem(at: file(2)) }.contains("2 comes next"))
+        #expect(try await problems { try second.prefix(100).write(to: file(2)) }.contains("2 is refused"))
+        let forged = second.dropLast(4) + Data("AAAA".utf8)
+        #expect(try await problems { try forged.write(to: file(2)) }.contains("signature"))
+        #expect(try await problems { try Data(contentsOf: file(3)).write(to: file(2)) }.contains("2 is refused"))
         try second.write(to: file(2))
-        #expect(findings().map(\.verdict) == [.fine])
-        let ended = findings(inDays: 500).filter { $0.verdict == .problem }.map(\.text)
-        #expect(ended.contains { $0.contains("api.bank.example has no valid pin") }, "\(ended)")
+        #expect(await findings().map(\.verdict) == [.fine])
+        let ended = await findings(inDays: 500).filter { $0.verdict == .problem }.map(\.text)
+        #expect(ended.contains { $0.contains("am.bank.example has no valid pin") }, "\(ended)")
+    }
+
+    /// Two payload keys for the server.
+    private static var payload: String {
+        let end = Int(Date(timeIntervalSinceNow: 400 * 86_400).timeIntervalSince1970)
+        let keys = (1...2).map { number in
+            let x = Base64URL.encode([UInt8](repeating: UInt8(number), count: 32))
+            let kid = Base64URL.encode(SHA2.sha256(Array(#"{"crv":"X25519","kty":"OKP","x":"\#(x)"}"#.utf8)))
+            return "{kid: \"\(kid)\", x: \"\(x)\", notAfter: \(end)}"
+        }
+        let origins = "[\"https://am.bank.example\"]"
+        return "payload: {suite: pe1, mode: server, keys: [\(keys.joined(separator: ", "))], origins: \(origins)}"
+    }
+
+    @Test("The newest version is compared with the server's file and its database, and each finding names the file")
+    func compared() async throws {
+        try sign()
+        #expect(await findings().map(\.verdict) == [.fine])
+        try sign(payload: Self.payload)
+        let lacking = await findings()
+        #expect(lacking.map(\.verdict) == [.fine, .problem, .problem], "\(lacking)")
+        let start = "the trust file bank: the server lacks the payload key"
+        #expect(lacking.dropFirst().allSatisfy { $0.text.hasPrefix(start) }, "\(lacking)")
+        try sign()
+        #expect(await findings().map(\.verdict) == [.fine])
+        let realm = """
+              alpha:
+                deviceConfig: {keyFile: first.pem, environment: production}
+                apps:
+                  bank-app:
+                    redirectURIs: ["http://127.0.0.1/callback"]
+                    scopes: [openid]
+                    idTokenAlgorithm: ES256
+            """
+        _ = try home.file("assent.yaml", Self.yaml.replacing("  alpha: {}", with: realm))
+        let unknown = await findings()
+        #expect(unknown.map(\.verdict) == [.fine, .problem], "\(unknown)")
+        #expect(unknown.last?.text.contains("in config") == true, "\(unknown)")
     }
 
     @Test("The command says it among its findings")

@@ -58,7 +58,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 findings = await GatewayExamination.findings(file: config)
             } else {
                 findings = await ServerExamination.findings(file: config)
-                findings += ServedTrustExamination(file: config, clock: SystemClock()).findings()
+                findings += await ServedTrustExamination(file: config, clock: SystemClock()).findings()
             }
             if let trust {
                 findings += await ServerTrustExamination(trust: trust, config: config, clock: SystemClock()).findings()
