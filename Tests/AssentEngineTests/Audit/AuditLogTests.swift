@@ -105,6 +105,21 @@ struct AuditLogTests {
         #expect(try await log.newest(5).isEmpty)
     }
 
+    /// The logs of two nodes on the fixture's database.
+    private func logs(_ fixture: ProviderFixture) -> [AuditLog] {
+        ["a", "b"].map { node in
+            AuditLog(
+                EngineContext(
+                    database: fixture.database, clock: fixture.clock, random: SystemRandom(),
+                    masterKey: fixture.context.masterKey, node: node, logger: fixture.context.logger))
+        }
+    }
+
+    /// The nodes and numbers of the records of transaction `t`, oldest first.
+    private func numbers(_ log: AuditLog) async throws -> [String] {
+        try await log.records(transactionID: "t").map { "\($0.node ?? "-")\($0.sequence ?? 0)" }
+    }
+
     private func write(_ name: String, to log: AuditLog) async throws {
         try await log.write(AuditRecord(AuditEvent(rawValue: name), .success, transactionID: "t"))
     }
@@ -113,12 +128,7 @@ struct AuditLogTests {
         "Each node numbers its own records without gaps, also when some were taken back, and all are in order of time")
     func nodes() async throws {
         let fixture = try await ProviderFixture()
-        let logs = ["a", "b"].map { node in
-            AuditLog(
-                EngineContext(
-                    database: fixture.database, clock: fixture.clock, random: SystemRandom(),
-                    masterKey: fixture.context.masterKey, node: node, logger: fixture.context.logger))
-        }
+        let logs = logs(fixture)
         let impossible = SQLStatement("UPDATE users SET active = 1 WHERE id = 'nobody'", expecting: .exactly(1))
         for index in 0..<6 {
             try await write("\(index)", to: logs[index % 2])
@@ -129,7 +139,33 @@ struct AuditLogTests {
         for log in logs { try await log.number() }
         let records = try await logs[0].records(transactionID: "t")
         #expect(records.map(\.event.rawValue) == (0..<6).map { "\($0)" })
-        #expect(records.map { "\($0.node ?? "-")\($0.sequence ?? 0)" } == ["a1", "b1", "a2", "b2", "a3", "b3"])
+        #expect(try await numbers(logs[0]) == ["a1", "b1", "a2", "b2", "a3", "b3"])
+    }
+
+    @Test("What deletes old records by the page for operators leaves each node's newest, from which its numbers go on")
+    func deleted() async throws {
+        let fixture = try await ProviderFixture()
+        let logs = logs(fixture)
+        for index in 0..<6 {
+            try await write("\(index)", to: logs[index % 2])
+            fixture.clock.advance(by: 1)
+        }
+        for log in logs { try await log.number() }
+        // The page goes by the clock of the database: one record is of a time to come, all others are of 1970.
+        _ = try await fixture.database.run(
+            SQLStatement("UPDATE audit SET at = CASE WHEN event = '2' THEN 99999999999999 ELSE 0 END"))
+        let commands = try OperatingPage.section("## Deleting old data").components(separatedBy: "\"")
+            .filter { $0.hasPrefix("DELETE FROM audit") }
+        try #require(commands.count == 2)
+        _ = try await fixture.database.run(
+            SQLStatement(SQL(verbatim: commands[TestDatabase.isPostgreSQL ? 1 : 0])))
+        #expect(try await numbers(logs[0]) == ["a2", "a3", "b3"])
+        for log in logs {
+            try await write("later", to: log)
+            fixture.clock.advance(by: 1)
+            try await log.number()
+        }
+        #expect(try await numbers(logs[0]) == ["a2", "a3", "b3", "a4", "b4"])
     }
 
     @Test("A node that is started again goes on with its series, also when its clock was put back")
