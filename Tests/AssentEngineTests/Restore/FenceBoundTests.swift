@@ -32,10 +32,13 @@ struct FenceBoundTests {
         let created = try await fixture.create().id
         let running = try await fixture.create().id
         _ = try await transactions.start(id: running, session: fixture.ana)
+        let approved = try await fixture.approved()
 
         let counts = try await RestoredDatabase(fixture.context).fence(keepingSessions: true).counts
-        #expect(counts[.transactions] == 2 && counts[.lostOutcomes] == nil)
-        for id in [created, running] { #expect(try await fixture.state(id) == "EXPIRED") }
+        #expect(counts[.transactions] == 3 && counts[.lostOutcomes] == nil)
+        // The session of its approval is kept, so that nothing else ends it.
+        #expect(!(try await transactions.take(id: approved, binding: try fixture.binding()).isTaken))
+        for id in [created, running, approved] { #expect(try await fixture.state(id) == "EXPIRED") }
         #expect(try await fixture.state(declined) == "DECLINED")
         for id in [answered, forwarded, overREST, unsent] { #expect(try await fixture.state(id) == "TAKEN") }
         #expect(try await outcome(answered) == .answered(status: 201))
