@@ -25,7 +25,8 @@ struct GatewayRaceTests {
             let id = try await gateways[0].approved(session: session)
             let answers = try await race(200, at: gateways, transaction: id, session: session)
             #expect(answers.count { $0.status == 201 } == 1)
-            #expect(answers.allSatisfy { [201, 409].contains($0.status) })
+            // The others know that it was used, or the engine was too busy to say so.
+            #expect(answers.allSatisfy { [201, 409, 503].contains($0.status) }, "\(Set(answers.map(\.status)))")
             #expect(gateways.reduce(0) { $0 + $1.upstream.requests.count } == round)
         }
     }
