@@ -45,10 +45,12 @@ struct DeviceConfigurationExaminationTests {
     private func begin(_ place: Place) async throws -> any SQLDatabase {
         let configuration = try ServerConfiguration.load(file: place.file)
         let directory = try DataDirectory(configuration.dataDirectory)
+        // Before there is a database: afterwards a key that is missing is not made anew.
+        let masterKey = try directory.masterKey(keyFile: nil, random: SystemRandom())
         let database = try await directory.databaseLocation.open(clock: SystemClock())
         let context = EngineContext(
             database: database, clock: SystemClock(), random: SystemRandom(),
-            masterKey: try directory.masterKey(keyFile: nil, random: SystemRandom()), node: "a",
+            masterKey: masterKey, node: "a",
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let realm = try #require(configuration.realms.first { $0.deviceConfiguration != nil })
         try await DeviceConfigurations(
