@@ -97,8 +97,9 @@ extension ServerFixture {
                 ("grant_type", "authorization_code"), ("code", code), ("client_id", client),
                 ("redirect_uri", "http://127.0.0.1/callback"), ("code_verifier", verifier),
             ]))
+        let access = try #require(reply.json["access_token"]?.string, "\(reply.status): \(reply.text)")
         return Tokens(
-            code: code, verifier: verifier, access: try #require(reply.json["access_token"]?.string),
+            code: code, verifier: verifier, access: access,
             refresh: try #require(reply.json["refresh_token"]?.string), id: try #require(reply.json["id_token"]?.string)
         )
     }
