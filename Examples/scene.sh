@@ -8,7 +8,7 @@ here=$(dirname "$(realpath "$0")")
 cd "$here"
 
 # Nothing here takes minutes. ASSENT_EXAMPLE_LIMIT is how many seconds a step may take on a machine that is busy with other
-# things; whoever sets it ends a script that hangs.
+# things. The caller that sets it must end a script that hangs.
 [ -n "${ASSENT_EXAMPLE_LIMIT:-}" ] \
     || ASSENT_EXAMPLE_LIMIT=60 exec timeout --foreground --kill-after=30 240 "$here/run.sh" "${@:+$programs}"
 

@@ -20,7 +20,7 @@ extension Assent {
     public func unregister() async throws -> SignOutResult {
         let result = await signOut()
         try await tokens.registration?.unregister()
-        // Who has signed in meanwhile has a session of the registration that has just ended.
+        // Anyone who has signed in meanwhile has a session of the registration that has just ended.
         _ = current.drop(abandoning: true)
         await deviceCookies.removeAll()
         await implicitCookies.removeAll()

@@ -55,7 +55,7 @@ final class CurrentUser: AccessTokenSource, SessionProver {
         }
     }
 
-    /// A remembered user is signed in no more, and a login under way comes to nothing, whoever's it is.
+    /// Ends the login of a remembered user. A login that is under way comes to nothing, also that of another user.
     ///
     /// - Returns: who was; `nil` when somebody else is signed in in memory, or nobody.
     func drop(of user: String) -> MemoryLogin? {

@@ -44,7 +44,7 @@ package struct PreparedSession: Sendable {
 package struct Sessions: Sendable {
     let context: EngineContext
 
-    /// That session `s` counts by the file.
+    /// That session `s` is of a kind that the file still allows.
     private let isLetIn: SQL
 
     /// AM writes the time of the latest access at most once a minute: every read of a session would else be a write.

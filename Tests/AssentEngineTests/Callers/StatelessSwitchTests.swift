@@ -80,7 +80,7 @@ struct StatelessSwitchTests {
                 let isGranted = if case .granted = check { true } else { false }
                 #expect(isGranted == counts)
                 if !counts {
-                    guard case .refused(.statelessDisabled) = check else { throw UnexpectedOutcome() }
+                    guard case .refused(.kindDisabled) = check else { throw UnexpectedOutcome() }
                 }
                 let claims = try #require(try await node.accessClaims(token))
                 let lookUp = claims.lookUp(in: node.configuration, at: node.now)

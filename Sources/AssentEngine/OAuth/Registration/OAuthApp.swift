@@ -76,7 +76,8 @@ package struct OAuthApp: Sendable, Hashable {
         return String(app)
     }
 
-    /// The kinds of sessions that none of its installations may have. What they have from before counts no more.
+    /// The kinds of sessions that its installations may not have. Sessions of these kinds that began earlier are no
+    /// longer valid.
     var closedKinds: [SessionKind] {
         SessionKind.allCases.filter { kind in
             switch kind {

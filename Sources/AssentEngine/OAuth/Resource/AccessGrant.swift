@@ -66,10 +66,8 @@ package enum AccessRefusal: String, Sendable, Hashable {
     case clientUnknown
     /// Its client is an installation of a version that is served no more.
     case versionDisabled
-    /// It is one of a user who is only remembered, and the app lets none of them in any more.
-    case implicitDisabled
-    /// It is one of a sign-in that leaves nothing behind, and the app allows none of them any more.
-    case statelessDisabled
+    /// The app allows no sessions of its kind any more (implicit or stateless).
+    case kindDisabled
     /// It is bound to a key, and the caller has not proved that it holds that key; or it is bound to none where it
     /// must be.
     case keyMismatch
@@ -136,16 +134,11 @@ extension OAuthProvider {
         let isOfInstance = configuration.client(grant.clientID) == nil
         // An instance never has more than its app, and a remembered user never more than the app lets them.
         var scopes = isOfInstance ? claims.scopes.filter(client.scopes.contains) : claims.scopes
-        if isOfInstance, grant.owner?.session?.kind == .implicit {
-            guard let most = configuration.app(ofInstance: grant.clientID)?.implicitScopes else {
-                return .refused(.implicitDisabled)
+        if isOfInstance, let kind = grant.owner?.session?.kind, kind != .user {
+            guard let app = configuration.app(ofInstance: grant.clientID), !app.closedKinds.contains(kind) else {
+                return .refused(.kindDisabled)
             }
-            scopes = scopes.filter(most.contains)
-        }
-        if isOfInstance, grant.owner?.session?.kind == .stateless,
-            configuration.app(ofInstance: grant.clientID)?.allowsStateless != true
-        {
-            return .refused(.statelessDisabled)
+            if kind == .implicit { scopes = scopes.filter((app.implicitScopes ?? []).contains) }
         }
         return .granted(
             AccessGrant(

@@ -97,7 +97,7 @@ struct ImplicitLoginTests {
                 let isGranted = if case .granted = check { true } else { false }
                 #expect(isGranted == counts)
                 if !counts {
-                    guard case .refused(.implicitDisabled) = check else { throw UnexpectedOutcome() }
+                    guard case .refused(.kindDisabled) = check else { throw UnexpectedOutcome() }
                 }
                 // What nodes ask that share a database, before they spend the proof beside the token.
                 let claims = try #require(try await node.accessClaims(tokens.accessToken))

@@ -14,7 +14,7 @@ struct RequestCommand: AsyncParsableCommand {
 
             The reply's body goes to standard output, everything else to standard error. With --json, standard output is \
             one JSON object: status, fields, body, bodyEncoding (json, text or base64) and authorization (the transaction \
-            that you have approved, or null); where there is no reply, error and detail.
+            that you have approved, or null). Without a reply it has error and detail instead.
 
             Exit status: 0 a 2xx reply, 1 another reply or a failure, 2 refused or declined, 3 unknown whether it had an \
             effect: then run it again with --ask.
