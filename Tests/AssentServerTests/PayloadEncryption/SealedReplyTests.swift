@@ -70,8 +70,8 @@ struct SealedReplyTests {
                 peer.close()
             }
             let sealed = try client.sealed(client.request(.get, "/open"), number: 1)
-            // Where the gateway has begun to answer, its own connection ends. Where the service's ends before the gateway
-            // has read the head, the gateway says so itself.
+            // Where the gateway has begun to answer, its own connection ends. Where the service's ends before the
+            // gateway has read the head, the gateway says so itself.
             if let answer = try? await client.send(sealed.bytes) {
                 if answer.status == 200 {
                     #expect(try client.open(answer, to: sealed.head).status >= 500)
