@@ -49,10 +49,11 @@ package struct BinaryHTTPReader: Sendable {
     ///
     /// - Throws: ``PayloadError/malformedContent(_:)``.
     package mutating func read(_ bytes: [UInt8]) throws(PayloadError) -> [Part] {
-        buffer += bytes
+        buffer.join(bytes)
         var parts: [Part] = []
-        while !unread.isEmpty, let part = try next() { parts += part }
-        if position > 0 { buffer.removeFirst(position) }
+        while position < buffer.count, let part = try next() { parts += part }
+        // A part may have the buffer's storage: that is let go of, and not copied to be emptied.
+        if position == buffer.count { buffer = [] } else if position > 0 { buffer.removeFirst(position) }
         position = 0
         return parts
     }
@@ -104,10 +105,13 @@ package struct BinaryHTTPReader: Sendable {
     }
 
     private mutating func content(_ left: UInt64, then next: (UInt64) -> Phase) -> [Part] {
-        let piece = Array(unread.prefix(Int(clamping: left)))
-        consume(to: unread.dropFirst(piece.count))
-        phase = next(left - UInt64(piece.count))
-        return piece.isEmpty ? [] : [.content(piece)]
+        let count = min(Int(clamping: left), buffer.count - position)
+        // What comes in the middle of a content is nothing else, and is handed on as it is.
+        let piece = count == buffer.count ? buffer : Array(buffer[position..<position + count])
+        length += count
+        position += count
+        phase = next(left - UInt64(count))
+        return count == 0 ? [] : [.content(piece)]
     }
 
     private mutating func trailers() throws(PayloadError) -> [Part] {
@@ -117,7 +121,8 @@ package struct BinaryHTTPReader: Sendable {
     }
 
     private mutating func pad() throws(PayloadError) -> [Part]? {
-        guard !unread.contains(where: { $0 != 0 }) else { throw .malformedContent("its padding is not zero") }
+        // All of them, since a loop without an early end takes many at once.
+        guard unread.reduce(UInt8(0), |) == 0 else { throw .malformedContent("its padding is not zero") }
         padding += unread.count
         position = buffer.count
         guard padding <= Padding.limit(behind: length) else { throw .malformedContent("it has too much padding") }

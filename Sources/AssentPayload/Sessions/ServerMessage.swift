@@ -73,7 +73,7 @@ package struct ServerMessage {
         switch event {
         case .bytes(let bytes):
             guard !hasEnded, pending.count + bytes.count <= Self.pendingLimit else { return fail(.malformed) }
-            pending += bytes
+            pending.join(bytes)
         case .end: hasEnded = true
         case .opener(let opener):
             guard case .waiting = phase, self.opener == nil else { return [] }
@@ -112,7 +112,7 @@ package struct ServerMessage {
     /// A number is claimed by who can seal, not by who has seen a head.
     private mutating func firstChunk() -> [Action] {
         guard let opened = open() else { return fail(.malformed) }
-        plaintext += opened
+        plaintext.join(opened)
         guard opener?.hasBegun == true else { return hasEnded ? fail(.malformed) : [] }
         phase = .waiting
         return [.claim(number)]
@@ -120,8 +120,9 @@ package struct ServerMessage {
 
     private mutating func content() -> [Action] {
         guard let opened = open() else { return fail(.malformed) }
-        let bytes = plaintext + opened
+        var bytes = plaintext
         plaintext = []
+        if !opened.isEmpty { bytes.join(opened) }
         var actions: [Action] = []
         do throws(PayloadError) {
             for part in try reader.read(bytes) { actions += take(part) }

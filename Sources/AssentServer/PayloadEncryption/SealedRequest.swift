@@ -70,7 +70,7 @@ actor SealedRequest {
                 case .call(let request):
                     call = request
                     left = request.headerFields[.contentLength].flatMap(Int.init)
-                case .content(let bytes): content += bytes
+                case .content(let bytes): content.join(bytes)
                 case .finish: isFinished = true
                 case .lookUp, .claim: break
                 }
@@ -103,7 +103,7 @@ actor SealedRequest {
             }
             for action in actions {
                 switch action {
-                case .content(let bytes): content += bytes
+                case .content(let bytes): content.join(bytes)
                 case .finish: isFinished = true
                 case .refuse, .reply, .abort: isDamaged = true
                 case .call, .lookUp, .claim: break
