@@ -71,7 +71,7 @@ struct OpenedReply: Sendable {
         _ buffer: inout [UInt8], _ pull: @Sendable () async throws -> [UInt8]?
     ) async throws {
         guard let piece = try await pull() else { throw Unsealed() }
-        buffer += piece
+        buffer.join(piece)
     }
 
     private static func refusal(in reply: HTTPReply) async -> PayloadRefusal? {

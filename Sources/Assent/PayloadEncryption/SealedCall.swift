@@ -51,10 +51,10 @@ struct SealedCall {
     private func body(_ sealer: FrameSealer) throws -> HTTPBody {
         let content = call.body ?? .empty
         if let bytes = content.inMemory, bytes.count <= Self.joined {
-            let plaintext = try BinaryHTTPWriter.request(inner, content: bytes)
+            var plaintext = try BinaryHTTPWriter.request(inner, content: bytes)
+            Padding.pad(&plaintext)
             var sealer = sealer
-            return HTTPBody(
-                try sealer.seal(plaintext + Padding.bytes(behind: plaintext.count)) + sealer.finish())
+            return HTTPBody(try sealer.finish(with: plaintext))
         }
         let upload = SealedUpload(
             content.reading(), length: content.length, sealer,
@@ -140,9 +140,10 @@ final class SealedUpload: Sendable {
         return try locked { state throws(PayloadError) in
             state.content += count
             state.plaintext += bytes.count
-            let sealed = try state.sealer.seal(bytes)
+            var sealed = try state.sealer.seal(bytes)
             // Nobody knows when more comes of a stream: the server gets what there is.
-            return isKnown ? sealed : try sealed + state.sealer.flush()
+            if !isKnown { sealed.join(try state.sealer.flush()) }
+            return sealed
         }
     }
 

@@ -11,6 +11,11 @@ package enum Padding {
         return overflow ? count : sum & ~mask
     }
 
+    /// Adds the zero bytes behind a content.
+    package static func pad(_ content: inout [UInt8]) {
+        content.append(contentsOf: repeatElement(0, count: length(of: content.count) - content.count))
+    }
+
     /// The zero bytes behind `count`.
     package static func bytes(behind count: Int) -> [UInt8] {
         [UInt8](repeating: 0, count: length(of: count) - count)

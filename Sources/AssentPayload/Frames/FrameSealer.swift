@@ -32,15 +32,18 @@ package struct FrameSealer: Sendable {
         var left = bytes[...]
         if !rest.isEmpty {
             let more = left.prefix(FrameCipher.chunkLength - rest.count)
-            rest += more
+            // Nothing is added to what is full: it may be the caller's array, which would be copied.
+            if !more.isEmpty { rest += more }
             left = left.dropFirst(more.count)
             try seal(chunk: rest[...], isLast: false, into: &sealed)
+            // The next chunk is put together in the same place.
+            rest.removeAll(keepingCapacity: !more.isEmpty)
         }
         while left.count > FrameCipher.chunkLength {
             try seal(chunk: left.prefix(FrameCipher.chunkLength), isLast: false, into: &sealed)
             left = left.dropFirst(FrameCipher.chunkLength)
         }
-        rest = left.count == bytes.count ? bytes : Array(left)
+        if left.count == bytes.count { rest = bytes } else { rest += left }
         return sealed
     }
 
@@ -53,6 +56,13 @@ package struct FrameSealer: Sendable {
     /// The end of the message.
     package mutating func finish() throws(PayloadError) -> [UInt8] {
         try sealRest(isLast: true)
+    }
+
+    /// The end of the message, with the last of its plaintext.
+    package mutating func finish(with piece: [UInt8]) throws(PayloadError) -> [UInt8] {
+        var sealed = try seal(piece)
+        sealed.join(try finish())
+        return sealed
     }
 
     private mutating func sealRest(isLast: Bool) throws(PayloadError) -> [UInt8] {

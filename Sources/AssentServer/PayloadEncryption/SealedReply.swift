@@ -31,9 +31,10 @@ struct SealedReply: Sendable {
         let length = isHead ? 0 : response.body.contentLength
         if let length, length <= Self.wholeLimit {
             let content = isHead ? [] : try await Self.content(of: response.body)
-            let plaintext = BinaryHTTPWriter.response(head, content: content)
+            var plaintext = BinaryHTTPWriter.response(head, content: content)
+            Padding.pad(&plaintext)
             var sealer = sealer
-            let sealed = try sealer.seal(plaintext + Padding.bytes(behind: plaintext.count)) + sealer.finish()
+            let sealed = try sealer.finish(with: plaintext)
             return Self.response(ResponseBody(byteBuffer: ByteBuffer(bytes: sealed)))
         }
         let (sealer, running, body) = (sealer, running, response.body)
@@ -61,7 +62,7 @@ struct SealedReply: Sendable {
     private struct Collector: ResponseBodyWriter {
         let bytes: Locked<[UInt8]>
 
-        mutating func write(_ buffer: ByteBuffer) async throws { bytes.withLock { $0 += Array(buffer: buffer) } }
+        mutating func write(_ buffer: ByteBuffer) async throws { bytes.withLock { $0.join(Array(buffer: buffer)) } }
 
         consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
     }
@@ -95,22 +96,23 @@ private struct SealingWriter: ResponseBodyWriter {
         }
         let plaintext = taken(isStreamed ? BinaryHTTPWriter.piece(bytes) : bytes)
         var sealed = try sealer.seal(plaintext)
-        if isStreamed { sealed += try sealer.flush() }
+        if isStreamed { sealed.join(try sealer.flush()) }
         if !sealed.isEmpty { try await base.write(ByteBuffer(bytes: sealed)) }
     }
 
     @concurrent consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
         guard left ?? 0 == 0 else { throw WrongLength() }
         let end = taken(isStreamed ? BinaryHTTPWriter.end : BinaryHTTPWriter.knownEnd)
-        let sealed = try sealer.seal(end + Padding.bytes(behind: count)) + sealer.finish()
+        let sealed = try sealer.finish(with: end + Padding.bytes(behind: count))
         try await base.write(ByteBuffer(bytes: sealed))
         try await base.finish(nil)
     }
 
     /// The head goes out with the first piece.
     private mutating func taken(_ bytes: [UInt8]) -> [UInt8] {
-        let plaintext = beginning + bytes
+        var plaintext = beginning
         beginning = []
+        plaintext.join(bytes)
         count += plaintext.count
         return plaintext
     }
