@@ -2,13 +2,25 @@
 enum VariableInteger {
     static let limit: UInt64 = 1 << 62
 
-    static func encode(_ value: Int) -> [UInt8] {
-        let value = UInt64(clamping: value)
-        return switch value {
-        case ..<(1 << 6): [UInt8(truncatingIfNeeded: value)]
-        case ..<(1 << 14): bigEndian(UInt16(truncatingIfNeeded: value) | 0x4000)
-        case ..<(1 << 30): bigEndian(UInt32(truncatingIfNeeded: value) | 0x8000_0000)
-        default: bigEndian(value | 0xC000_0000_0000_0000)
+    /// The most bytes of one.
+    static let longest = 8
+
+    /// Adds the shortest form of a value.
+    static func append(_ value: Int, to bytes: inout [UInt8]) {
+        let length = length(of: value)
+        // 0, 1, 2 and 3 in the first two bits, for 1, 2, 4 and 8 bytes.
+        let form = UInt64(length.trailingZeroBitCount) << UInt64(8 * length - 2)
+        let bits = UInt64(clamping: value) | form
+        for index in (0..<length).reversed() { bytes.append(UInt8(truncatingIfNeeded: bits >> UInt64(8 * index))) }
+    }
+
+    /// How many bytes ``append(_:to:)`` makes of a value.
+    static func length(of value: Int) -> Int {
+        switch UInt64(clamping: value) {
+        case ..<(1 << 6): 1
+        case ..<(1 << 14): 2
+        case ..<(1 << 30): 4
+        default: 8
         }
     }
 
@@ -18,12 +30,9 @@ enum VariableInteger {
         guard let first = bytes.first else { return nil }
         let length = 1 << Int(first >> 6)
         guard bytes.count >= length else { return nil }
-        let rest = bytes.dropFirst().prefix(length - 1)
+        var value = UInt64(first & 0x3F)
+        for byte in bytes.dropFirst().prefix(length - 1) { value = value << 8 | UInt64(byte) }
         bytes = bytes.dropFirst(length)
-        return rest.reduce(UInt64(first & 0x3F)) { $0 << 8 | UInt64($1) }
-    }
-
-    private static func bigEndian(_ value: some FixedWidthInteger) -> [UInt8] {
-        withUnsafeBytes(of: value.bigEndian) { Array($0) }
+        return value
     }
 }
