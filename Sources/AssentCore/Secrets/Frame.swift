@@ -6,7 +6,11 @@ package struct Frame: Hashable, Sendable {
 
     /// A frame that has a label and no fields yet.
     package init(_ label: String) {
-        bytes = Array(label.utf8) + [0]
+        bytes = []
+        // Most frames have no more.
+        bytes.reserveCapacity(128)
+        bytes += label.utf8
+        bytes.append(0)
     }
 
     /// A frame with these fields.
@@ -17,8 +21,16 @@ package struct Frame: Hashable, Sendable {
 
     /// Adds a field with its length of 32 bits.
     package mutating func append(_ field: Field) {
-        let content = field.bytes
-        bytes += Self.bigEndian(UInt32(truncatingIfNeeded: content.count)) + content
+        switch field {
+        case .text(let text): append(content: text.utf8)
+        case .bytes(let content): append(content: content)
+        case .integer, .optional: append(content: field.bytes)
+        }
+    }
+
+    private mutating func append(content: some Collection<UInt8>) {
+        bytes += Self.bigEndian(UInt32(truncatingIfNeeded: content.count))
+        bytes += content
     }
 
     /// One field of a frame.

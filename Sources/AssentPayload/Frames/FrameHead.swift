@@ -26,8 +26,9 @@ package struct FrameHead: Hashable, Sendable {
 
     /// - Throws: ``PayloadError/foreignFrame`` for bytes that are not a frame's head, `truncated` for too few of them.
     package init(_ bytes: some Collection<UInt8>) throws(PayloadError) {
-        guard bytes.count >= Self.length else { throw .truncated }
-        var rest = bytes[...]
+        // A slice of an array: to take any other collection to pieces costs more than to copy it.
+        var rest = Array(bytes.prefix(Self.length))[...]
+        guard rest.count == Self.length else { throw .truncated }
         func take(_ count: Int) -> [UInt8] {
             defer { rest = rest.dropFirst(count) }
             return Array(rest.prefix(count))
@@ -40,7 +41,15 @@ package struct FrameHead: Hashable, Sendable {
         guard number > 0 else { throw .foreignFrame }
     }
 
-    package var bytes: [UInt8] { [kind.rawValue] + session + Frame.bigEndian(number) + salt }
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Self.length)
+        bytes.append(kind.rawValue)
+        bytes += session
+        bytes += Frame.bigEndian(number)
+        bytes += salt
+        return bytes
+    }
 
     /// What binds a reply to this request.
     package var binding: [UInt8] { SHA2.sha256(bytes) }
@@ -59,9 +68,10 @@ struct FrameCipher: Sendable {
     private(set) var hasEnded = false
 
     init(_ key: SymmetricKey, _ head: FrameHead, bound: [UInt8]) {
-        let info = Frame("assent pe1 message", .bytes(head.bytes), .bytes(bound)).bytes
+        let head = head.bytes
+        let info = Frame("assent pe1 message", .bytes(head), .bytes(bound)).bytes
         self.key = HKDF<SHA256>.expand(pseudoRandomKey: key, info: info, outputByteCount: 32)
-        associated = Frame("assent pe1 frame", .bytes(head.bytes), .bytes(bound)).bytes
+        associated = Frame("assent pe1 frame", .bytes(head), .bytes(bound)).bytes
     }
 
     /// Appends a chunk to `sealed`.
