@@ -65,7 +65,8 @@ struct SealedCall {
 
     static func isSealed(_ response: HTTPResponse) -> Bool {
         response.status.code == 200
-            && response.headerFields[.contentType].map { MediaType.normalised($0) == mediaType } == true
+            && response.headerFields[.contentType].map { $0 == mediaType || MediaType.normalised($0) == mediaType }
+                == true
     }
 }
 

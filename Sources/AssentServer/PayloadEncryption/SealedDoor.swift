@@ -87,7 +87,8 @@ struct SealedDoor: RequestHandler {
                 let response = await SealedSession.$peer.withValue(peer) {
                     await answer(Self.plain(inner, hasContent: hasContent, sealed), from: client)
                 }
-                guard await !sealed.isDamaged else { return Self.ending }
+                // Who has no content to read cannot have met damage. To ask costs a turn of the event loop.
+                if hasContent, await sealed.isDamaged { return Self.ending }
                 return try await reply.sealing(response, toHead: inner.method == .head)
             }
         } catch let refusal as PayloadRefusal {
