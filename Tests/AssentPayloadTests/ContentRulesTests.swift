@@ -24,6 +24,9 @@ struct ContentRulesTests {
         ] {
             #expect(try refusal(authority) == .misdirected, "\(authority)")
         }
+        // Of another scheme it is another origin, also when the text is the same.
+        let plain = HTTPRequest(method: .get, scheme: "http", authority: "api.bank.example", path: "/")
+        #expect(ContentRules.refusal(of: plain, at: try Origin("https://api.bank.example")) == .misdirected)
         for authority in ["", "user@api.bank.example", "api.bank.example:", "api.bank.example:0", "a b", "a\\b"] {
             #expect(try refusal(authority) == .badRequest, "\(authority)")
         }
@@ -53,11 +56,11 @@ struct ContentRulesTests {
             "/assent-pe", "/assent-pe/", "/assent-pe/1/message", "/assent-pe?x=1", "//assent-pe/1/handshake",
             "/./assent-pe/1", "/x/../assent-pe/1", "/%61ssent-pe/1", "/assent%2Dpe", "/assent-pe%2F1",
             "/..%2Fassent-pe/1",
-            "/Assent-PE/1", "/\\assent-pe",
+            "/Assent-PE/1", "/\\assent-pe", "///ASSENT-pe",
         ] {
             #expect(try refusal("api.bank.example", path) == .badRequest, "\(path)")
         }
-        for path in ["/", "/assent-pex", "/x/assent-pe", "/x?/assent-pe", "/%zz", "/assent"] {
+        for path in ["/", "//", "/assent-pex", "/x/assent-pe", "/x?/assent-pe", "/%zz", "/assent", "/assent_pe"] {
             #expect(try refusal("api.bank.example", path) == nil, "\(path)")
         }
         #expect(try refusal("api.bank.example", nil) == .badRequest)

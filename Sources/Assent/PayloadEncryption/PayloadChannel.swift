@@ -20,9 +20,13 @@ package final class PayloadChannel: Sendable {
 
     private let state: Locked<State>
     private let handshakes: HandshakeCalls
+    /// What carries messages. It is made once, since its URL is read for that.
+    private let carrier: Result<HTTPCall, WireError>
 
     init(_ handshakes: HandshakeCalls, keys: [ClientSession.Key]) {
         self.handshakes = handshakes
+        let origin = handshakes.settings.origin
+        carrier = Result { () throws(WireError) in try SealedCall.carrier(to: origin) }
         state = Locked(State(session: ClientSession(role: handshakes.role, keys: keys)))
     }
 
@@ -39,7 +43,8 @@ package final class PayloadChannel: Sendable {
         var hasReply = false
         let reply: OpenedReply
         do {
-            let sealed = try request.sealed(message.sealer(random: handshakes.seams.random))
+            let sealed = try request.sealed(
+                message.sealer(random: handshakes.seams.random), in: try carrier.get())
             report(.request, sealed.call.body?.length, message)
             let answer = try await handshakes.network.send(sealed.call)
             hasReply = true

@@ -6,7 +6,6 @@ import HTTPTypes
 struct SealedCall {
     private let call: HTTPCall
     private let inner: HTTPRequest
-    private let origin: Origin
 
     /// Content up to this size is sealed in one piece before it is sent.
     private static let joined = 64 << 10
@@ -26,17 +25,27 @@ struct SealedCall {
         guard ContentRules.refusal(of: inner, at: origin) == nil else {
             throw HTTPTransportError(.invalidRequest, "A request like this cannot be sealed.")
         }
-        (self.call, self.origin) = (call, origin)
+        self.call = call
+    }
+
+    /// What carries the sealed calls to an origin, without their content: it is the same for all of them.
+    ///
+    /// - Throws: `WireError`, see `HTTPCall`.
+    static func carrier(to origin: Origin) throws(WireError) -> HTTPCall {
+        try HTTPCall(.post, url: "\(origin)\(ContentRules.root)/1/message", headerFields: [.contentType: mediaType])
     }
 
     /// The call that carries this one, and the head that its reply is bound to.
     ///
+    /// - Parameters:
+    ///   - sealer: seals it.
+    ///   - carrier: as ``carrier(to:)``.
     /// - Throws: `HTTPTransportError` with code `invalidRequest`.
-    func sealed(_ sealer: FrameSealer) throws -> (call: HTTPCall, head: FrameHead) {
+    func sealed(_ sealer: FrameSealer, in carrier: HTTPCall) throws -> (call: HTTPCall, head: FrameHead) {
         do {
-            var outer = try HTTPCall(
-                .post, url: "\(origin)\(ContentRules.root)/1/message", headerFields: [.contentType: Self.mediaType],
-                body: try body(sealer), limits: call.limits)
+            var outer = carrier
+            outer.body = try body(sealer)
+            outer.limits = call.limits
             // What is padded and sealed is longer: the content is counted when it is opened.
             outer.limits.replyBytes = .max
             // A message's number is used once.

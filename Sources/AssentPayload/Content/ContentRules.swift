@@ -24,7 +24,11 @@ package enum ContentRules {
         // A field Host would be a second authority.
         let hosts = request.headerFields.filter { $0.name.canonicalName == "host" }.map(\.value)
         guard hosts.count <= 1 else { return .badRequest }
+        let isOfScheme = request.scheme?.utf8.elementsEqual(origin.scheme.utf8) == true
+        let usual = origin.authority
         for authority in [request.authority] + hosts {
+            // An authority as we write it ourselves needs no reading.
+            if isOfScheme, authority?.utf8.elementsEqual(usual.utf8) == true { continue }
             var named = request
             named.authority = authority
             guard let other = try? Origin(named) else { return .badRequest }
@@ -56,6 +60,12 @@ package enum ContentRules {
     /// However it is written: with escapes, dots or more slashes.
     private static func isBelowRoot(_ path: String) -> Bool {
         let path = path.prefix { $0 != "?" && $0 != "#" }
+        // Most paths have nothing by which their first segment could be another one than it seems.
+        guard path.utf8.contains(where: isOdd) else {
+            let slash = UInt8(ascii: "/")
+            let first = path.utf8.drop(while: { $0 == slash }).prefix(while: { $0 != slash })
+            return first.lazy.map(\.asciiLowercased).elementsEqual(root.utf8.dropFirst())
+        }
         // Bytes that are not text are not escapes of this name.
         let decoded = PercentEncoding.decode(path) ?? String(path)
         var segments: [Substring] = []
@@ -67,5 +77,9 @@ package enum ContentRules {
             }
         }
         return segments.first.map { "/" + $0.lowercased() == root } ?? false
+    }
+
+    private static func isOdd(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "%") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "\\") || !byte.isASCIIVisible
     }
 }
