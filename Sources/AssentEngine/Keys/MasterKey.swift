@@ -6,7 +6,7 @@ import Foundation
 /// purpose).
 package struct MasterKey: Sendable {
     /// What a sealed value is for. A value sealed for one purpose does not open for another.
-    package enum Purpose: String, Sendable {
+    package enum Purpose: String, Sendable, CaseIterable {
         /// Seeds of one-time password credentials.
         case oneTimePasswordSeed = "otp-seed"
         /// The server's private keys.
@@ -49,6 +49,8 @@ package struct MasterKey: Sendable {
         case check
     }
 
+    /// The key of each purpose. It is derived once, since a derivation takes longer than to seal a row.
+    private let keys: [Purpose: SymmetricKey]
     private let key: Secret
 
     /// The number of bytes of a master key.
@@ -60,6 +62,7 @@ package struct MasterKey: Sendable {
             throw EngineError.internalFailure("a master key has \(Self.byteCount) bytes, this has \(key.count)")
         }
         self.key = key
+        keys = Dictionary(uniqueKeysWithValues: Purpose.allCases.map { ($0, Self.derivedKey($0, from: key)) })
     }
 
     /// Seals `plaintext` for a purpose and a place (`context`, for example a row's id): nonce, ciphertext and tag.
@@ -90,6 +93,10 @@ package struct MasterKey: Sendable {
     }
 
     private func derivedKey(_ purpose: Purpose) -> SymmetricKey {
+        keys[purpose] ?? Self.derivedKey(purpose, from: key)
+    }
+
+    private static func derivedKey(_ purpose: Purpose, from key: Secret) -> SymmetricKey {
         HKDF<SHA256>.deriveKey(
             inputKeyMaterial: key.symmetricKey, info: Data("assent master key v1 \(purpose.rawValue)".utf8),
             outputByteCount: 32)
