@@ -199,6 +199,30 @@ struct BinaryHTTPTests {
         #expect(throws: PayloadError.self) { try parts(known + number(2, in: count) + [7]) }
     }
 
+    @Test("A length is written in the shortest form (RFC 9000 §16)")
+    func lengths() throws {
+        let reply = HTTPResponse(status: .ok)
+        let forms = [
+            0: "00", 63: "3f", 64: "4040", 16_383: "7fff", 16_384: "80004000", (1 << 30) - 1: "bfffffff",
+            1 << 30: "c000000040000000",
+        ]
+        for (length, form) in forms {
+            // A reply, its status, and no fields.
+            let head = try #require(Hex.decode("0140c800" + form))
+            #expect(BinaryHTTPWriter.head(reply, contentLength: length) == head, "\(length)")
+        }
+    }
+
+    @Test("What is padded has the zero bytes behind it that its length asks for")
+    func padded() {
+        for count in [0, 1, 255, 256, 257, 65_536, 65_537, 70_000] {
+            let content = [UInt8](repeating: 1, count: count)
+            var padded = content
+            Padding.pad(&padded)
+            #expect(padded == content + Padding.bytes(behind: count), "\(count)")
+        }
+    }
+
     @Test("Padding is read up to its limit, however it comes, and a reader stops there: it may have no end")
     func endlessPadding() throws {
         let whole = try BinaryHTTPWriter.request(post, content: [UInt8](repeating: 7, count: 80_000))

@@ -45,6 +45,17 @@ struct FrameTests {
         #expect(sealed == whole)
     }
 
+    @Test("The last of a message may come with its end", arguments: [0, 1, 65_535, 65_536, 65_537, 140_000])
+    func finishedWithAPiece(count: Int) throws {
+        let plaintext = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+        for first in [0, min(count, 100), count] {
+            var sealer = FrameSealer(head, key: secrets.request, bound: [])
+            var sealed = try sealer.seal(plaintext.prefix(first))
+            sealed += try sealer.finish(with: Array(plaintext.dropFirst(first)))
+            #expect(try sealed == frame(count), "\(first)")
+        }
+    }
+
     @Test("What is flushed is not sealed twice, and a message may end without bytes behind it")
     func flushed() throws {
         var sealer = FrameSealer(head, key: secrets.request, bound: [])
