@@ -9,6 +9,9 @@ struct Upload: Sendable {
     let control: CallControl?
 
     private static let piece = 64 << 10
+    /// What is a little longer is written at once: a full chunk of payload encryption is, and the few bytes behind the
+    /// 64 KiB would else wait for the network and be a record of TLS of their own.
+    private static let longest = piece + 4096
 
     func run() async {
         do {
@@ -36,8 +39,8 @@ struct Upload: Sendable {
             var rest = chunk[...]
             while !rest.isEmpty {
                 try await control?.whenRunning()
-                let piece = rest.prefix(Self.piece)
-                rest = rest.dropFirst(Self.piece)
+                let piece = rest.count <= Self.longest ? rest : rest.prefix(Self.piece)
+                rest = rest.dropFirst(piece.count)
                 if let length {
                     guard piece.count <= length - sent else {
                         throw HTTPTransportError(
