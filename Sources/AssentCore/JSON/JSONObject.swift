@@ -47,12 +47,15 @@ public struct JSONObject: Hashable, Sendable {
 
     /// The names that occur more than once.
     public var duplicateNames: [String] {
-        var seen: Set<[UInt8]> = []
-        return members.compactMap { seen.insert(Array($0.name.utf8)).inserted ? nil : $0.name }
+        var seen = JSONNames()
+        return members.compactMap { seen.insert($0.name) ? nil : $0.name }
     }
 
     /// The names in their order.
     public var names: [String] { members.map(\.name) }
+
+    /// Where the last member of a name stands in ``members``; `nil` if there is none.
+    package func index(of name: String) -> Int? { members.lastIndex { Self.same($0.name, name) } }
 
     /// The value of a member; setting `nil` removes it, setting a new name appends it.
     public subscript(name: String) -> JSONValue? {
@@ -62,7 +65,7 @@ public struct JSONObject: Hashable, Sendable {
                 members.removeAll { Self.same($0.name, name) }
                 return
             }
-            if let index = members.lastIndex(where: { Self.same($0.name, name) }) {
+            if let index = index(of: name) {
                 members[index].value = newValue
             } else {
                 members.append(Member(name: name, value: newValue))
@@ -70,8 +73,10 @@ public struct JSONObject: Hashable, Sendable {
         }
     }
 
-    private static func same(_ left: String, _ right: String) -> Bool {
-        left.utf8.elementsEqual(right.utf8)
+    /// Whether two names have the same code points.
+    static func same(_ left: String, _ right: String) -> Bool {
+        // Most names differ in their length, which is known.
+        left.utf8.count == right.utf8.count && left.utf8.elementsEqual(right.utf8)
     }
 }
 

@@ -109,7 +109,7 @@ private struct JSONParser {
         guard depth <= limits.depth else { throw .tooDeep(limit: limits.depth) }
         offset += 1
         var members: [JSONObject.Member] = []
-        var seen: Set<[UInt8]> = []
+        var seen = JSONNames()
         var folded: Set<String> = []
         skipWhiteSpace()
         if current == UInt8(ascii: "}") {
@@ -123,7 +123,7 @@ private struct JSONParser {
             let name = try string()
             let isNew =
                 switch duplicates {
-                case .reject: seen.insert(Array(name.utf8)).inserted
+                case .reject: seen.insert(name)
                 case .rejectAlike: folded.insert(NameFolding.fold(name)).inserted
                 case .keep: true
                 }
@@ -192,16 +192,20 @@ private struct JSONParser {
     private mutating func string() throws(JSONError) -> String {
         let start = offset
         offset += 1
+        // Only a text with escapes is put together from pieces.
         var text: [UInt8] = []
         var plainStart = offset
         while true {
             guard let byte = current else { throw .unexpectedEnd }
             switch byte {
             case UInt8(ascii: "\""):
-                text += bytes[plainStart..<offset]
+                let rest = bytes[plainStart..<offset]
                 offset += 1
-                guard let string = String(validating: text, as: UTF8.self) else { throw .invalidText(offset: start) }
-                return string
+                let read =
+                    text.isEmpty
+                    ? String(validating: rest, as: UTF8.self) : String(validating: text + rest, as: UTF8.self)
+                guard let read else { throw .invalidText(offset: start) }
+                return read
             case UInt8(ascii: "\\"):
                 text += bytes[plainStart..<offset]
                 offset += 1

@@ -38,6 +38,12 @@ extension JSONValue {
 
     private static func write(_ string: String, to text: inout [UInt8]) {
         text.append(UInt8(ascii: "\""))
+        // Nearly every text is written as it is.
+        guard string.utf8.contains(where: mustBeEscaped) else {
+            text += string.utf8
+            text.append(UInt8(ascii: "\""))
+            return
+        }
         for byte in string.utf8 {
             switch byte {
             case UInt8(ascii: "\""): text += #"\""#.utf8
@@ -50,6 +56,10 @@ extension JSONValue {
             }
         }
         text.append(UInt8(ascii: "\""))
+    }
+
+    private static func mustBeEscaped(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 }
 

@@ -5,7 +5,8 @@ import AssentCore
 struct WireMembers {
     private let object: JSONObject
     private let place: String
-    private var known: Set<String> = []
+    /// Of each member, whether it was asked for.
+    private var isKnown: [Bool]
 
     /// The members of a value that must be an object.
     ///
@@ -22,12 +23,14 @@ struct WireMembers {
         }
         self.object = object
         self.place = place
+        isKnown = Array(repeating: false, count: object.members.count)
     }
 
     /// The value of a member; `nil` where it is not there.
     mutating func value(_ name: String) -> JSONValue? {
-        known.insert(name)
-        return object[name]
+        guard let index = object.index(of: name) else { return nil }
+        isKnown[index] = true
+        return object.members[index].value
     }
 
     /// The value of a member that must be there.
@@ -87,7 +90,8 @@ struct WireMembers {
 
     /// Refuses members that nobody has asked for.
     func finish() throws(WireError) {
-        guard let unknown = object.names.first(where: { !known.contains($0) }) else { return }
+        guard let index = isKnown.firstIndex(of: false) else { return }
+        let unknown = object.members[index].name
         // A name comes from the sender, and errors are logged.
         throw fault(DisplayText.escapedForTerminal(String(unknown.prefix(40))), "is not known")
     }

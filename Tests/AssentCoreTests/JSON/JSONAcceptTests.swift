@@ -33,6 +33,19 @@ struct JSONAcceptTests {
         #expect(kept["a"] == kept.members[1].value)
     }
 
+    @Test("A repeated member is found wherever it stands, among few and among many", arguments: [2, 16, 17, 40])
+    func duplicatesAmongMany(count: Int) throws {
+        let names = (0..<count).map { "name\($0)" }
+        // What normalises to the same is another name.
+        let members = (names + ["\u{E9}", "e\u{301}"]).map { "\"\($0)\":0" }
+        #expect(try JSONValue.parse("{\(members.joined(separator: ","))}").object?.members.count == count + 2)
+        for name in names {
+            let text = "{\(members.joined(separator: ",")),\"\(name)\":1}"
+            #expect(throws: JSONError.self, "\(name)") { try JSONValue.parse(text) }
+            #expect(try JSONValue.parse(text, duplicates: .keep).object?.duplicateNames == [name])
+        }
+    }
+
     /// Cases that RFC 8259 leaves to the implementation, and what ours does: whatever size of number, no text that is
     /// not UTF-8.
     @Test(
