@@ -17,6 +17,10 @@ package struct EnforcementClient: Sendable {
     private let transport: any HTTPTransport
     private let clock: any WallClock
 
+    /// The two calls but for what is in them, or why there are none.
+    private let decision: Result<HTTPCall, EnforcementError>
+    private let outcome: Result<HTTPCall, EnforcementError>
+
     /// Seconds for a question, however often it is sent: fewer than the engine repeats an answer to the same attempt.
     private static let patience: TimeInterval = 25
 
@@ -35,6 +39,18 @@ package struct EnforcementClient: Sendable {
         self.credentials = credentials
         self.transport = transport
         self.clock = clock
+        decision = Self.call(server.enforcement("decide"))
+        outcome = Self.call(server.enforcement("outcome"))
+    }
+
+    private static func call(_ url: String) -> Result<HTTPCall, EnforcementError> {
+        let fields: HTTPFields = [.accept: "application/json", .contentType: "application/json"]
+        do throws(WireError) {
+            return .success(try HTTPCall(.post, url: url, headerFields: fields))
+        } catch {
+            return .failure(
+                EnforcementError(.invalidConfiguration, "The engine's URL cannot be used: \(error.detail)."))
+        }
     }
 
     /// What the engine says of a request, and whether it was asked twice. A question whose reply is lost is asked once
@@ -48,7 +64,7 @@ package struct EnforcementClient: Sendable {
     package func decide(
         _ question: EnforcementQuestion
     ) async -> (answer: Result<EnforcementAnswer, EnforcementError>, isRepeated: Bool) {
-        let content = question.json
+        let content = question.json.serializedBytes()
         let deadline = clock.now.addingTimeInterval(Self.patience)
         let first = await answer(content, attempt: question.attempt, until: deadline)
         // It was lost, or the engine does not know what its database did: the same question tells.
@@ -62,10 +78,10 @@ package struct EnforcementClient: Sendable {
     }
 
     private func answer(
-        _ content: JSONValue, attempt: String, until deadline: Date
+        _ content: [UInt8], attempt: String, until deadline: Date
     ) async -> Result<EnforcementAnswer, EnforcementError> {
         do throws(EnforcementError) {
-            let reply = try await send(content, to: server.enforcement("decide"), until: deadline)
+            let reply = try await send(content, by: decision, until: deadline)
             guard reply.status == 200, let json = reply.json else { throw refusal(reply) }
             return .success(try Self.read(json, to: attempt))
         } catch {
@@ -85,7 +101,7 @@ package struct EnforcementClient: Sendable {
     ///
     /// - Throws: ``EnforcementError``; what is `refused` once is refused again.
     package func report(_ statement: OutcomeStatement) async throws(EnforcementError) {
-        let reply = try await send(statement.json, to: server.enforcement("outcome"))
+        let reply = try await send(statement.json.serializedBytes(), by: outcome)
         guard !(200..<300).contains(reply.status) else { return }
         // A transaction that the attempt has not taken, or that is there no more.
         guard reply.status != 404 else {
@@ -107,36 +123,29 @@ package struct EnforcementClient: Sendable {
     /// Sends with an access token; once more with another one, where the engine does not take this one: then it has
     /// done nothing.
     private func send(
-        _ content: JSONValue, to url: String, until deadline: Date? = nil
+        _ content: [UInt8], by call: Result<HTTPCall, EnforcementError>, until deadline: Date? = nil
     ) async throws(EnforcementError) -> Reply {
+        var call = try call.get()
+        call.body = HTTPBody(content)
         let token = try await credentials.session(replacing: nil)
-        let reply = try await send(content, to: url, token, deadline)
+        let reply = try await send(call, token, deadline)
         guard reply.status == 401 else { return reply }
-        return try await send(content, to: url, try await credentials.session(replacing: token), deadline)
+        return try await send(call, try await credentials.session(replacing: token), deadline)
     }
 
     private func send(
-        _ content: JSONValue, to url: String, _ token: Secret, _ deadline: Date?
+        _ whole: HTTPCall, _ token: Secret, _ deadline: Date?
     ) async throws(EnforcementError) -> Reply {
-        var limits = limits
+        var call = whole
+        call.limits = limits
         if let deadline {
             let left = Duration.seconds(deadline.timeIntervalSince(clock.now))
             guard left > .zero else {
                 throw EnforcementError(.unavailable, "The engine took too long to take the gateway's access token.")
             }
-            limits.total = min(limits.total ?? left, left)
+            call.limits.total = min(limits.total ?? left, left)
         }
-        var fields = HTTPFields()
-        fields[.accept] = "application/json"
-        fields[.contentType] = "application/json"
-        fields[.authorization] = "Bearer \(token.reveal())"
-        let call: HTTPCall
-        do throws(WireError) {
-            call = try HTTPCall(
-                .post, url: url, headerFields: fields, body: HTTPBody(content.serializedBytes()), limits: limits)
-        } catch {
-            throw EnforcementError(.invalidConfiguration, "The engine's URL cannot be used: \(error.detail).")
-        }
+        call.request.headerFields[.authorization] = "Bearer \(token.reveal())"
         do {
             let reply = try await transport.send(call)
             let bytes = try await reply.body.collect(upTo: limits.replyBytes)
