@@ -7,7 +7,8 @@ extension RemoteInquiry {
     ///
     /// - Throws: ``EnforcementGroup/Fault``, what the group may not do; ``RequestError`` 400.
     init(
-        _ question: EnforcementQuestion, realm: String, group: EnforcementGroup, attempt: TransactionAttempt
+        _ question: EnforcementQuestion, realm: String, group: EnforcementGroup,
+        attempt: @escaping @Sendable () -> TransactionAttempt
     ) throws {
         try group.check(
             policySet: question.policySet,

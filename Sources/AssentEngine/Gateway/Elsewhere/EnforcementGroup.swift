@@ -45,8 +45,12 @@ package struct EnforcementGroup: Sendable, Hashable {
     /// - Throws: ``Fault``.
     package func check(policySet: String, urls: [String]) throws(Fault) {
         guard policySets.contains(policySet) else { throw .policySet }
+        var checked: String?
         for url in urls {
+            // The resource is nearly always the very URL that proofs are for.
+            if let checked, checked.utf8.elementsEqual(url.utf8) { continue }
             guard let origin = try? Origin(url), origins.contains(origin) else { throw .origin }
+            checked = url
         }
     }
 }

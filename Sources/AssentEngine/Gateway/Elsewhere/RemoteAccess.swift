@@ -96,7 +96,7 @@ package struct RemoteAccess: Sendable {
         case .digest(let digest): request.bodyDigest = digest
         }
         request.maker = .group(inquiry.group.name)
-        request.attempt = inquiry.attempt
+        if inquiry.transactionID != nil { request.attempt = inquiry.attempt }
         let (decision, nextChange) = await settlement.decide(request)
         var caller = RemoteCaller(admission.caller)
         switch decision {

@@ -8,8 +8,11 @@ package struct RemoteInquiry: Sendable {
     /// The group of the gateway.
     package let group: EnforcementGroup
 
-    /// What the gateway calls the request.
-    package let attempt: TransactionAttempt
+    /// What the gateway calls the request. It is worked out when somebody asks, since hashing the whole question is for
+    /// those with a transaction alone.
+    package var attempt: TransactionAttempt { makeAttempt() }
+
+    private let makeAttempt: @Sendable () -> TransactionAttempt
 
     /// Whether a session's cookie may be used: no page of a foreign origin has sent the request.
     package var mayUseCookie = false
@@ -47,9 +50,16 @@ package struct RemoteInquiry: Sendable {
 
     /// A question of a gateway of `group`.
     package init(_ request: GatewayInquiry, group: EnforcementGroup, attempt: TransactionAttempt) {
+        self.init(request, group: group) { attempt }
+    }
+
+    /// A question of a gateway of `group`; `attempt` says what the gateway calls the request.
+    package init(
+        _ request: GatewayInquiry, group: EnforcementGroup, attempt: @escaping @Sendable () -> TransactionAttempt
+    ) {
         self.request = request
         self.group = group
-        self.attempt = attempt
+        makeAttempt = attempt
     }
 }
 
