@@ -314,7 +314,7 @@ let package = Package(
             name: "AssentURLSessionTests",
             dependencies: [
                 "AssentURLSession", "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault",
-                "AssentCore", "AssentTesting", httpTypes,
+                "AssentCore", "AssentTesting", "TestSupport", httpTypes,
             ]),
         .testTarget(
             name: "AssentTests",
