@@ -38,6 +38,24 @@ import Testing
         #expect(world.steps[1].callback(1) == "123456" && world.steps[1].callback(2) == 0)
     }
 
+    @Test("Nothing that was approved is kept: the same call is asked about anew, and so is the same question to AM")
+    func notKept() async throws {
+        let world = World()
+        let client = try await world.client()
+        for _ in 0..<2 { #expect(try await client.send(try post(), approve: agree).status == 201) }
+        #expect(world.calls.count == 4 && world.steps.count == 4)
+        world.change {
+            $0.decision = { _ in
+                .json(200, [["resource": "https://bank.example/see", "actions": ["GET": true], "ttl": 3600]])
+            }
+        }
+        for _ in 0..<2 {
+            let decision = try await client.decision(on: "https://bank.example/see", approve: agree)
+            #expect(decision.allows("GET") && decision.timeToLive == 3600)
+        }
+        #expect(world.decisions.count == 2)
+    }
+
     @Test("Each of the three forms of an advice is understood")
     func forms() async throws {
         let decision: JSONValue = [

@@ -103,6 +103,19 @@ struct PolicyMiddlewareTests {
         #expect(double.questions.withLock { $0.isEmpty } && double.calls.withLock { $0.isEmpty })
     }
 
+    @Test("Each request is two questions: a changed policy and an ended session are seen by the next one")
+    func notKept() async throws {
+        let double = PolicyServerDouble(Self.allowed)
+        for _ in 0..<2 { #expect(try await double.post().status == .created) }
+        #expect(double.lookUps.withLock { $0 } == 2 && double.questions.withLock { $0.count } == 2)
+        double.decision.withLock { $0 = { @Sendable _ in PolicyServerDouble.decision([:]) } }
+        #expect(try await double.post().status == .forbidden)
+        double.isAlive.withLock { $0 = false }
+        #expect(try await double.post().status == .unauthorized)
+        #expect(double.lookUps.withLock { $0 } == 4 && double.questions.withLock { $0.count } == 3)
+        #expect(double.calls.withLock { $0.count } == 2)
+    }
+
     @Test("When the policies cannot be asked nothing is carried out, and the answer says so")
     func away() async throws {
         let double = PolicyServerDouble(Self.allowed)

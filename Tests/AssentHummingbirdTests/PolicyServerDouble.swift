@@ -25,6 +25,10 @@ final class PolicyServerDouble: Sendable {
     let reports = Locked<[String]>([])
     let reportStatus = Locked(200)
 
+    /// How often it was asked for the user of a session, and whether that is alive.
+    let lookUps = Locked(0)
+    let isAlive = Locked(true)
+
     static let session = "user-session"
 
     init(_ members: JSONObject = [:]) {
@@ -44,7 +48,10 @@ final class PolicyServerDouble: Sendable {
     private func answer(_ exchange: InMemoryTransport.Exchange) throws -> HTTPReply {
         let path = exchange.request.path ?? ""
         if path.contains("sessions?_action=validate") {
-            guard exchange.text.contains(#""\#(Self.session)""#) else { return .json(200, ["valid": false]) }
+            lookUps.withLock { $0 += 1 }
+            guard exchange.text.contains(#""\#(Self.session)""#), isAlive.withLock({ $0 }) else {
+                return .json(200, ["valid": false])
+            }
             return .json(200, ["valid": true, "uid": "ana", "realm": "/alpha"])
         }
         if path.contains("_action=report") {

@@ -35,6 +35,9 @@ struct TrustedProxiesTests {
             (["[2001:DB8:2:0::7]:4711"], "2001:db8:2::7"), (["::ffff:198.51.100.7"], "198.51.100.7"),
             (["10.0.0.2"], "10.0.0.2"), (["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
             ([String(repeating: "9", count: 5_000) + ",198.51.100.7"], "198.51.100.7"),
+            ([String(repeating: "203.0.113.9, ", count: 99) + "198.51.100.7"], "198.51.100.7"),
+            ([String(repeating: "10.0.0.2, ", count: 99) + "198.51.100.7"], "198.51.100.7"),
+            ([String(repeating: "bank.example, ", count: 99) + "198.51.100.7"], "198.51.100.7"),
         ])
     func walk(values: [String], client: String) throws {
         #expect(try Self.client(Self.proxies(), values) == client)
@@ -48,6 +51,7 @@ struct TrustedProxiesTests {
             ["[2001:db8:2::7"], ["[2001:db8:2::7]x"], ["[198.51.100.7]"], ["2001:db8:2::7%eth0"], ["\"198.51.100.7\""],
             [String(repeating: "9", count: 5_000)],
             [(["198.51.100.7"] + Array(repeating: "10.0.0.2", count: 40)).joined(separator: ",")],
+            ["198.51.100.7" + String(repeating: ", 10.0.0.2", count: 99)],
         ])
     func unreadable(values: [String]) throws {
         #expect(try Self.client(Self.proxies(), values) == "10.0.0.1")
