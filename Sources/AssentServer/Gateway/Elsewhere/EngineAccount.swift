@@ -29,7 +29,8 @@ actor EngineAccount: EnforcementCredentials {
     private let clock: any WallClock
     private let random: any RandomSource
 
-    private var current: (token: Secret, renewal: Date)?
+    /// Read without a turn of this actor: each question needs the token.
+    private let current = Locked<(token: Secret, renewal: Date)?>(nil)
     private var pending: Task<Result<Secret, EnforcementError>, Never>?
     private var failure: (error: EnforcementError, until: Date)?
 
@@ -63,9 +64,21 @@ actor EngineAccount: EnforcementCredentials {
         self.random = random
     }
 
-    func session(replacing refused: Secret?) async throws(EnforcementError) -> Secret {
-        if let current, current.renewal > clock.now, refused == nil || refused != current.token { return current.token }
-        current = nil
+    nonisolated func session(replacing refused: Secret?) async throws(EnforcementError) -> Secret {
+        if let token = present(unless: refused) { return token }
+        return try await renewed(unless: refused)
+    }
+
+    /// The present token, if it need not be replaced.
+    private nonisolated func present(unless refused: Secret?) -> Secret? {
+        guard let current = current.withLock({ $0 }), current.renewal > clock.now else { return nil }
+        return refused == nil || refused != current.token ? current.token : nil
+    }
+
+    private func renewed(unless refused: Secret?) async throws(EnforcementError) -> Secret {
+        // Another question may have brought one meanwhile.
+        if let token = present(unless: refused) { return token }
+        current.withLock { $0 = nil }
         if let pending { return try await pending.value.get() }
         if let failure, failure.until > clock.now { throw failure.error }
         let task = Task { await self.fetched() }
@@ -109,7 +122,8 @@ actor EngineAccount: EnforcementCredentials {
         else { throw EnforcementError(.malformedReply, "The engine's reply has no access token that can be used.") }
         let life = TimeInterval(seconds)
         let secret = Secret(token)
-        current = (secret, began.addingTimeInterval(life - min(Self.margin, life / 10)))
+        let renewal = began.addingTimeInterval(life - min(Self.margin, life / 10))
+        current.withLock { $0 = (secret, renewal) }
         return secret
     }
 
