@@ -25,7 +25,7 @@ package struct EngineContext: Sendable {
     /// Counts calls where this node has the database for itself.
     let calls = CallCounts()
 
-    /// Hears of installations that end at this node.
+    /// Hears of installations that end, or get another key, at this node.
     let ended = EndedInstallations()
 
     /// Where the operator reads; never a secret.

@@ -60,7 +60,8 @@ package final class PayloadHandshakes: Sendable {
             let made = try handshake.finish(
                 prover: checked == nil ? nil : request.client, origin: call.origin, session: sessions.makeName(),
                 random: context.random)
-            try await sessions.keep(made.secrets, peer: request.peer(at: call.origin), kid: request.kid)
+            try await sessions.keep(
+                made.secrets, peer: request.peer(at: call.origin), kid: request.kid, clientKey: checked?.thumbprint)
             return Answer(result: .success(made.reply), nonce: nonce)
         } catch let refusal as PayloadRefusal {
             return Answer(result: .failure(refusal), nonce: nonce)

@@ -12,6 +12,8 @@ package final class PayloadSessions: Sendable {
     private struct Entry: Sendable {
         var session: ServerSession
         let kid: String
+        /// The thumbprint of the installation's key that has made it; `nil` where it is of no installation.
+        let clientKey: String?
         /// When it was last used, as far as this node has seen it or the database knows, in seconds since 1970. It is
         /// what the database is told: that it may have been used elsewhere is only supposed.
         var usedAt: Int64
@@ -23,12 +25,19 @@ package final class PayloadSessions: Sendable {
     /// How many sessions a node has in memory.
     package static let limit = 200_000
 
+    /// What is left of an installation that was told of.
+    private enum Left: Hashable, Sendable {
+        case nothing
+        /// It has this key now, by its thumbprint; sessions that were made by another one have ended.
+        case key(String)
+    }
+
     /// How many seconds may pass until what a node knows of a session's use is in the database.
     package static let touchInterval: Int64 = 60
 
     private static let batch = 5_000
 
-    /// How many installations that have ended are noted before all sessions are looked through for theirs.
+    /// How many installations that have ended or changed are noted before all sessions are looked through for theirs.
     static let endedLimit = 4096
 
     private let context: EngineContext
@@ -37,9 +46,10 @@ package final class PayloadSessions: Sendable {
     private let versions: SealedVersions
     private let limit: Int
     private let entries = Locked<[[UInt8]: Entry]>([:])
-    /// The installations that have ended at this node since all sessions were last looked through. Many end at once
-    /// when unused ones are purged, and to look through all sessions for each would stop every message meanwhile.
-    private let ended = Locked<Set<String>>([])
+    /// The installations that have ended, or got another key, at this node since all sessions were last looked through.
+    /// Many end at once when unused ones are purged, and to look through all sessions for each would stop every message
+    /// meanwhile.
+    private let ended = Locked<[String: Left]>([:])
     /// When all sessions were last looked through for such as have ended, in seconds since 1970.
     private let sweptAt = Locked<Int64?>(nil)
 
@@ -59,7 +69,9 @@ package final class PayloadSessions: Sendable {
         self.versions = versions
         self.limit = limit
         names = SessionName(key: context.masterKey.derivedSecret(for: .payloadSessionName).symmetricKey)
-        context.ended.listen { [weak self] client in self?.note(ended: client) }
+        context.ended.listen { [weak self] client, newKey in
+            self?.note(client, newKey.map { Left.key($0) } ?? .nothing)
+        }
     }
 
     /// How many sessions this node knows.
@@ -72,12 +84,18 @@ package final class PayloadSessions: Sendable {
 
     /// Keeps a session that was agreed on.
     ///
+    /// - Parameters:
+    ///   - secrets: what was agreed on.
+    ///   - peer: who it is with.
+    ///   - kid: the static key that it was made with.
+    ///   - clientKey: the thumbprint of the key that the installation of `peer` has proved.
     /// - Throws: ``PayloadRefusal``: `busy` when there are too many, `unknownKey` when the key was withdrawn meanwhile,
-    ///   or the installation has ended; ``StoreError``.
-    func keep(_ secrets: PayloadSecrets, peer: PayloadPeer, kid: String) async throws {
+    ///   or the installation has ended or has another key; ``StoreError``.
+    func keep(_ secrets: PayloadSecrets, peer: PayloadPeer, kid: String, clientKey: String? = nil) async throws {
         let now = context.clock.epochSeconds
         let stored = StoredPayloadSession(
-            id: secrets.session, kid: kid, secrets: secrets, peer: peer, begunAt: now, usedAt: now)
+            id: secrets.session, kid: kid, secrets: secrets, peer: peer, clientKey: clientKey, begunAt: now,
+            usedAt: now)
         guard makeRoom() else { throw PayloadRefusal.busy }
         if context.database.isShared {
             let rows = try await context.database.run(try stored.insertion(context.masterKey))
@@ -85,8 +103,9 @@ package final class PayloadSessions: Sendable {
         }
         remember(stored, lastUse: now)
         guard !context.database.isShared, let client = peer.client else { return }
-        // Asked when the session is there: an installation that ends later takes it along.
-        let rows = try await context.database.run(.read("SELECT id FROM client_instances WHERE id = \(client)"))
+        // Asked when the session is there: an installation that ends or changes later takes it along.
+        let rows = try await context.database.run(
+            .read("SELECT id FROM client_instances WHERE id = \(client) AND key_thumbprint = \(clientKey)"))
         guard !rows.isEmpty else {
             entries.withLock { $0[stored.id] = nil }
             throw PayloadRefusal.unknownKey
@@ -202,14 +221,14 @@ package final class PayloadSessions: Sendable {
     /// - Throws: ``StoreError``.
     package func look() async throws {
         let now = context.clock.now
-        let clients = ended.withLock { $0 }
+        let noted = ended.withLock { $0 }
         let (uses, kids) = entries.withLock { entries in
             // One that has become idle here may have been used elsewhere: it is read again when it is needed.
             entries = entries.filter { $0.value.session.isLive(at: now) && !hasEnded($0.value) }
             let seconds = Int64(now.timeIntervalSince1970)
             return (entries.mapValues { $0.lastUse(at: seconds) }, Set(entries.values.map(\.kid)))
         }
-        ended.withLock { $0.subtract(clients) }
+        forget(noted)
         guard !uses.isEmpty else { return }
         guard context.database.isShared else { return forget(keys: try await keys.withdrawn(among: kids)) }
         let gone = try await context.database.run(StoredPayloadSession.touching(uses)).compactMap { row in
@@ -239,23 +258,33 @@ package final class PayloadSessions: Sendable {
         }
     }
 
-    /// Ends the sessions of an installation that has ended: the next look forgets them.
-    private func note(ended client: String) {
+    /// Ends the sessions of an installation that has ended, or that its old key has made: the next look forgets them.
+    private func note(_ client: String, _ left: Left) {
         let isFull = ended.withLock { ended in
-            ended.insert(client)
+            // A change that is told late does not bring back what has ended.
+            if ended[client] != .nothing { ended[client] = left }
             return ended.count >= Self.endedLimit
         }
         // A purge of many may run between two looks.
         guard isFull else { return }
-        let clients = ended.withLock { $0 }
+        let noted = ended.withLock { $0 }
         entries.withLock { entries in entries = entries.filter { !hasEnded($0.value) } }
-        ended.withLock { $0.subtract(clients) }
+        forget(noted)
     }
 
-    /// Whether the installation of a session has ended at this node.
+    /// Whether the installation of a session has ended at this node, or has another key here than has made it.
     private func hasEnded(_ entry: Entry) -> Bool {
         guard let client = entry.session.peer.client else { return false }
-        return ended.withLock { $0.contains(client) }
+        switch ended.withLock({ $0[client] }) {
+        case nil: return false
+        case .nothing?: return true
+        case .key(let key)?: return entry.clientKey != key
+        }
+    }
+
+    /// What all sessions were looked through for. An installation that has changed once more since then stays.
+    private func forget(_ noted: [String: Left]) {
+        ended.withLock { ended in ended = ended.filter { noted[$0.key] != $0.value } }
     }
 
     private func forget(keys kids: Set<String>) {
@@ -289,7 +318,7 @@ package final class PayloadSessions: Sendable {
         let session = ServerSession(
             stored.secrets, peer: stored.peer, begun: Date(timeIntervalSince1970: TimeInterval(stored.begunAt)),
             lastUse: Date(timeIntervalSince1970: TimeInterval(lastUse)))
-        let entry = Entry(session: session, kid: stored.kid, usedAt: stored.usedAt)
+        let entry = Entry(session: session, kid: stored.kid, clientKey: stored.clientKey, usedAt: stored.usedAt)
         entries.withLock { entries in
             if entries[stored.id] == nil { entries[stored.id] = entry }
         }

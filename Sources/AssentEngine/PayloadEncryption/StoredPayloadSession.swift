@@ -12,28 +12,35 @@ struct StoredPayloadSession: Sendable {
     let kid: String
     let secrets: PayloadSecrets
     let peer: PayloadPeer
+    /// The thumbprint of the key by which the installation of ``peer`` has made it; `nil` where it is of none.
+    let clientKey: String?
     /// When it was made, and when it was last used as far as the table knows, in seconds since 1970.
     let begunAt: Int64
     let usedAt: Int64
 
     static func name(_ id: [UInt8]) -> String { Base64URL.encode(id) }
 
-    /// Whether the installation of the row `s` is still registered, or the session is of none.
+    /// Whether the installation of the row `s` is still registered with the key that has made the session, or the
+    /// session is of none.
     private static let hasInstallation: SQL = """
-        (s.client IS NULL OR EXISTS (SELECT 1 FROM client_instances i WHERE i.id = s.client))
+        (s.client IS NULL OR EXISTS (
+            SELECT 1 FROM client_instances i WHERE i.id = s.client AND i.key_thumbprint = s.client_key))
         """
 
-    /// The statement that stores it, which returns a row unless its key was withdrawn, or its installation has ended.
+    /// The statement that stores it, which returns a row unless its key was withdrawn, or its installation has ended or
+    /// has another key.
     func insertion(_ masterKey: MasterKey) throws -> SQLStatement {
         let name = Self.name(id)
         let content = secrets.stored.withUnsafeBytes { Array($0) } + peer.json.serializedBytes()
         let sealed = try masterKey.seal(Secret(bytes: content), for: .payloadSession, context: name)
         let isRegistered: SQL =
-            peer.client.map { "EXISTS (SELECT 1 FROM client_instances WHERE id = \($0))" } ?? "TRUE"
+            peer.client.map {
+                "EXISTS (SELECT 1 FROM client_instances WHERE id = \($0) AND key_thumbprint = \(clientKey))"
+            } ?? "TRUE"
         return .unlogged(
             """
-            INSERT INTO payload_sessions (id, kid, client, sealed, begun_at, used_at)
-            SELECT \(name), \(kid), \(peer.client), \(sealed), \(begunAt), \(usedAt)
+            INSERT INTO payload_sessions (id, kid, client, client_key, sealed, begun_at, used_at)
+            SELECT \(name), \(kid), \(peer.client), \(clientKey), \(sealed), \(begunAt), \(usedAt)
             WHERE EXISTS (SELECT 1 FROM payload_keys WHERE kid = \(kid) AND withdrawn_at IS NULL) AND \(isRegistered)
             ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at WHERE payload_sessions.sealed = excluded.sealed
             RETURNING id
@@ -44,7 +51,7 @@ struct StoredPayloadSession: Sendable {
     static func reading(_ id: [UInt8]) -> SQLStatement {
         .read(
             """
-            SELECT s.kid, s.sealed, s.begun_at, s.used_at FROM payload_sessions s
+            SELECT s.kid, s.client_key, s.sealed, s.begun_at, s.used_at FROM payload_sessions s
             JOIN payload_keys k ON k.kid = s.kid
             WHERE s.id = \(name(id)) AND k.withdrawn_at IS NULL AND \(hasInstallation)
             """)
@@ -80,10 +87,11 @@ struct StoredPayloadSession: Sendable {
     }
 
     init(
-        id: [UInt8], kid: String, secrets: PayloadSecrets, peer: PayloadPeer, begunAt: Int64, usedAt: Int64
+        id: [UInt8], kid: String, secrets: PayloadSecrets, peer: PayloadPeer, clientKey: String?, begunAt: Int64,
+        usedAt: Int64
     ) {
         (self.id, self.kid, self.secrets, self.peer) = (id, kid, secrets, peer)
-        (self.begunAt, self.usedAt) = (begunAt, usedAt)
+        (self.clientKey, self.begunAt, self.usedAt) = (clientKey, begunAt, usedAt)
     }
 
     /// - Throws: ``StoreError``, ``EngineError`` for a row that does not open.
@@ -97,10 +105,12 @@ struct StoredPayloadSession: Sendable {
         else { throw StoreError(.corrupt, "a session of payload encryption cannot be read") }
         self.init(
             id: id, kid: try row.text("kid"), secrets: secrets, peer: peer,
-            begunAt: try row.integer("begun_at"), usedAt: try row.integer("used_at"))
+            clientKey: try row.optionalText("client_key"), begunAt: try row.integer("begun_at"),
+            usedAt: try row.integer("used_at"))
     }
 
-    /// The statement that ends the sessions of an installation, in the transaction that ends the installation.
+    /// The statement that ends the sessions of an installation, in the transaction that ends the installation or gives
+    /// it another key.
     static func ending(client: String) -> SQLStatement {
         SQLStatement(
             """
@@ -110,8 +120,8 @@ struct StoredPayloadSession: Sendable {
     }
 
     /// The statement that notes when sessions were used, in seconds since 1970 by their ids, and returns those that
-    /// are gone, or whose key was withdrawn, or whose installation has ended. All who write to several rows lock them
-    /// in the order of their ids, so that no two nodes wait for each other.
+    /// are gone, or whose key was withdrawn, or whose installation has ended or has another key. All who write to
+    /// several rows lock them in the order of their ids, so that no two nodes wait for each other.
     static func touching(_ uses: [[UInt8]: Int64]) -> SQLStatement {
         let json = JSONValue.object(
             JSONObject(uses.map { id, usedAt in .init(name: name(id), value: .integer(usedAt)) }))

@@ -118,7 +118,7 @@ struct ForwardSecrecyTests {
         }
         guard TestDatabase.isPostgreSQL else { return Loot(statics: statics, sessions: []) }
         let sessions = try await database.run(
-            .read("SELECT id, kid, sealed, begun_at, used_at FROM payload_sessions")
+            .read("SELECT id, kid, client_key, sealed, begun_at, used_at FROM payload_sessions")
         ).map { row in
             let id = try #require(Base64URL.decode(try row.text("id")))
             return try StoredPayloadSession(id, row, masterKey).secrets

@@ -95,6 +95,45 @@ struct SealedHandshakeTests {
         }
     }
 
+    @Test("A device that replaces its key through its session is answered there; the next session needs the new key")
+    func anotherKey() async throws {
+        try await RegistrationDoor.run { door in
+            let fixture = door.fixture
+            let key = try await SealedClient.key(fixture)
+            let (instance, newKey) = (try await door.instance(), try ProofKey())
+            let client = try await SealedClient(fixture, key, toGateway: false, as: (instance, at: door))
+            let url = door.url(of: instance.id)
+            let path = try #require(URLComponents(string: url)?.percentEncodedPath)
+            let body = JSONValue.object(
+                RegistrationDoor.repeated(instance, ["jwks": ["keys": [newKey.jwk.json]]])
+            ).serializedBytes()
+            var fields: HTTPFields = [
+                .contentType: "application/json", .authorization: "DPoP \(instance.token)",
+                .contentLength: "\(body.count)",
+            ]
+            for (name, signer) in [("DPoP", instance.key), ("DPoP-New-Key", newKey)] {
+                let field = try #require(HTTPField.Name(name))
+                fields[field] = try await door.proof("PUT", url, by: signer, token: instance.token)
+            }
+            let change = try client.sealed(client.request(.put, path, fields), body, number: 1)
+            let changed = try await client.call(change)
+            #expect(changed.status == 200, "\(changed.json)")
+            let late = try client.sealed(client.request(.get, "/"), number: 2)
+            #expect(try await client.send(late.bytes).refusal == .unknownSession)
+
+            let handshake = try SealedClient.handshake(fixture, key, client: instance.id, toGateway: false)
+            for (signer, refusal) in [(instance.key, PayloadRefusal.badProof), (newKey, nil)] {
+                let proof = try await door.proof("POST", fixture.root("/assent-pe/1/handshake"), by: signer) {
+                    $0["pe"] = .string(handshake.request.claim)
+                }
+                let answer = try await SealedClient.send(
+                    fixture, handshake.request.body, toGateway: false, fields: [("DPoP", proof)])
+                #expect(answer.refusal == refusal, "\(answer.text)")
+                #expect((answer.status == 200) == (refusal == nil))
+            }
+        }
+    }
+
     @Test(
         "36: A device's proof makes one session, also of copies that come at once, to each node",
         arguments: TheftTests.Place.allCases)

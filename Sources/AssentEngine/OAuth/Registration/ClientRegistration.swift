@@ -165,28 +165,33 @@ extension ClientRegistration {
     }
 
     /// Replaces what an instance has registered. The caller has verified a proof of its key and, where that changes, of
-    /// the new one.
+    /// the new one. Another key ends the sessions of payload encryption that the old one has made.
     ///
     /// - Throws: ``OAuthError`` `invalid_token` when it has ended, or has another key since; ``StoreError``.
     package func change(
         _ instance: ClientInstance, of app: OAuthApp, to metadata: InstanceMetadata, token: Secret
     ) async throws -> Registered {
         var detail: JSONObject = ["client": .string(instance.id)]
-        if metadata.keyThumbprint != instance.metadata.keyThumbprint { detail["newKey"] = true }
+        let isNewKey = metadata.keyThumbprint != instance.metadata.keyThumbprint
+        if isNewKey { detail["newKey"] = true }
+        var statements = [
+            SQLStatement(
+                """
+                UPDATE client_instances
+                SET metadata = \(Self.stored(metadata)), key_thumbprint = \(metadata.keyThumbprint),
+                    app_version = \(metadata.version), app_platform = \(metadata.platform)
+                WHERE id = \(instance.id) AND key_thumbprint = \(instance.metadata.keyThumbprint)
+                """, expecting: .exactly(1)),
+            audit.statement(record(.registrationUpdate, .success, detail)),
+        ]
+        // One process without a shared database has them in memory alone.
+        if isNewKey, context.database.isShared { statements.append(StoredPayloadSession.ending(client: instance.id)) }
         do {
-            _ = try await context.database.run([
-                SQLStatement(
-                    """
-                    UPDATE client_instances
-                    SET metadata = \(Self.stored(metadata)), key_thumbprint = \(metadata.keyThumbprint),
-                        app_version = \(metadata.version), app_platform = \(metadata.platform)
-                    WHERE id = \(instance.id) AND key_thumbprint = \(instance.metadata.keyThumbprint)
-                    """, expecting: .exactly(1)),
-                audit.statement(record(.registrationUpdate, .success, detail)),
-            ])
+            _ = try await context.database.run(statements)
         } catch let error as StoreError where error.code == .unexpectedCount {
             throw OAuthError.invalidToken
         }
+        if isNewKey { context.ended.tell(instance.id, newKey: metadata.keyThumbprint) }
         return Registered(
             id: instance.id, metadata: metadata.narrowed(to: app), createdAt: instance.createdAt, token: token)
     }
