@@ -144,12 +144,44 @@ struct ServedTrustTests {
         #expect(unknown.last?.text.contains("in config") == true, "\(unknown)")
     }
 
+    @Test("A named trust file that is served as well: each finding is told once; of any other file all are told")
+    func named() async throws {
+        try sign(payload: Self.payload)
+        let first = versions + "/1"
+        func found(_ trust: String) async -> [Diagnosis] {
+            await ServedTrustExamination(file: server, clock: LaterClock(days: 0)).findings(beside: trust)
+        }
+        func lacking(_ found: [Diagnosis]) -> [String] {
+            found.map(\.text).filter { $0.contains("the server lacks the payload key") }
+        }
+        let newest = await found(first)
+        #expect(lacking(newest).count == 2 && Set(lacking(newest)).count == 2, "\(newest)")
+        #expect(newest.contains { $0.verdict == .fine && $0.text.contains("is version 1 of the trust file bank") })
+        // What only an older version has is still told.
+        try sign()
+        #expect(lacking(await findings()).isEmpty, "the control")
+        #expect(lacking(await found(first)).count == 2)
+        // The control: the same draft, signed for somewhere else, is no version of it.
+        let elsewhere = home.directory.appending(path: "elsewhere").path
+        try FileManager.default.createDirectory(atPath: elsewhere, withIntermediateDirectories: false)
+        let key = home.directory.appending(path: "first.pem").path
+        try sign(payload: Self.payload)
+        let draft = home.directory.appending(path: "trust.yaml").path
+        #expect(try home.run("config", "sign", draft, elsewhere, "--key", key).status == 0)
+        let other = await found(elsewhere + "/1")
+        #expect(lacking(other).count == 4, "\(other)")
+        #expect(!other.contains { $0.text.contains("is told once") })
+    }
+
     @Test("The command says it among its findings")
     func command() throws {
         for _ in 1...3 { try sign() }
         try FileManager.default.removeItem(atPath: versions + "/2")
         let told = try home.run("doctor", "--config", server)
         #expect(told.status == 78 && told.out.contains("✗ the trust file bank"), "\(told.out)")
+        try FileManager.default.removeItem(atPath: versions + "/3")
+        let named = try home.run("doctor", "--config", server, "--trust", versions + "/1")
+        #expect(named.out.contains("is version 1 of the trust file bank"), "\(named.out)")
     }
 }
 #endif

@@ -56,12 +56,14 @@ struct DoctorCommand: AsyncParsableCommand {
             }
             if GatewayExamination.concerns(file: config) {
                 findings = await GatewayExamination.findings(file: config)
+                if let trust {
+                    findings += await ServerTrustExamination(
+                        trust: trust, config: config, clock: SystemClock()
+                    ).findings()
+                }
             } else {
                 findings = await ServerExamination.findings(file: config)
-                findings += await ServedTrustExamination(file: config, clock: SystemClock()).findings()
-            }
-            if let trust {
-                findings += await ServerTrustExamination(trust: trust, config: config, clock: SystemClock()).findings()
+                findings += await ServedTrustExamination(file: config, clock: SystemClock()).findings(beside: trust)
             }
         } else {
             let profile = profile ?? "default"
