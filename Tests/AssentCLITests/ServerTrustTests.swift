@@ -20,6 +20,7 @@ struct ServerTrustTests {
         var hosts = [("am.bank.example", "user, device"), ("pay.bank.example", "user")]
         var origins = ["https://am.bank.example", "https://pay.bank.example"]
         var hasPayload = true
+        var mode = "server"
 
         var yaml: String {
             let end = Date(timeIntervalSinceNow: 400 * 86_400).formatted(.iso8601.year().month().day())
@@ -42,7 +43,7 @@ struct ServerTrustTests {
             }
             guard hasPayload else { return lines.joined(separator: "\n") }
             let sealed = origins.map { "\"\($0)\"" }.joined(separator: ", ")
-            let members = "suite: pe1, mode: server, keys: [\(keys.joined(separator: ", "))], origins: [\(sealed)]"
+            let members = "suite: pe1, mode: \(mode), keys: [\(keys.joined(separator: ", "))], origins: [\(sealed)]"
             return (lines + ["payload: {\(members)}"]).joined(separator: "\n")
         }
     }
@@ -236,6 +237,62 @@ struct ServerTrustTests {
         draft = Draft()
         draft.hasPayload = false
         #expect(try await findings(draft, server: required).map(\.verdict) == [.problem, .problem])
+    }
+
+    @Test("A version that gets no session, and whose app always seals")
+    func off() async throws {
+        try await keep([Key(1), Key(2)])
+        func versions(_ yaml: String, of text: String) -> String {
+            text.replacing(
+                "{\"3.2.0\": {status: enabled, payloadEncryption: allowed}, default: {status: enabled}}", with: yaml)
+        }
+        let off = "{\"3.2.0\": {status: enabled, payloadEncryption: \"off\"}, default: {status: enabled}}"
+        var draft = Draft()
+        // Where the server decides, it tells such a version to call plainly.
+        #expect(try await findings(draft, server: { versions(off, of: $0) }).isEmpty)
+        draft.mode = "always"
+        #expect(try await findings(draft).isEmpty, "the control")
+        let words = [
+            "the versions 3.2.0 of the app bank-app", "always", "https://am.bank.example, https://pay.bank.example",
+        ]
+        expect(.problem, words, in: try await findings(draft, server: { versions(off, of: $0) }), "named")
+        let others = "{\"3.2.0\": {status: enabled}, default: {status: enabled, payloadEncryption: \"off\"}}"
+        let told = try await findings(draft, server: { versions(others, of: $0) })
+        expect(.problem, ["the versions default of the app bank-app"], in: told, "all others")
+        // What is not served needs no session.
+        let disabled = "{\"3.2.0\": {status: disabled, payloadEncryption: \"off\"}, default: {status: enabled}}"
+        #expect(try await findings(draft, server: { versions(disabled, of: $0) }).isEmpty)
+        draft.origins = ["https://other.bank.example"]
+        let elsewhere = try await findings(draft, server: { versions(off, of: $0) })
+        expect(.note, ["payload.origins"], in: elsewhere, "sealed elsewhere alone")
+    }
+
+    @Test("An app of the same name in another realm that allows it keeps a version's sessions")
+    func offInOneRealm() async throws {
+        try await keep([Key(1), Key(2)])
+        var draft = Draft()
+        draft.mode = "always"
+        func server(_ sealing: String) -> (String) -> String {
+            {
+                $0.replacing("payloadEncryption: allowed}, default", with: "payloadEncryption: \"off\"}, default")
+                    .replacing(
+                        "gateway:",
+                        with: """
+                              beta:
+                                apps:
+                                  bank-app:
+                                    redirectURIs: ["http://127.0.0.1/callback"]
+                                    scopes: [openid]
+                                    idTokenAlgorithm: ES256
+                                    versions:
+                                      "3.2.0": {status: enabled, payloadEncryption: "\(sealing)"}
+                                      default: {status: enabled}
+                            gateway:
+                            """)
+            }
+        }
+        #expect(try await findings(draft, server: server("allowed")).isEmpty)
+        expect(.problem, ["3.2.0"], in: try await findings(draft, server: server("off")), "off in both")
     }
 
     @Test("A route whose calls must be sealed, and the file has no payload keys for the gateway")

@@ -49,6 +49,29 @@ struct SealedRoutes {
         return findings
     }
 
+    /// What apps always seal, and the server takes from some of their versions only plainly.
+    func unsealed(_ configuration: ServerConfiguration, of realm: RealmConfiguration?) -> [Diagnosis] {
+        let app = TrustedApp(file.audience).app
+        guard file.content.payload?.mode == .always, let own = realm?.apps.first(where: { $0.id == app }) else {
+            return []
+        }
+        let origins = [configuration.publicURL, configuration.gateway?.publicURL].compactMap(\.self).filter(isSealed)
+        // A handshake knows no realm, so a version is off where all realms with an app of that name say so.
+        let apps = configuration.realms.flatMap(\.apps).filter { $0.id == app }
+        let versions = own.versions.unsealed.filter { name in
+            apps.allSatisfy { $0.versions.sealing(of: name == "default" ? nil : name) == .off }
+        }
+        guard !origins.isEmpty, !versions.isEmpty else { return [] }
+        let addresses = list(origins.compactMap { (try? Origin($0))?.description })
+        return [
+            Diagnosis(
+                .problem,
+                "payloadEncryption is off for the versions \(list(versions)) of the app \(app), and payload.mode of "
+                    + "the trust file is always, so that none of their calls reaches \(addresses): allow it in the "
+                    + "server's file, or publish a version of the trust file with the mode server")
+        ]
+    }
+
     /// Whether the file has payload keys for the origin of an address.
     func isSealed(_ address: String) -> Bool {
         guard let origin = try? Origin(address), let payload = file.content.payload else { return false }

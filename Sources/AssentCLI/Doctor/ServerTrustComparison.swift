@@ -19,6 +19,7 @@ struct ServerTrustComparison {
         var findings = told
         if let gateway = configuration.gateway { findings += routes.uncalled(gateway) }
         findings += routes.plain(configuration, of: named)
+        findings += routes.unsealed(configuration, of: named)
         return findings + (await keys())
     }
 

@@ -75,6 +75,13 @@ package struct AppVersions: Sendable, Hashable {
             + (othersSealing == .required ? ["default"] : [])
     }
 
+    /// The versions that get no session of payload encryption and are served, in order; `default` stands for all that
+    /// are not named.
+    package var unsealed: [String] {
+        named.filter { $0.value != .disabled && sealing[$0.key] == .off }.keys.sorted()
+            + (othersSealing == .off && others != .disabled ? ["default"] : [])
+    }
+
     /// Why an installation of this version may not register; `nil` when it may.
     func registrationRefusal(of version: String?) -> OAuthError? {
         guard status(of: version) != .enabled else { return nil }
