@@ -2,10 +2,12 @@ import Assent
 import AssentConfiguration
 import AssentCore
 import AssentTransportNIO
+import AssentTrust
+import AssentVault
 import Foundation
 
 /// Looks at what a client relies on: its file, the CA, the pins beside the certificates that each server shows; and
-/// when the pins hold, what the server says of the file.
+/// when the pins hold, what the server says of the file, and tells an app that has a trust file.
 struct ClientExamination {
     let profile: String
 
@@ -39,9 +41,11 @@ struct ClientExamination {
         }
         var findings = [Diagnosis(.fine, "\(path) can be read")]
         if file != nil { findings += drift(from: client) }
+        var trusted: TrustFile?
         if let path = trust ?? client.trust {
-            let trusted = TrustExamination(file: path, clock: clock)
-            findings += trusted.apply(to: &client)
+            let examination = TrustExamination(file: path, clock: clock)
+            findings += examination.apply(to: &client)
+            trusted = examination.read().trust
         }
         let (authority, authorities) = authority(of: client)
         findings += authority
@@ -54,20 +58,50 @@ struct ClientExamination {
                 .findings()
         }
         guard asksServer, !findings.contains(where: { $0.verdict == .problem }) else { return findings }
-        return findings + (await registration(of: client))
+        return findings + (await told(to: client, trusted))
     }
 
-    private func registration(of client: ClientFile) async -> [Diagnosis] {
+    /// What the server says to questions that anybody may ask, over the pinned way.
+    private func told(to client: ClientFile, _ trusted: TrustFile?) async -> [Diagnosis] {
         do {
             let configuration = client.configuration(vault: .memory)
             var settings = NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins)
             settings.maximumConnectionsPerOrigin = 1
             let transport = try NIOTransport(configuration: settings, clock: clock)
-            let findings = await RegistrationExamination(client: client, transport: transport).findings()
+            var findings = await RegistrationExamination(client: client, transport: transport).findings()
+            if let trusted {
+                let (stored, unread) = await self.stored(for: trusted.audience)
+                findings += unread
+                findings += await DeviceConfigurationExamination(
+                    client: client, trust: trusted, transport: transport, clock: clock, stored: stored
+                ).findings()
+            }
             await transport.shutdown()
             return findings
         } catch {
             return [Diagnosis(.problem, "\(client.place) cannot be asked. \(error.explanation)")]
+        }
+    }
+
+    /// What the profile's vault has of a device configuration, where nobody need be asked for a passphrase or PIN.
+    private func stored(for audience: String) async -> (DeviceConfigurationLook.Stored?, [Diagnosis]) {
+        func unread(_ why: String) -> (DeviceConfigurationLook.Stored?, [Diagnosis]) {
+            let text = "the device configuration was not compared with the last one that the vault has: \(why)"
+            return (nil, [Diagnosis(.note, text)])
+        }
+        do {
+            let place = try VaultPlace(profile: profile, places: places)
+            // What is wrong with a vault is said where the vault is looked at.
+            guard let info = try FileVault.inspect(place.directory), place.keyProvider.matches(info.claimed) else {
+                return (nil, [])
+            }
+            guard !place.keyProvider.asksForSecret else {
+                return unread("it is guarded by \(place.keyProvider.name), which doctor does not ask for its secret")
+            }
+            let vault = try await place.open(TerminalPresence(known: nil))
+            return (try await DeviceConfigurationLook.stored(for: audience, in: vault), [])
+        } catch {
+            return unread(error.explanation)
         }
     }
 

@@ -1,7 +1,6 @@
 package import AssentCore
 package import AssentSigningProtocol
 package import Foundation
-import HTTPTypes
 import Logging
 
 /// Keeps an app's device configuration: takes the last one out of the vault, asks the server for a newer one, and says
@@ -193,42 +192,5 @@ struct DeviceConfigurationRecord: Sendable, Equatable {
             "v": 1, "audience": .string(audience), "version": .integer(version), "document": .string(document),
         ]
         return Secret(bytes: JSONValue.object(object).serializedBytes())
-    }
-}
-
-/// Asks the server: first the issuer's metadata, which says where, then for the document.
-struct DeviceConfigurationSource: Sendable {
-    private static let limits = HTTPLimits(
-        connect: .seconds(5), read: .seconds(5), total: .seconds(10), replyBytes: DeviceConfigurationContent.limit)
-
-    let issuer: String
-    let app: ConfiguredApp
-    let transport: any HTTPTransport
-
-    func answer(knowing tag: String?) async -> DeviceConfigurationAnswer {
-        do {
-            let place = IssuerEndpoint("assent_device_config_endpoint", of: issuer)
-            guard let endpoint = try await place.find(over: transport, limits: Self.limits) else { return .failed }
-            var fields: HTTPFields = [:]
-            fields[.ifNoneMatch] = tag
-            let reply = try await transport.send(
-                HTTPCall(.get, url: question(endpoint), headerFields: fields, limits: Self.limits))
-            switch reply.status {
-            case 200:
-                let bytes = try await reply.body.collect(upTo: DeviceConfigurationContent.limit)
-                guard let text = String(validating: bytes, as: UTF8.self) else { return .failed }
-                return .document(text, tag: reply.response.headerFields[.eTag])
-            case 304: return .unchanged
-            default: return .failed
-            }
-        } catch {
-            return .failed
-        }
-    }
-
-    private func question(_ endpoint: String) -> String {
-        let parts = app.audience.split(separator: "/").map(String.init)
-        let items = [("app", parts.first ?? ""), ("version", app.version), ("platform", parts.dropFirst().first ?? "")]
-        return items.reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
     }
 }

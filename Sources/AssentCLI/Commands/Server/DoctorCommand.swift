@@ -14,7 +14,8 @@ struct DoctorCommand: AsyncParsableCommand {
             Without --config it looks at the profile: the file that 'assent login --config' kept. With a client's file it \
             compares the pins with the CA's file and with the certificates that each server shows. If they hold, it asks the \
             server, without signing in, whether it has the realm, the client with its redirect URI and scopes, the journey and \
-            the cookie of the file. It also says what guards the profile's vault and what that does not do, and lists what could guard one on \
+            the cookie of the file; and with a trust file, what it tells this version of the app (the device \
+            configuration), and whether the app would take that. It also says what guards the profile's vault and what that does not do, and lists what could guard one on \
             this machine: key file, passphrase, PKCS#11 tokens, TPM, Secure Enclave; and whether programs can keep secrets in \
             the kernel's keyring instead.
 
