@@ -127,6 +127,29 @@ struct DeviceConfigurationKeeperTests {
         #expect(try await world.keeper(of: updated).configuration()?.version == 8)
     }
 
+    @Test("35: A clock that is ahead takes nothing and forgets nothing, and one that was put back asks at once")
+    func clocks() async throws {
+        let keeper = world.keeper()
+        try await tell(7)
+        let start = world.clock.now
+        #expect(try await keeper.configuration()?.version == 7)
+        // What the server says is of its own time, which is two days earlier here.
+        try await tell(8, ["payloadEncryption": "off"])
+        world.clock.advance(by: 2 * 86_400)
+        let ahead = try #require(try await keeper.configuration())
+        #expect(ahead.version == 7 && ahead.payloadEncryption == .on)
+        #expect(world.questions == 2)
+        #expect(try await world.keeper().configuration()?.version == 7, "in the next process, too")
+        // Put right: what was asked last is later than now.
+        world.clock.advance(by: start.addingTimeInterval(10).timeIntervalSince(world.clock.now))
+        #expect(try await keeper.configuration()?.version == 8)
+        #expect(world.questions == 4)
+        // Put back, before all that is known: what is in force stays.
+        world.clock.advance(by: -86_400)
+        #expect(try await keeper.configuration()?.version == 8)
+        #expect(try await world.keeper().configuration()?.version == 8)
+    }
+
     @Test("One that was never told is not made up, and one of another server's metadata is not asked for")
     func never() async throws {
         let wishes = DeviceDecision.Wishes(implicit: true, stateless: true)
