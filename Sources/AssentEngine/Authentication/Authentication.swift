@@ -33,7 +33,8 @@ package struct Authentication: Sendable {
     ///   - oneTimePasswords: what checks them.
     ///   - signing: how users sign on their devices, by realm.
     ///   - proofs: verifies proofs of keys, for all doors of the process.
-    ///   - clients: the clients and apps, by realm; they say who may have sessions of the kind `stateless`.
+    ///   - clients: the clients and apps, by realm; they say who may have sessions of the kind `stateless`. Where no
+    ///     app allows them any more, those of before are not found.
     package init(
         _ context: EngineContext, realms: [String: RealmSignIn], startsPerMinute: Int64 = 600,
         transactions: Transactions, passwords: Passwords, oneTimePasswords: OneTimePasswords,
@@ -46,7 +47,7 @@ package struct Authentication: Sendable {
         self.startsPerMinute = startsPerMinute
         services = JourneyServices(
             users: Users(context), passwords: passwords, oneTimePasswords: oneTimePasswords, signing: signing)
-        sessions = Sessions(context)
+        sessions = Sessions(context, apps: clients.mapValues { $0.apps.values.sorted { $0.id < $1.id } })
         self.proofs = proofs
         self.clients = clients
         audit = AuditLog(context)

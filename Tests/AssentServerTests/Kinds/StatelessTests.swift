@@ -133,14 +133,22 @@ struct StatelessTests {
         let instance = try await door.instance()
         let session = try await door.statelessSession(instance)
         await first.stop()
-        for (lines, status) in [(RegistrationDoor.stateless, 200), ("", 401)] {
+        for (lines, isOn) in [(RegistrationDoor.stateless, true), ("", false)] {
             let node = try await start(lines, clock: first.clock)
             let url = node.json("sessions?_action=getSessionInfo")
             let answer = try await node.send(
                 "POST", url,
                 [KindCredentials.json] + (try await node.proved("POST", url, session: session, by: instance.key)),
                 text: "{}")
-            #expect(answer.status == status, "\(answer.text)")
+            #expect(answer.status == (isOn ? 200 : 401), "\(answer.text)")
+
+            // A journey begins beside it as beside any session that has ended.
+            let journeys = node.json("authenticate")
+            let begun = try await node.send(
+                "POST", journeys + "?" + ServerFixture.query(ServerFixture.service("Quick")),
+                try await node.proved("POST", journeys, session: session, by: instance.key))
+            #expect(Self.refusal(begun) == (isOn ? "403 token_kind" : "200 "), "\(begun.text)")
+            #expect((begun.json["authId"] == nil) == isOn, "\(begun.text)")
             await node.stop()
         }
     }
