@@ -15,15 +15,16 @@ extension Authentication {
     ///   - realm: the realm.
     /// - Returns: the lifetime of the app's access tokens.
     /// - Throws: ``EngineError`` `statelessRefused` when it is not the key of an installation of an app that allows
-    ///   such sessions, in a version that may be used. ``StoreError``.
+    ///   such sessions, in a version that may be used, or is a key of several apps. ``StoreError``.
     func statelessLifetime(of key: String?, in realm: String) async throws -> Int64 {
         guard let key, let configuration = clients[realm], configuration.apps.values.contains(where: \.allowsStateless)
         else { throw EngineError(.statelessRefused) }
         let rows = try await context.database.run(
             .read(
                 """
-                SELECT \(ClientInstance.columns) FROM client_instances
-                WHERE realm = \(realm) AND key_thumbprint = \(key) ORDER BY created_at DESC LIMIT \(Self.instanceLimit)
+                SELECT \(ClientInstance.columns) FROM client_instances i
+                WHERE realm = \(realm) AND key_thumbprint = \(key) AND \(ClientInstance.isOfOneApp)
+                ORDER BY created_at DESC LIMIT \(Self.instanceLimit)
                 """))
         for row in rows {
             let instance = try ClientInstance(row)

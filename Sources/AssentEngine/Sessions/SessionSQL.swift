@@ -21,16 +21,17 @@ enum SessionSQL {
             apps.filter(\.allowsStateless).map { (realm: realm, app: $0.id) }
         }
         let isOfOne = allowing.reduce("1 = 0" as SQL) {
-            "\($0) OR (si.realm = \($1.realm) AND si.app = \($1.app))"
+            "\($0) OR (i.realm = \($1.realm) AND i.app = \($1.app))"
         }
         return "(s.kind <> 'stateless' OR EXISTS (SELECT 1 \(itsInstance) AND (\(isOfOne))))"
     }
 
-    /// The installations as `si` that the key of session `s` is registered for (``SenderBinding/stored``).
+    /// The installations as `i` that the key of session `s` is registered for (``SenderBinding/stored``), if they are
+    /// all of one app.
     private static let itsInstance: SQL = """
-        FROM client_instances si
-            WHERE si.realm = s.realm AND si.key_thumbprint = substr(s.sender, 5)
-                AND substr(s.sender, 1, 4) = 'jkt:'
+        FROM client_instances i
+            WHERE i.realm = s.realm AND i.key_thumbprint = substr(s.sender, 5)
+                AND substr(s.sender, 1, 4) = 'jkt:' AND \(ClientInstance.isOfOneApp)
         """
 
     /// That the grant of session `s` is valid, and the session that the grant was given in is alive. That session

@@ -88,6 +88,22 @@ package struct ClientInstance: Sendable {
         return try await find(id, in: configuration, context).map { $0.client(of: $1) }
     }
 
+    /// That the key of instance `i` is registered at no other app of its realm: ``ClientRegistration`` sees to it, but
+    /// for two registrations at the same moment on two nodes. Who asks for an instance by its key alone asks this, too,
+    /// so that what belongs to the key is never taken for another app's.
+    static let isOfOneApp: SQL = """
+        NOT EXISTS (SELECT 1 FROM client_instances io
+            WHERE io.realm = i.realm AND io.key_thumbprint = i.key_thumbprint AND io.app <> i.app)
+        """
+
+    /// That a key is registered at no other app of a realm.
+    static func isFree(_ keyThumbprint: String, for app: String, in realm: String) -> SQL {
+        """
+        NOT EXISTS (SELECT 1 FROM client_instances io
+            WHERE io.realm = \(realm) AND io.key_thumbprint = \(keyThumbprint) AND io.app <> \(app))
+        """
+    }
+
     /// The client that it is now: never more than its app.
     func client(of app: OAuthApp) -> OAuthClient {
         let left = metadata.narrowed(to: app)

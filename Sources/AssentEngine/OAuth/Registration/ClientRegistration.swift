@@ -53,8 +53,9 @@ package struct ClientRegistration: Sendable {
     ///   - isSealed: whether the request has come sealed.
     ///   - claim: spends the proof. It is asked when everything else is known to be right.
     /// - Returns: the instance, with its registration token.
-    /// - Throws: ``OAuthError`` `invalid_token`, or `access_denied` when the app has all its instances;
-    ///   ``EngineError`` `tooManyRequests`; ``StoreError``; what `claim` throws.
+    /// - Throws: ``OAuthError`` `invalid_token`; `access_denied` when the app has all its instances;
+    ///   `invalid_client_metadata` when the key is registered at another app; ``EngineError`` `tooManyRequests`;
+    ///   ``StoreError``; what `claim` throws.
     package func register(
         _ metadata: InstanceMetadata, of app: OAuthApp, token: Secret?, isSealed: Bool = false,
         claimingProof claim: @Sendable () async throws -> Void
@@ -81,9 +82,10 @@ package struct ClientRegistration: Sendable {
                 """
                 INSERT INTO client_instances (id, realm, app, key_thumbprint, metadata, token_hash, created_at, used_at,
                     expires_at, app_version, app_platform)
-                VALUES (\(id), \(realm), \(app.id), \(metadata.keyThumbprint), \(Self.stored(metadata)),
+                SELECT \(id), \(realm), \(app.id), \(metadata.keyThumbprint), \(Self.stored(metadata)),
                     \(TokenHash.of(own)), \(now), \(now), \(InstanceUse.firstEnd(at: now, days: app.days)),
-                    \(metadata.version), \(metadata.platform))
+                    \(metadata.version), \(metadata.platform)
+                WHERE \(ClientInstance.isFree(metadata.keyThumbprint, for: app.id, in: realm))
                 """, expecting: .exactly(1)),
             audit.statement(record),
         ]
@@ -91,6 +93,7 @@ package struct ClientRegistration: Sendable {
             _ = try await context.database.run([use].compactMap(\.self) + statements)
         } catch let error as StoreError where error.code == .unexpectedCount {
             guard use == nil || error.statement != 0 else { throw try await refusedToken(app) }
+            if error.statement == (use == nil ? 1 : 2) { throw Self.keyOfAnotherApp }
             throw OAuthError(.accessDenied, "The app has as many instances as it may have.")
         }
         return Registered(id: id, metadata: metadata.narrowed(to: app), createdAt: now, token: own)
@@ -135,6 +138,11 @@ package struct ClientRegistration: Sendable {
         AuditRecord(event, outcome, reason: reason, realm: realm, detail: detail)
     }
 
+    /// What a key stands for would else depend on who asks.
+    private static var keyOfAnotherApp: OAuthError {
+        .clientMetadata("The key is registered at another app. Make one for each app.")
+    }
+
     private static func stored(_ metadata: InstanceMetadata) -> String {
         JSONValue.object(JSONObject(metadata.members)).serialized()
     }
@@ -167,12 +175,14 @@ extension ClientRegistration {
     /// Replaces what an instance has registered. The caller has verified a proof of its key and, where that changes, of
     /// the new one. Another key ends the sessions of payload encryption that the old one has made.
     ///
-    /// - Throws: ``OAuthError`` `invalid_token` when it has ended, or has another key since; ``StoreError``.
+    /// - Throws: ``OAuthError``: `invalid_token` when it has ended, or has another key since; `invalid_client_metadata`
+    ///   when the new key is registered at another app. ``StoreError``.
     package func change(
         _ instance: ClientInstance, of app: OAuthApp, to metadata: InstanceMetadata, token: Secret
     ) async throws -> Registered {
         var detail: JSONObject = ["client": .string(instance.id)]
         let isNewKey = metadata.keyThumbprint != instance.metadata.keyThumbprint
+        let isFree: SQL = isNewKey ? ClientInstance.isFree(metadata.keyThumbprint, for: app.id, in: realm) : "1 = 1"
         if isNewKey { detail["newKey"] = true }
         var statements = [
             SQLStatement(
@@ -180,7 +190,7 @@ extension ClientRegistration {
                 UPDATE client_instances
                 SET metadata = \(Self.stored(metadata)), key_thumbprint = \(metadata.keyThumbprint),
                     app_version = \(metadata.version), app_platform = \(metadata.platform)
-                WHERE id = \(instance.id) AND key_thumbprint = \(instance.metadata.keyThumbprint)
+                WHERE id = \(instance.id) AND key_thumbprint = \(instance.metadata.keyThumbprint) AND \(isFree)
                 """, expecting: .exactly(1)),
             audit.statement(record(.registrationUpdate, .success, detail)),
         ]
@@ -189,7 +199,8 @@ extension ClientRegistration {
         do {
             _ = try await context.database.run(statements)
         } catch let error as StoreError where error.code == .unexpectedCount {
-            throw OAuthError.invalidToken
+            let isTaken = try await context.database.run(.read("SELECT 1 AS n WHERE NOT (\(isFree))")).first != nil
+            throw isTaken ? Self.keyOfAnotherApp : OAuthError.invalidToken
         }
         if isNewKey { context.ended.tell(instance.id, newKey: metadata.keyThumbprint) }
         return Registered(

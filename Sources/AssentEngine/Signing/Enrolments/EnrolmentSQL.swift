@@ -7,6 +7,7 @@ enum EnrolmentSQL {
     private typealias Enrolment = SigningEnrolmentRecord.State
 
     /// An invite that a session of an installation's key makes is that installation's, and so is what comes of it.
+    /// Where several apps have the key, it is no installation's.
     static func createInvite(
         _ new: SigningInviteRecord, issuer: SigningIssuer, codeHash: String, key: String?
     ) -> SQL {
@@ -17,7 +18,7 @@ enum EnrolmentSQL {
         SELECT \(new.pid), \(issuer.name), id, \(new.username), \(new.maker), \(codeHash), \(new.state),
             \(new.createdAt), \(new.expiresAt), 0, 0, \(new.did),
             (SELECT i.id FROM client_instances i WHERE i.realm = \(issuer.realm) AND i.key_thumbprint = \(key)
-                ORDER BY i.created_at DESC, i.id LIMIT 1)
+                AND \(ClientInstance.isOfOneApp) ORDER BY i.created_at DESC, i.id LIMIT 1)
         FROM users WHERE id = \(new.userID) AND active = 1
         """
     }
