@@ -182,6 +182,16 @@ struct CommandOptionTests {
         #expect(try LoginCommand.parse(["--dpop", "--browser"]).dpop && !LoginCommand.parse([]).dpop)
     }
 
+    @Test("web takes a page, and --pin with a user; a script cannot wait for the end of such a login")
+    func web() throws {
+        let command = try WebCommand.parse(["--pin", "--username", "ana", "https://shop.example/"])
+        #expect(command.pin && command.username == "ana" && command.url == "https://shop.example/")
+        let page = "https://shop.example/"
+        for arguments in [[], [page, "--username", "ana"], [page, "--pin", "--json"]] {
+            #expect(throws: (any Error).self, "\(arguments)") { try WebCommand.parse(arguments) }
+        }
+    }
+
     @Test("--data is JSON, sent byte for byte, unless another type is named")
     func data() async throws {
         let json = try request("--data", #"{"a": 1 }"#).request()

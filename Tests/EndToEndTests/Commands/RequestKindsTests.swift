@@ -171,13 +171,15 @@ struct RequestKindsTests {
                 if command == "assent login" { answers = try newcomer.signIn }
                 if command.contains("--here") { answers = [Self.pin, Self.pin] }
                 if command.contains("--pin") { answers = [Self.pin] }
+                if command.contains(" web ") { answers = [Self.pin, ""] }
                 let result = try await newcomer.type(command, answers)
                 #expect(result.status == 0, "\(command): \(result.output)\(result.errors)")
                 switch command {
                 case _ where command.contains(" register "): #expect(result.output.contains("Registered as bank-pay~"))
                 case _ where command.contains("/app-info"):
                     #expect(try JSONValue.parse(result.output)["name"] == "Bank app")
-                case _ where command.contains(" web "): #expect(result.output.contains("/UI/Link?id="))
+                case _ where command.contains(" web "):
+                    #expect(result.output.contains("/UI/Link?id=") && result.output.contains("Signed out."))
                 case _ where command.contains("--here"):
                     #expect(result.output.contains("This installation remembers ana"), "\(result.output)")
                 case _ where command.contains("/accounts"):
@@ -220,6 +222,7 @@ struct RequestKindsTests {
             let second = try await newcomer.type("assent request --pin GET /accounts", ["9999", Self.pin])
             #expect(second.status == 0 && second.errors.contains("Tries left: "), "\(second.errors)")
             try await told("assent request --pin GET /accounts", 1, "Tries left: ", typing: ["9999"])
+            try await told("assent web https://shop.bank.example/", 1, "assent web --pin https://shop.bank.example/")
             try await told("assent login --pin --username bob", 1, "No user with this name", typing: [Self.pin])
             try await told("assent request --as implicit GET /accounts", 2, "The server answered 403")
             try await told("assent request --as implicit GET /greeting --scope accounts", 2, "10001")

@@ -11,7 +11,13 @@ struct WebCommand: AsyncParsableCommand {
             printed, and opened where there is a display. It is good once and for a minute, and its page asks you first. \
             Anyone who opens it is signed in as you: show it to nobody. The browser is signed out when you sign out here.
 
-            Example:  assent web https://shop.bank.example/orders
+            With --pin, a user whom this installation remembers ('assent device enroll --here') types a PIN. Such a login is \
+            in memory alone, and the browser's ends with it: so the command stays until you press Enter, and then both are \
+            signed out.
+
+            Examples:  assent web https://shop.bank.example/orders
+
+            assent web --pin https://shop.bank.example/orders
             """)
 
     @Argument(help: "The page to open.")
@@ -19,17 +25,35 @@ struct WebCommand: AsyncParsableCommand {
 
     @OptionGroup var client: ClientOptions
 
+    @Flag(
+        name: .long,
+        help: "Sign in first, with the PIN of a user whom this installation remembers, until you press Enter.")
+    var pin = false
+
+    @Option(name: .shortAndLong, help: "With --pin: the user, where the installation remembers several.")
+    var username: String?
+
     @Flag(name: .long, help: "Print the link only, and open no browser.")
     var print = false
 
     @Flag(name: .long, help: "Print the link and its expiry as JSON, and open no browser.")
     var json = false
 
+    func validate() throws {
+        guard username == nil || pin else { throw ValidationError("--username belongs to --pin.") }
+        guard !pin || !json else {
+            throw ValidationError(
+                "--json ends with the link, and a login with a PIN ends with the command: leave one of them out.")
+        }
+    }
+
     func run() async throws {
         let console = Console(json: json)
         try await Outcome.run(console) {
-            let assent = try client.load().assent()
-            let link = try await assent.userClient.webLink(to: url)
+            let profile = try client.load()
+            guard !pin else { return try await openWithPIN(profile, console) }
+            let assent = try profile.assent()
+            let link = try await link(by: assent, profile)
             await assent.shutdown()
             if json {
                 console.emit([
@@ -37,14 +61,53 @@ struct WebCommand: AsyncParsableCommand {
                 ])
                 return
             }
-            console.say("This link signs your browser in, once, within a minute. Show it to nobody else:")
-            console.say("")
-            console.say("  " + DisplayText.escapedForTerminal(link.url))
-            let login = BrowserLogin(console: console)
-            guard !print, let command = login.opener, let page = login.open(link.url, with: command) else { return }
+            guard let page = show(link, console) else { return }
             // The program that opens it does not say when the browser has read the page.
             try? await Task.sleep(for: LogoutCommand.openingTime)
             page.remove()
         }
+    }
+
+    private func link(by assent: Assent, _ profile: ClientProfile) async throws -> WebLink {
+        do throws(ResourceError) {
+            return try await assent.userClient.webLink(to: url)
+        } catch {
+            guard error.code == .userNotAuthenticated, profile.file.registration?.remembersUsers == true else {
+                throw error
+            }
+            throw CommandFailure(
+                "Sign in first: assent login. Or, as a user whom this installation remembers: assent web --pin \(url) "
+                    + error.words)
+        }
+    }
+
+    private func openWithPIN(_ profile: ClientProfile, _ console: Console) async throws {
+        let remembered = RememberedSignIn(profile: profile, console: console, username: username)
+        let assent = try await remembered.assent()
+        do {
+            _ = try await remembered.signIn(assent)
+            let page = show(try await assent.userClient.webLink(to: url), console)
+            console.say("")
+            console.say("Press Enter to sign out, here and in the browser.")
+            _ = try? remembered.prompt.input.line()
+            page?.remove()
+        } catch {
+            await assent.endLogin()
+            await assent.shutdown()
+            throw error
+        }
+        await assent.endLogin()
+        await assent.shutdown()
+        console.say("Signed out.")
+    }
+
+    /// Prints a link, and opens it where there is a display.
+    private func show(_ link: WebLink, _ console: Console) -> OpeningPage? {
+        console.say("This link signs your browser in, once, within a minute. Show it to nobody else:")
+        console.say("")
+        console.say("  " + DisplayText.escapedForTerminal(link.url))
+        let login = BrowserLogin(console: console)
+        guard !print, let command = login.opener else { return nil }
+        return login.open(link.url, with: command)
     }
 }
