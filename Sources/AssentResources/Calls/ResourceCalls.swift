@@ -104,25 +104,30 @@ package struct ResourceCalls: Sendable {
 
     /// The same, with the reply's content in a file.
     func send(
-        _ download: ResourceDownload, progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }
+        _ download: ResourceDownload, progress: (@Sendable (NetworkProgress) -> Void)? = nil
     ) async throws(ResourceError) -> ResourceResponse {
-        try await send(checked(download), download, progress)
+        var report: Transfer.Report?
+        if let progress { report = Self.telling(progress) }
+        return try await send(checked(download), download, report)
     }
 
-    private func send(
-        _ call: HTTPCall, _ download: ResourceDownload?,
-        _ progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }
-    ) async throws(ResourceError) -> ResourceResponse {
+    /// Keeps how far a call is, and tells it after each change.
+    private static func telling(_ progress: @escaping @Sendable (NetworkProgress) -> Void) -> Transfer.Report {
         let current = Locked(NetworkProgress())
-        let report: @Sendable (@Sendable (inout NetworkProgress) -> Void) -> Void = { change in
+        return { change in
             progress(
                 current.withLock { known in
                     change(&known)
                     return known
                 })
         }
+    }
+
+    private func send(
+        _ call: HTTPCall, _ download: ResourceDownload?, _ report: Transfer.Report? = nil
+    ) async throws(ResourceError) -> ResourceResponse {
         let outcome = await Transfer(
-            calls: self, call: call, download: download, control: CallControl(), report: report
+            calls: self, call: call, download: download, control: nil, report: report
         ).run()
         guard let response = outcome.response, outcome.error == nil else {
             throw outcome.error ?? ReplyIntake.noReply

@@ -67,7 +67,14 @@ struct ReplyIntake: Sendable {
     mutating func add(_ chunk: [UInt8]?) throws -> Bool {
         guard let chunk else { return false }
         guard chunk.count <= limit - count else { throw Self.tooLong }
-        if isStored { try file?.write(chunk) } else { bytes += chunk }
+        if isStored {
+            try file?.write(chunk)
+        } else if bytes.isEmpty {
+            // Mostly all of it is one piece, which need not be copied.
+            bytes = chunk
+        } else {
+            bytes += chunk
+        }
         count += chunk.count
         return true
     }

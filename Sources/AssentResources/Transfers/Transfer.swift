@@ -9,11 +9,16 @@ struct Transfer: Sendable {
         let error: ResourceError?
     }
 
+    /// Is told each change of how far a call is.
+    typealias Report = @Sendable (@Sendable (inout NetworkProgress) -> Void) -> Void
+
     let calls: ResourceCalls
     let call: HTTPCall
     let download: ResourceDownload?
-    let control: CallControl
-    let report: @Sendable (@Sendable (inout NetworkProgress) -> Void) -> Void
+    /// Suspends the call; `nil` where nobody can.
+    let control: CallControl?
+    /// `nil` where nobody asks how far it is.
+    let report: Report?
 
     /// Never throws: what has come when a connection ends is told with the error.
     func run() async -> Outcome {
@@ -24,14 +29,14 @@ struct Transfer: Sendable {
             received = current
             var next = counting(call)
             while true {
-                let suspensions = control.suspensions
+                let suspensions = control?.suspensions
                 do {
-                    try await control.whenRunning()
+                    try await whenRunning()
                     try await exchange(next, &current)
                     return Outcome(response: try current.finish(), error: nil)
                 } catch let error as HTTPTransportError where error.code == .connectionClosed {
                     received = current
-                    guard control.suspensions > suspensions else { throw error }
+                    guard let control, let suspensions, control.suspensions > suspensions else { throw error }
                     try await control.whenRunning()
                     next = try again(current, error)
                 }
@@ -50,12 +55,26 @@ struct Transfer: Sendable {
             reply.response, length: reply.body.length,
             isRest: !asksForPart && call.request.headerFields[.range] != nil, asksForPart: asksForPart)
         tell(received, isHead: true)
+        if let whole = reply.body.inMemory {
+            try await whenRunning()
+            guard !whole.isEmpty, try received.add(whole) else { return }
+            tell(received, isHead: false)
+            return try await whenRunning()
+        }
         var reading = reply.body.makeAsyncIterator()
         while true {
-            try await control.whenRunning()
+            try await whenRunning()
             guard try await received.add(reading.next()) else { return }
             tell(received, isHead: false)
         }
+    }
+
+    /// Waits while the call is suspended.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    private func whenRunning() async throws {
+        guard let control else { return try Task.checkCancellation() }
+        try await control.whenRunning()
     }
 
     private func again(_ received: ReplyIntake, _ error: HTTPTransportError) throws -> HTTPCall {
@@ -76,6 +95,7 @@ struct Transfer: Sendable {
     // MARK: - Progress
 
     private func tell(_ received: ReplyIntake, isHead: Bool) {
+        guard let report else { return }
         let (count, total) = (received.count, received.total)
         let sent = isHead ? call.body?.inMemory?.count : nil
         report { progress in
@@ -87,8 +107,8 @@ struct Transfer: Sendable {
 
     /// The same call, which tells what is sent of its content. Bytes in memory are sent at once.
     private func counting(_ call: HTTPCall) -> HTTPCall {
-        guard let body = call.body else { return call }
-        let (length, report) = (body.length, report)
+        guard let report, let body = call.body else { return call }
+        let length = body.length
         report { $0.bytesToSend = length }
         guard body.inMemory == nil else { return call }
         var counted = call
