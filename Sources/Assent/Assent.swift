@@ -65,6 +65,7 @@ public final class Assent: Sendable {
     let network: AssentNetwork
     let integrity: IntegrityGuard
     private let reporter: IntegrityReporter?
+    private let origins = OriginMemory()
 
     /// Wires everything, and asks the probes a first time, so that their findings are reported; what fails by them are
     /// the calls. It sends nothing; the vault is opened when it is first needed.
@@ -226,7 +227,7 @@ public final class Assent: Sendable {
         }
         var call = try request.httpCall(
             base: configuration.resourceBase, sessionField: configuration.sessionCookieName,
-            random: configuration.random)
+            random: configuration.random, origins: origins)
         call.examination = examination
         return call
     }

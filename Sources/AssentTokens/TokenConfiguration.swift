@@ -1,6 +1,6 @@
 public import AssentCore
 public import Foundation
-import HTTPTypes
+package import HTTPTypes
 
 /// The authorization server and this client's registration there.
 public struct TokenConfiguration: Sendable {
@@ -19,6 +19,9 @@ public struct TokenConfiguration: Sendable {
 
     /// The name of AM's session cookie, which is the name of the header that carries the session.
     public let sessionCookieName: String
+
+    /// The header field of this name.
+    package let sessionField: HTTPField.Name
 
     /// Signature algorithms that an ID token may have. HS256 and `none` are never accepted.
     public var idTokenAlgorithms: Set<SignatureAlgorithm> = [.es256, .es384, .es512, .rs256, .ps256, .edDSA]
@@ -78,7 +81,7 @@ public struct TokenConfiguration: Sendable {
                 .invalidConfiguration,
                 "The redirect URI has no scheme, has a fragment, or has characters that it cannot have.")
         }
-        guard scopes.allSatisfy(isPlain), HTTPField.Name(sessionCookieName) != nil else {
+        guard scopes.allSatisfy(isPlain), let sessionField = HTTPField.Name(sessionCookieName) else {
             throw TokenError(
                 .invalidConfiguration, "A scope or the name of the session cookie has characters that it cannot have.")
         }
@@ -87,6 +90,7 @@ public struct TokenConfiguration: Sendable {
         self.redirectURI = redirectURI
         self.scopes = scopes
         self.sessionCookieName = sessionCookieName
+        self.sessionField = sessionField
     }
 
     /// What an installation registers: the user's scopes, then its own.

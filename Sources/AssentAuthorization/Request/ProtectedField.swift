@@ -36,15 +36,25 @@ package struct ProtectedField: Sendable {
         ProtectedField("expect"), ProtectedField("proxy-"), ProtectedField("x-txid"),
     ]
 
+    private static let names = Set(table.filter { !$0.isFamily }.map(\.name))
+    private static let families = table.filter(\.isFamily)
+
+    /// Whether a row of ``table`` covers a field.
+    package static func isInTable(_ field: HTTPField.Name) -> Bool {
+        names.contains(field.canonicalName) || families.contains { $0.covers(field) }
+    }
+
     /// The field that carries a session, by its configured name.
     package static func session(_ name: String) -> ProtectedField {
         ProtectedField(name.asciiLowercased, .replacedBySession)
     }
 
+    private var isFamily: Bool { name.utf8.last == UInt8(ascii: "-") }
+
     /// Whether this is a row of `field`.
     package func covers(_ field: HTTPField.Name) -> Bool {
         // It is in lower case.
         let given = field.canonicalName
-        return name.utf8.last == UInt8(ascii: "-") ? given.utf8.starts(with: name.utf8) : given == name
+        return isFamily ? given.utf8.starts(with: name.utf8) : given == name
     }
 }

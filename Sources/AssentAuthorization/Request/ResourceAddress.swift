@@ -56,6 +56,7 @@ struct ResourceAddress {
     /// seems to be. An escaped slash, backslash or NUL is one for some programs and not for others.
     private static func check(_ path: String) throws(WireError) {
         let hasEscapes = path.utf8.contains(UInt8(ascii: "%"))
+        guard hasEscapes || hasDottedSegment(path) else { return }
         let lowercased = hasEscapes ? path.asciiLowercased : path
         guard !hasEscapes || !["%2f", "%5c", "%00"].contains(where: { lowercased.contains($0) }) else {
             throw WireError(.malformed, "the path has an escaped slash, backslash or NUL")
@@ -67,5 +68,15 @@ struct ResourceAddress {
                 throw WireError(.malformed, "the path has a segment of dots")
             }
         }
+    }
+
+    /// Whether a segment begins with a dot. Without escapes no other can be one of dots.
+    private static func hasDottedSegment(_ path: String) -> Bool {
+        var isStart = true
+        for byte in path.utf8 {
+            if isStart, byte == UInt8(ascii: ".") { return true }
+            isStart = byte == UInt8(ascii: "/")
+        }
+        return false
     }
 }

@@ -13,12 +13,13 @@ extension ResourceRequest {
     ///   - sessionField: the name of the field that carries a session.
     ///   - limits: where the request has none.
     ///   - random: where the boundary of a form with files comes from.
+    ///   - origins: remembers where the request before went.
     /// - Returns: the call, with the content and the fields that belong to it.
     /// - Throws: ``ResourceError``: `invalidMethod`, `invalidHeaders`, `invalidRequest`.
     package func httpCall(
         base: String? = nil, domain: ResourceError.Domain = .fetchResource,
         sessionField: String = WireName.sessionCookie, limits: HTTPLimits = HTTPLimits(),
-        random: any RandomSource = SystemRandom()
+        random: any RandomSource = SystemRandom(), origins: OriginMemory = OriginMemory()
     ) throws(ResourceError) -> HTTPCall {
         guard Self.methods.contains(method) else {
             throw ResourceError(domain, .invalidMethod, "Resources are not called by this method.")
@@ -30,18 +31,19 @@ extension ResourceRequest {
             let (query, content) = try lowered(&fields, random)
             return try HTTPCall(
                 method, url: address.appending(query: query), headerFields: fields, body: content,
-                limits: self.limits ?? limits)
+                limits: self.limits ?? limits, remembering: origins)
         } catch {
             throw ResourceError(domain, .invalidRequest, "The request cannot be sent as it is: \(error.detail).")
         }
     }
 
     private func checkFields(_ domain: ResourceError.Domain, _ sessionField: String) throws(ResourceError) {
+        guard !headers.isEmpty else { return }
         let session = ProtectedField.session(sessionField)
         for field in headers {
             let name = field.name
             let isWritten = name == .contentType && !multipartData.isEmpty
-            if isWritten || session.covers(name) || ProtectedField.table.contains(where: { $0.covers(name) }) {
+            if isWritten || session.covers(name) || ProtectedField.isInTable(name) {
                 throw ResourceError(
                     domain, .invalidHeaders, "The field \(name.rawName) is not one that an app may give.")
             }

@@ -38,7 +38,25 @@ public struct HTTPCall: Sendable {
         _ method: HTTPRequest.Method, url: String, headerFields: HTTPFields = [:], body: HTTPBody? = nil,
         limits: HTTPLimits = .init()
     ) throws(WireError) {
-        let origin = try Origin(url)
+        self.init(
+            method, url: url, to: try Origin(url), headerFields: headerFields, body: body, limits: limits)
+    }
+
+    /// The same for somebody who remembers where the call before went.
+    ///
+    /// - Throws: ``WireError`` as ``Origin/init(_:)-(String)``.
+    package init(
+        _ method: HTTPRequest.Method, url: String, headerFields: HTTPFields, body: HTTPBody?, limits: HTTPLimits,
+        remembering origins: OriginMemory
+    ) throws(WireError) {
+        self.init(
+            method, url: url, to: try origins.origin(of: url), headerFields: headerFields, body: body, limits: limits)
+    }
+
+    private init(
+        _ method: HTTPRequest.Method, url: String, to origin: Origin, headerFields: HTTPFields, body: HTTPBody?,
+        limits: HTTPLimits
+    ) {
         let request = HTTPRequest(method, url: url, scheme: origin.scheme, headerFields: headerFields)
         self.init(request, body: body, limits: limits)
         known = KnownOrigin(origin, of: request)

@@ -71,16 +71,25 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
         let scheme = try scheme(letters)
         let rest = bytes[letters.endIndex...]
         guard rest.starts(with: "://".utf8) else { throw notAbsolute }
-        let authority = rest.dropFirst(3).prefix {
-            $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
-        }
+        let authority = rest.dropFirst(3).prefix { !endsAuthority($0) }
         return (try origin(scheme: scheme, authority: authority), bytes[authority.endIndex...])
+    }
+
+    /// The most bytes of a URL that is read.
+    static let byteLimit = 16 << 10
+
+    /// Whether a URL that is read may have this byte.
+    static func isAllowed(_ byte: UInt8) -> Bool { byte.isASCIIVisible && byte != UInt8(ascii: "\\") }
+
+    /// Whether this byte stands behind the authority of a URL.
+    static func endsAuthority(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "/") || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#")
     }
 
     private static func checked(_ text: String) throws(WireError) -> [UInt8] {
         let bytes = Array(text.utf8)
-        guard bytes.count <= 16 << 10 else { throw WireError(.tooLarge, "a URL has more than 16 KiB") }
-        guard bytes.allSatisfy({ $0.isASCIIVisible && $0 != UInt8(ascii: "\\") }) else {
+        guard bytes.count <= byteLimit else { throw WireError(.tooLarge, "a URL has more than 16 KiB") }
+        guard bytes.allSatisfy(isAllowed) else {
             throw WireError(.malformed, "a URL has white space, control or non-ASCII characters, or a backslash")
         }
         return bytes

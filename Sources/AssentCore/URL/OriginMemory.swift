@@ -1,9 +1,10 @@
 package import HTTPTypes
 
-/// Remembers the last origin that was read, for a transport whose calls mostly go where the one before went: reading an
+/// Remembers the last origin that was read, for somebody whose calls mostly go where the one before went: reading an
 /// origin costs more than comparing its text.
 package final class OriginMemory: Sendable {
     private let last = Locked<KnownOrigin?>(nil)
+    private let lastBeginning = Locked<KnownBeginning?>(nil)
 
     package init() {}
 
@@ -23,5 +24,35 @@ package final class OriginMemory: Sendable {
         let origin = try Origin(request)
         last.withLock { $0 = KnownOrigin(origin, of: request) }
         return origin
+    }
+
+    /// Where an absolute URL goes.
+    ///
+    /// - Throws: ``WireError`` as ``Origin/init(_:)-(String)``.
+    package func origin(of url: String) throws(WireError) -> Origin {
+        if let known = lastBeginning.withLock({ $0 }), known.isOf(url) { return known.origin }
+        let origin = try Origin(url)
+        let known = KnownBeginning(origin, of: url)
+        lastBeginning.withLock { $0 = known }
+        return origin
+    }
+}
+
+/// An origin with the beginning of the URL that it was read from, up to the end of its authority.
+private struct KnownBeginning: Sendable {
+    let origin: Origin
+    private let bytes: [UInt8]
+
+    init(_ origin: Origin, of url: String) {
+        self.origin = origin
+        let rest = url.utf8.dropFirst(origin.scheme.utf8.count + 3)
+        bytes = Array(url.utf8[..<(rest.firstIndex(where: Origin.endsAuthority) ?? rest.endIndex)])
+    }
+
+    /// Whether a URL begins in the same way and can be read: all that counts for its origin is the same then.
+    func isOf(_ url: String) -> Bool {
+        guard url.utf8.count <= Origin.byteLimit, url.utf8.starts(with: bytes) else { return false }
+        let rest = url.utf8.dropFirst(bytes.count)
+        return rest.first.map(Origin.endsAuthority) != false && rest.allSatisfy(Origin.isAllowed)
     }
 }

@@ -12,6 +12,7 @@ package struct ResourceCalls: Sendable {
     let random: any RandomSource
     let client: AuthorizedClient
     private let examine: @Sendable () throws(HTTPTransportError) -> IntegrityExamination?
+    private let origins = OriginMemory()
 
     /// The usual limits of a call: no limit for the whole of it, and 16 MiB in memory.
     static let limits = HTTPLimits(total: nil, replyBytes: 16 << 20)
@@ -49,7 +50,8 @@ package struct ResourceCalls: Sendable {
             throw ResourceError(error, kind.domain)
         }
         var call = try request.httpCall(
-            base: base, domain: kind.domain, sessionField: sessionField, limits: Self.limits, random: random)
+            base: base, domain: kind.domain, sessionField: sessionField, limits: Self.limits, random: random,
+            origins: origins)
         call.examination = examination
         do throws(ResourceError) {
             try admit(call)

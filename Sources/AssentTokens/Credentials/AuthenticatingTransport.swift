@@ -227,7 +227,7 @@ public struct AuthenticatingTransport: HTTPTransport {
         let (name, token) = (user.configuration.sessionCookieName, session.token.reveal())
         let others = original.request.headerFields[.cookie].map { "\($0); " } ?? ""
         outgoing.call.request.headerFields.setCookie("\(others)\(name)=\(token)")
-        if let field = HTTPField.Name(name) { outgoing.call.request.headerFields[field] = token }
+        outgoing.call.request.headerFields[user.configuration.sessionField] = token
         if outgoing.token == nil { outgoing.binding = try await binding(of: session, user, for: original) }
     }
 

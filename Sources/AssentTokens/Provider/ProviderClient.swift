@@ -121,7 +121,7 @@ actor ProviderClient {
                 .unusableEndpoint, "The provider's authorization_endpoint is on another origin than the issuer.")
         }
         var fields = HTTPFields()
-        if let name = HTTPField.Name(configuration.sessionCookieName) { fields[name] = session.token.reveal() }
+        fields[configuration.sessionField] = session.token.reveal()
         fields[.acceptAPIVersion] = "resource=2.1,protocol=1.0"
         let reply = try await get(attempt.url, fields, session)
         switch reply.status {

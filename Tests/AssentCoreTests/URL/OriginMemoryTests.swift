@@ -36,6 +36,27 @@ struct OriginMemoryTests {
         }
     }
 
+    @Test("A URL gets its own origin, and one that cannot be read none, however much of it is that of the one before")
+    func urls() throws {
+        let memory = OriginMemory()
+        let good = "https://a.example/v1/accounts"
+        for url in [
+            good, "https://a.example", "https://a.example?a=1", "https://a.example#b", "https://a.example:443/",
+            "https://a.example:444/v1", "https://a.example.evil.example/v1", "https://a.example@b.example/",
+            "https://a.exampl/v1", "http://a.example/v1", "HTTPS://A.example./v1", "https://a.example:/v1",
+            "https://a.example/a b", "https://a.example/a\\b", "https://a.example/ä", "https://a.example\\@b.example/",
+            "https://a.example/\u{0}", "https://", "a.example/v1", "",
+            "https://a.example/" + String(repeating: "a", count: 16 << 10),
+        ] {
+            let expected = try? Origin(url)
+            for _ in 1...2 {
+                let found = try? memory.origin(of: url)
+                #expect(found == expected, "\(url.prefix(40))")
+            }
+            #expect(try memory.origin(of: good) == Origin("https://a.example"))
+        }
+    }
+
     @Test("Many tasks at once each get their own origin")
     func concurrent() async throws {
         let memory = OriginMemory()
