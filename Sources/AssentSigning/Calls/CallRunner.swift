@@ -14,6 +14,19 @@ struct CallRunner: Sendable {
 
     private struct Unprepared: Error {}
 
+    /// A call on its way.
+    private struct Attempt {
+        let request: Request
+        var record: ContainerRecord
+        let prover: Prover
+        var retry: CallRetry
+        var next = CallRetry.Next.send
+        /// The newest reply.
+        var earlier: Received?
+        /// What the server said to another call, where this one asks for the status that explains it.
+        var refusal: (error: any Error, asked: ContainerRecord)?
+    }
+
     /// Makes one call.
     ///
     /// - Parameters:
@@ -27,36 +40,36 @@ struct CallRunner: Sendable {
         _ request: Request, of record: ContainerRecord, by prover: Prover = .current,
         read: (Received) async throws -> Value
     ) async throws -> Value {
-        var (record, earlier) = (record, Received?.none)
-        var retry = CallRetry(sends: sends(request.call))
-        var next = CallRetry.Next.send
+        var attempt = Attempt(
+            request: request, record: record, prover: prover, retry: CallRetry(sends: sends(request.call)))
         while true {
             do {
-                if next == .refreshAndSend || next == .refreshAndRead { record = try await refresh(record) }
-                let received: Received
-                if next == .refreshAndRead, let earlier {
-                    received = Received(
-                        trust: try SigningError.mapped(try record.trust()),
-                        record: record, text: earlier.text, request: earlier.request)
-                } else {
-                    let prepared = try await prepared(request, record, prover)
-                    let reply = try await parts.http.read(parts.http.transport.send(prepared.call))
-                    if let nonce = reply.nonce { await parts.memory.keep(nonce: nonce, of: record.issuer) }
-                    if let problem = reply.problem {
-                        throw Refused(problem: problem, hasNonce: reply.nonce != nil)
-                    }
-                    received = Received(
-                        trust: prepared.trust, record: record, text: reply.body, request: prepared.hash)
+                if attempt.next == .refreshAndSend || attempt.next == .refreshAndRead {
+                    let call = try parts.http.configurationCall(of: record.issuer)
+                    let reply = try await parts.http.read(parts.http.transport.send(call))
+                    attempt.record = try await adopt(SigningHTTP.configuration(in: reply), attempt.record)
                 }
-                earlier = received
-                return try await read(received)
+                let received: Received
+                if attempt.next == .refreshAndRead, let earlier = attempt.earlier {
+                    received = Received(
+                        trust: try SigningError.mapped(try attempt.record.trust()),
+                        record: attempt.record, text: earlier.text, request: earlier.request)
+                } else {
+                    let prepared = try await prepared(attempt)
+                    let reply = try await parts.http.read(parts.http.transport.send(prepared.call))
+                    received = try await self.received(reply, prepared, attempt.record)
+                }
+                attempt.earlier = received
+                guard let refusal = attempt.refusal else { return try await read(received) }
+                throw try await explained(refusal.error, by: status(received), of: refusal.asked)
             } catch {
                 let error = SigningHTTP.said(error)
-                next = retry.next(after: Self.failure(error))
-                switch (next, prover) {
-                case (.takeNewKeys, .current): record = try await newer(record, after: Self.said(error))
+                attempt.next = attempt.retry.next(after: Self.failure(error))
+                switch (attempt.next, attempt.prover) {
+                case (.takeNewKeys, .current):
+                    attempt.record = try await newer(attempt.record, after: Self.said(error))
                 case (.fail, _), (.signAgain, _), (.takeNewKeys, _):
-                    throw try await explained(Self.said(error), request.call, record)
+                    attempt = try await asking(why: Self.said(error), attempt)
                 case (.send, _), (.refreshAndSend, _), (.refreshAndRead, _): break
                 }
             }
@@ -66,14 +79,32 @@ struct CallRunner: Sendable {
     /// The server refuses a container whose digits are not typed yet with the code of one that has ended. Its signed
     /// status tells which it is: where the digits are missing, or were typed just now, the user has to do something
     /// else.
+    ///
+    /// - Returns: the call that asks for the status.
+    /// - Throws: `error`, when it needs no explanation.
+    private func asking(why error: any Error, _ attempt: Attempt) async throws -> Attempt {
+        guard attempt.request.call != .status, (error as? SigningError)?.code == .enrolmentVoid else { throw error }
+        let now = try await parts.records.load(attempt.record.id)
+        guard now.phase.isConfirmed, now.state == .unconfirmed else { throw error }
+        return Attempt(
+            request: .status, record: now, prover: .current, retry: CallRetry(sends: sends(.status)),
+            refusal: (error, now))
+    }
+
     private func explained(
-        _ error: any Error, _ call: DeviceCall, _ record: ContainerRecord
+        _ refusal: any Error, by status: ContainerStatus, of record: ContainerRecord
     ) async throws -> any Error {
-        guard call != .status, (error as? SigningError)?.code == .enrolmentVoid else { return error }
-        let now = try await parts.records.load(record.id)
-        guard now.phase.isConfirmed, now.state == .unconfirmed else { return error }
-        let said = try await parts.containers.status(of: now.id)
-        return [.unconfirmed, .active].contains(said.state) ? SigningError(.notActive) : error
+        try await parts.containers.adopt(status, of: record)
+        return [.unconfirmed, .active].contains(status.state) ? SigningError(.notActive) : refusal
+    }
+
+    /// What came back, if it is to be verified.
+    private func received(
+        _ reply: SigningHTTP.Reply, _ prepared: Prepared, _ record: ContainerRecord
+    ) async throws -> Received {
+        if let nonce = reply.nonce { await parts.memory.keep(nonce: nonce, of: record.issuer) }
+        if let problem = reply.problem { throw Refused(problem: problem, hasNonce: reply.nonce != nil) }
+        return Received(trust: prepared.trust, record: record, text: reply.body, request: prepared.hash)
     }
 
     /// Reads a reply `status` of this container.
@@ -164,9 +195,8 @@ struct CallRunner: Sendable {
     private typealias Prepared = (call: HTTPCall, hash: SigningHash, trust: IssuerTrust)
 
     /// Encrypts and proves a request.
-    private func prepared(
-        _ request: Request, _ record: ContainerRecord, _ prover: Prover
-    ) async throws -> Prepared {
+    private func prepared(_ attempt: Attempt) async throws -> Prepared {
+        let (request, record) = (attempt.request, attempt.record)
         let trust = try SigningError.mapped(try record.trust())
         guard let encryption = trust.encryptionKey, let nonce = await parts.memory.nonce(of: record.issuer) else {
             throw Unprepared()
@@ -181,7 +211,7 @@ struct CallRunner: Sendable {
                 StartBody(start: answered).encoded(), to: encryption, from: message.jwk.thumbprint.text, record)
         case .content(let content):
             let did = try record.knownDid
-            let key = if case .new(let key) = prover { key } else { try await parts.provider.device(record) }
+            let key = if case .new(let key) = attempt.prover { key } else { try await parts.provider.device(record) }
             body = try seal(content, to: encryption, from: did.text, record)
             let proof = CallProof(
                 issuer: record.issuer, did: did, method: "POST", url: url,
@@ -207,29 +237,39 @@ struct CallRunner: Sendable {
         }
     }
 
-    /// Reads the issuer's configuration again. What follows from it is stored before it is used: a successor of the
-    /// pinned identity key, and certificates that do not count any more.
+    /// Reads the issuer's configuration again.
     func refresh(_ record: ContainerRecord, sends: Int = 0) async throws -> ContainerRecord {
-        let (configuration, nonce) = try await configuration(of: record.issuer, sends: sends)
+        try await adopt(configuration(of: record.issuer, sends: sends), record)
+    }
+
+    /// Takes over a configuration that was read again. What follows from it is stored before it is used: a successor of
+    /// the pinned identity key, and certificates that do not count any more.
+    private func adopt(
+        _ answer: (configuration: IssuerConfiguration, nonce: String?), _ record: ContainerRecord
+    ) async throws -> ContainerRecord {
         let trust = try SigningError.mapped(
             try IssuerTrust(
-                configuration, issuer: record.issuer, anchor: .pinned(record.identity), minimum: record.minimum))
+                answer.configuration, issuer: record.issuer, anchor: .pinned(record.identity), minimum: record.minimum))
         let newer = try await parts.records.modify(record.id) { current in
             // Another task or process may have gone further meanwhile: a pin never goes back.
             guard current.identity == record.identity, current.minimum <= trust.minimum else { return }
             current.adopt(trust)
         }
-        await parts.memory.keep(nonce: nonce, of: record.issuer)
+        await parts.memory.keep(nonce: answer.nonce, of: record.issuer)
         return newer
     }
 
     /// Reads an issuer's configuration, and tries again up to `sends` times while there is no answer.
-    func configuration(of issuer: String, sends: Int) async throws -> (IssuerConfiguration, nonce: String?) {
+    func configuration(
+        of issuer: String, sends: Int
+    ) async throws -> (configuration: IssuerConfiguration, nonce: String?) {
         var retry = CallRetry(sends: sends)
         while true {
             do {
-                return try await parts.http.configuration(of: issuer)
+                let call = try parts.http.configurationCall(of: issuer)
+                return try await SigningHTTP.configuration(in: parts.http.read(parts.http.transport.send(call)))
             } catch {
+                let error = SigningHTTP.said(error)
                 guard retry.next(after: Self.failure(error)) == .send else { throw error }
             }
         }

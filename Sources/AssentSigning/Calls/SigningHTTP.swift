@@ -15,9 +15,15 @@ struct SigningHTTP: Sendable {
         let problem: SigningError?
     }
 
-    /// Reads an issuer's configuration, and the nonce that comes with it.
-    func configuration(of issuer: String) async throws -> (IssuerConfiguration, nonce: String?) {
-        let reply = try await send(HTTPCall(.get, url: issuer + "/configuration", limits: limits))
+    /// What asks for an issuer's configuration.
+    func configurationCall(of issuer: String) throws(WireError) -> HTTPCall {
+        try HTTPCall(.get, url: issuer + "/configuration", limits: limits)
+    }
+
+    /// The configuration in a reply, and the nonce that comes with it.
+    static func configuration(in reply: Reply) throws(SigningError) -> (
+        configuration: IssuerConfiguration, nonce: String?
+    ) {
         if let problem = reply.problem { throw problem }
         do {
             return (try IssuerConfiguration(reading: Array(reply.body.utf8)), reply.nonce)
