@@ -5,8 +5,14 @@ import Logging
 
 /// What an unlock has at hand on its way (``UnlockCeremony``).
 private struct Unlock {
+    /// As it began.
+    let began: Opening
     var opening: Opening
     var ceremony: UnlockCeremony
+    /// Whether the server has not taken the change that was begun: its status says then which password counts.
+    var isChangeRefused = false
+    /// The container as it was when the server was asked for its word about a refusal.
+    var asked: ContainerRecord?
     /// The blinded password, which is never stored.
     var blinded: (plan: SealingPlan, input: ObliviousInput)?
     var evaluation: SignedMessage<Evaluation>?
@@ -14,10 +20,30 @@ private struct Unlock {
     var error: (any Error)?
 
     init(_ opening: Opening) {
+        began = opening
         self.opening = opening
         ceremony = UnlockCeremony(
             hasChange: opening.kept.commit != nil, hasConfirmation: opening.kept.confirmation != nil)
     }
+
+    /// Takes an error; one that is not the server's word ends it.
+    ///
+    /// - Returns: whether the ceremony goes on with it.
+    mutating func take(_ error: any Error, in step: UnlockCeremony.Step) -> Bool {
+        self.error = error
+        guard let refusal = error as? SigningError else { return false }
+        if step == .settleChange, refusal.code == .wrongGeneration, !isChangeRefused {
+            isChangeRefused = true
+            return true
+        }
+        return ceremony.take(.failed(refusal.isTransient ? nil : RefusalCode(rawValue: refusal.code.rawValue)))
+    }
+}
+
+/// What the server answers during an unlock.
+private enum UnlockReply {
+    case status(ContainerStatus)
+    case evaluation(SignedMessage<Evaluation>)
 }
 
 extension KeyOpening {
@@ -25,92 +51,127 @@ extension KeyOpening {
     func open(
         _ id: SigningID, _ slot: PasswordSlot, _ password: Secret?, for purpose: OpeningPurpose
     ) async throws -> OpenedKeys {
-        var opening = try await Opening(parts.records.load(id), slot, password, for: purpose)
-        guard opening.kept.mode == .assisted else { return try await openLocal(opening) }
-        var unlock = Unlock(opening)
+        var unlock = try await Unlock(Opening(parts.records.load(id), slot, password, for: purpose))
+        guard unlock.opening.kept.mode == .assisted else { return try await openLocal(unlock.opening) }
         while true {
-            let step = unlock.ceremony.next
+            let (step, kept) = (unlock.ceremony.next, unlock.opening.kept)
             if step == .done {
                 guard let opened = unlock.opened else { throw SigningError(.internal) }
                 if password != nil { await remember(opened.s, unlock.opening) }
                 return opened
             }
             if step == .fail {
-                let error = unlock.error ?? SigningError(.internal)
-                // A renewal may have ended meanwhile, and these be the keys that it has replaced.
-                guard (error as? SigningError)?.code == .wrongGeneration,
-                    let again = try await replaced(opening)
-                else { throw error }
-                opening = again
-                unlock = Unlock(opening)
+                unlock = try await again(after: unlock)
                 continue
             }
             do {
-                let event = try await perform(step, &unlock)
+                let event: UnlockCeremony.Event
+                if let request = try await request(step, &unlock) {
+                    let reply = try await parts.calls.ask(request, of: unlock.opening.record, by: .given) { received in
+                        try await read(received, in: step, kept)
+                    }
+                    event = try await take(reply, in: step, &unlock)
+                } else {
+                    event = try await perform(step, &unlock)
+                }
                 _ = unlock.ceremony.take(event)
             } catch {
-                unlock.error = error
-                let refusal = (error as? SigningError).flatMap {
-                    $0.isTransient ? nil : RefusalCode(rawValue: $0.code.rawValue)
-                }
-                // What is not the server's word ends it.
-                guard error is SigningError, unlock.ceremony.take(.failed(refusal)) else { throw error }
+                guard unlock.take(error, in: step) else { throw error }
                 if unlock.ceremony.phase == .closed {
-                    parts.logger.info("a confirmation was not taken", metadata: ["code": "\(refusal?.rawValue ?? "-")"])
+                    let code = (error as? SigningError)?.code.rawValue ?? "-"
+                    parts.logger.info("a confirmation was not taken", metadata: ["code": "\(code)"])
                 }
             }
         }
     }
 
-    /// The same try with the keys that a renewal has put in the place of these; `nil` when none has.
-    private func replaced(_ opening: Opening) async throws -> Opening? {
-        let now = try await opening.with(parts.records.load(opening.id))
-        return now.record.keyID != opening.record.keyID && now.kept.mode == .assisted ? now : nil
+    /// The same try with the keys that a renewal, which has ended meanwhile, has put in the place of these.
+    ///
+    /// - Throws: why the try has failed, when there are none.
+    private func again(after unlock: Unlock) async throws -> Unlock {
+        let error = unlock.error ?? SigningError(.internal)
+        guard (error as? SigningError)?.code == .wrongGeneration else { throw error }
+        let now = try await unlock.began.with(parts.records.load(unlock.began.id))
+        guard now.record.keyID != unlock.began.record.keyID, now.kept.mode == .assisted else { throw error }
+        return Unlock(now)
     }
 
-    private func perform(_ step: UnlockCeremony.Step, _ unlock: inout Unlock) async throws -> UnlockCeremony.Event {
-        let (records, kept) = (parts.records, unlock.opening.kept)
+    // MARK: Steps
+
+    /// What the server is asked in this step; `nil` when the device does it alone.
+    private func request(_ step: UnlockCeremony.Step, _ unlock: inout Unlock) async throws -> Request? {
+        let kept = unlock.opening.kept
         switch step {
-        case .settleChange:
-            unlock.opening = try await unlock.opening.with(settleChange(unlock.opening))
-            return .settled
-        case .sendConfirmation:
-            guard let body = kept.confirmationBody else { return .done }
-            let status = try await parts.calls.ask(
-                Request(.confirmEvaluation, body), of: unlock.opening.record, by: .given, read: parts.calls.status)
-            let record = try await forget(body, kept.slot, of: unlock.opening.record, status)
-            // The keys that are open stay so, whatever the status says of the password.
-            if unlock.opened == nil { unlock.opening = try unlock.opening.with(record) }
-        case .storeRatchet: try await storeRatchet(&unlock)
-        case .evaluate:
-            let request = Request(.unlock, try unlockBody(unlock))
-            let evaluation = try await parts.calls.ask(request, of: unlock.opening.record, by: .given) { received in
-                try await self.evaluation(
-                    received, .unlock, kept.slot, kept.current.generation, publicKey: kept.current.publicKey)
-            }
-            unlock.evaluation = evaluation
-            let content = evaluation.content
-            try await records.modify(unlock.opening.id) { record in
-                // A status that was asked for before says less.
-                record.heard(at: max(record.statusAt ?? 0, content.head.issuedAt))
-                record.modify(kept.slot) { slot in
-                    slot.last = evaluation.compact
-                    (slot.ratchet, slot.ratchetNext) = (kept.ratchetNext, nil)
-                    slot.tries = content.tries
-                    slot.spare = content.spare
-                    slot.state = content.tries == 0 ? .locked : .open
-                }
-            }
-        case .open: return try await openEvaluated(&unlock)
-        case .confirm: try await storeConfirmation(&unlock)
+        case .settleChange where unlock.isChangeRefused: return .status
+        case .settleChange: return kept.changeRequest
+        case .sendConfirmation: return kept.confirmationBody.map { Request(.confirmEvaluation, $0) }
+        case .evaluate: return Request(.unlock, try unlockBody(unlock))
         case .askStatus:
-            let asked = try await records.load(unlock.opening.id)
-            let status = try await parts.calls.ask(
-                .status, of: unlock.opening.record, by: .given, read: parts.calls.status)
-            unlock.error = try await judged(unlock.error, kept.slot, of: asked, status)
-        case .done, .fail: break
+            unlock.asked = try await parts.records.load(unlock.opening.id)
+            return .status
+        case .storeRatchet, .open, .confirm, .done, .fail: return nil
+        }
+    }
+
+    private func read(
+        _ received: Received, in step: UnlockCeremony.Step, _ kept: SlotRecord
+    ) async throws -> UnlockReply {
+        guard step == .evaluate else { return .status(try await parts.calls.status(received)) }
+        return .evaluation(
+            try await evaluation(
+                received, .unlock, kept.slot, kept.current.generation, publicKey: kept.current.publicKey))
+    }
+
+    /// Does what follows from the server's answer.
+    private func take(
+        _ reply: UnlockReply, in step: UnlockCeremony.Step, _ unlock: inout Unlock
+    ) async throws -> UnlockCeremony.Event {
+        let (opening, kept) = (unlock.opening, unlock.opening.kept)
+        switch reply {
+        case .evaluation(let evaluation):
+            unlock.evaluation = evaluation
+            try await keep(evaluation.content, evaluation.compact, for: opening)
+        case .status(let status) where step == .settleChange:
+            unlock.opening = try await opening.with(settled(opening, status))
+            return .settled
+        case .status(let status) where step == .sendConfirmation:
+            guard let body = kept.confirmationBody else { return .done }
+            let record = try await forget(body, kept.slot, of: opening.record, status)
+            // The keys that are open stay so, whatever the status says of the password.
+            if unlock.opened == nil { unlock.opening = try opening.with(record) }
+        case .status(let status):
+            unlock.error = try await judged(unlock.error, kept.slot, of: unlock.asked ?? opening.record, status)
         }
         return .done
+    }
+
+    /// Does a step for which the server is not asked.
+    private func perform(_ step: UnlockCeremony.Step, _ unlock: inout Unlock) async throws -> UnlockCeremony.Event {
+        switch step {
+        case .storeRatchet: try await storeRatchet(&unlock)
+        case .open: return try await openEvaluated(&unlock)
+        case .confirm: try await storeConfirmation(&unlock)
+        // Nothing is stored that would have to be sent.
+        case .settleChange: return .settled
+        case .sendConfirmation, .evaluate, .askStatus, .done, .fail: break
+        }
+        return .done
+    }
+
+    /// Stores an evaluation, and what it says of the password.
+    private func keep(_ content: Evaluation, _ compact: String, for opening: Opening) async throws {
+        let kept = opening.kept
+        try await parts.records.modify(opening.id) { record in
+            // A status that was asked for before says less.
+            record.heard(at: max(record.statusAt ?? 0, content.head.issuedAt))
+            record.modify(kept.slot) { slot in
+                slot.last = compact
+                (slot.ratchet, slot.ratchetNext) = (kept.ratchetNext, nil)
+                slot.tries = content.tries
+                slot.spare = content.spare
+                slot.state = content.tries == 0 ? .locked : .open
+            }
+        }
     }
 
     /// Blinds the password, and stores *r'* before the server hears of the try.

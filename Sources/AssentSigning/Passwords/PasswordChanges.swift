@@ -111,26 +111,37 @@ struct PasswordChanges: Sendable {
 }
 
 extension KeyOpening {
-    /// Has a change that was begun count, or finds out that it does not.
+    /// Has a change that was just stored count, or finds out that it does not.
+    func settleChange(_ opening: Opening) async throws -> ContainerRecord {
+        guard let request = opening.kept.changeRequest else { return opening.record }
+        let status: ContainerStatus
+        do {
+            status = try await parts.calls.ask(request, of: opening.record, by: .given, read: parts.calls.status)
+        } catch let error as SigningError where error.code == .wrongGeneration {
+            status = try await parts.calls.ask(.status, of: opening.record, by: .given, read: parts.calls.status)
+        }
+        return try await settled(opening, status)
+    }
+
+    /// Takes over which password counts.
     ///
     /// A change that the server has not taken keeps its blobs: an answer that says so may be older than a request that
     /// somebody holds back. The server's signed generation brings them back.
-    func settleChange(_ opening: Opening) async throws -> ContainerRecord {
-        let (record, kept) = (opening.record, opening.kept)
-        guard let pending = kept.pending, let commit = kept.commit else { return record }
-        let status: ContainerStatus
-        do {
-            status = try await parts.calls.ask(
-                Request(.commitChange, ChangeCommitBody(change: commit)), of: record, by: .given,
-                read: parts.calls.status)
-        } catch let error as SigningError where error.code == .wrongGeneration {
-            status = try await parts.calls.ask(.status, of: record, by: .given, read: parts.calls.status)
-        }
-        return try await parts.containers.adopt(status, of: record) { record in
+    func settled(_ opening: Opening, _ status: ContainerStatus) async throws -> ContainerRecord {
+        let kept = opening.kept
+        return try await parts.containers.adopt(status, of: opening.record) { record in
             record.modify(kept.slot) { slot in
-                if slot.pending?.generation == pending.generation { slot.commit = nil }
+                if slot.pending?.generation == kept.pending?.generation { slot.commit = nil }
             }
         }
+    }
+}
+
+extension SlotRecord {
+    /// What has a change that was begun count; `nil` when there is none.
+    var changeRequest: Request? {
+        guard pending != nil, let commit else { return nil }
+        return Request(.commitChange, ChangeCommitBody(change: commit))
     }
 }
 
