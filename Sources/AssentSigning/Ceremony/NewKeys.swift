@@ -8,7 +8,7 @@ struct NewKeys: Sendable {
 
     /// Goes on until the server has confirmed the keys.
     func run(_ work: inout KeyWork, _ prompt: SigningPasswordPrompt?) async throws {
-        var offersLeft = KeyCeremony.offersAgain
+        var (offersLeft, hasEndorsedAgain) = (KeyCeremony.offersAgain, false)
         while true {
             switch work.ceremony.next(try await sealedKeys(work.next)) {
             case .start: try await start(&work)
@@ -20,8 +20,24 @@ struct NewKeys: Sendable {
                 } catch let error as SigningError {
                     offersLeft = try await askAgain(after: error, &work, offersLeft: offersLeft)
                 }
-            case .sign(let committed): try await sign(committed, &work, prompt)
-            case .complete(let signed): try await complete(signed, &work, prompt)
+            case .sign(let committed):
+                let enrol = try await signedKeyList(committed, work, prompt)
+                if case .renewal(var renewal) = work {
+                    renewal.endorsements = try await parts.renewals.endorsements(of: enrol, renewal, prompt)
+                    work = .renewal(renewal)
+                }
+                try await work.take(.signed(enrol: enrol), in: parts.records)
+            case .complete(let signed):
+                do {
+                    try await complete(signed, &work, prompt)
+                } catch let error as SigningError {
+                    guard !hasEndorsedAgain, var renewal = Self.endorsedAgain(after: error, work) else { throw error }
+                    hasEndorsedAgain = true
+                    await parts.memory.keep(endorser: nil, renewal.next.id)
+                    renewal.endorsements = try await parts.renewals.endorsements(of: signed.enrol, renewal, prompt)
+                    try await parts.records.keep(renewal)
+                    work = .renewal(renewal)
+                }
             case .confirm(_, let echo): try await confirm(echo, &work)
             case .done: return
             case .fail: throw Self.lost(isRenewal: work.isRenewal)
@@ -97,9 +113,33 @@ struct NewKeys: Sendable {
 
     private func makeKeys(_ work: inout KeyWork, _ prompt: SigningPasswordPrompt?) async throws {
         guard let offer = try work.next.offerContent() else { throw SigningError(.internal) }
-        try await parts.provider.make(offer, work.next, withDeviceKey: work.isRenewal)
-        let slots = try await parts.newPasswords.sealed(offer, work, prompt)
-        try await work.take(.keys(nonceD: SigningNonce(random: parts.random)), in: parts.records) { $0.slots = slots }
+        let (passwords, next) = (parts.newPasswords, work.next)
+        try await parts.provider.make(offer, next, withDeviceKey: work.isRenewal)
+        var typed: [PasswordSlot: NewPasswords.Typed] = [:]
+        if let (renewal, old) = try await passwords.toType(work) {
+            for kept in old.slots {
+                let text = try await passwords.current(kept, old, prompt)
+                // It is counted like any other try.
+                let opened = try await parts.passwords.opened(old.id, kept.slot, text, for: .change, by: .given)
+                typed[kept.slot] = try await passwords.typed(text, opened, kept, renewal)
+            }
+        }
+        if !offer.slots.isEmpty { try await parts.provider.makeAgreement(named: next.sealingKeyName) }
+        var (secrets, slots, scalars) = ([Secret](), [SlotRecord](), [String: Secret]())
+        for offered in offer.slots {
+            let policy = try next.knownPolicy(offered.slot)
+            let chosen = try await passwords.choose(offered, policy, typed[offered.slot], offer, next, prompt)
+            // A guess at the weaker of two would be one at the other.
+            guard !secrets.contains(chosen.password.secret) else { throw SigningError.invalid(.other) }
+            secrets.append(chosen.password.secret)
+            let plan = try await passwords.plan(offered, policy, chosen.password, work)
+            let sealed = try await passwords.sealed(plan, chosen, offer, next)
+            slots.append(sealed.record)
+            scalars.merge(sealed.scalars) { _, new in new }
+        }
+        if !slots.isEmpty { await parts.memory.keep(unsealed: scalars, next.id) }
+        let made = slots
+        try await work.take(.keys(nonceD: SigningNonce(random: parts.random)), in: parts.records) { $0.slots = made }
     }
 
     private func commit(_ made: KeyPhase.MadeKeys, _ work: inout KeyWork) async throws {
@@ -143,16 +183,13 @@ struct NewKeys: Sendable {
         return ceremony.offersLeft
     }
 
-    /// Signs the key list; for new keys of a container the old ones endorse it.
-    private func sign(
-        _ committed: KeyPhase.CommittedKeys, _ work: inout KeyWork, _ prompt: SigningPasswordPrompt?
-    ) async throws {
-        let enrol = try await signedKeyList(committed, work, prompt)
-        if case .renewal(var renewal) = work {
-            renewal.endorsements = try await parts.renewals.endorsements(of: enrol, renewal, prompt)
-            work = .renewal(renewal)
-        }
-        try await work.take(.signed(enrol: enrol), in: parts.records)
+    /// The renewal whose old keys have to vouch again; `nil` for an enrolment, and when the error means something else.
+    private static func endorsedAgain(after error: SigningError, _ work: KeyWork) -> RenewalRecord? {
+        var ceremony = work.ceremony
+        guard ceremony.refused(RefusalCode(rawValue: error.code.rawValue)) == .endorseAgain,
+            case .renewal(let renewal) = work
+        else { return nil }
+        return renewal
     }
 
     /// The key list, signed by the device key that is in it.
@@ -214,24 +251,9 @@ struct NewKeys: Sendable {
         _ signed: KeyPhase.SignedKeys, _ work: inout KeyWork, _ prompt: SigningPasswordPrompt?
     ) async throws {
         let transport = try await newTransportKey(work, prompt)
-        var ceremony = work.ceremony
-        var reply: Enrolled?
-        while reply == nil {
-            do {
-                let body = completion(signed, work)
-                reply = try await parts.calls.ask(body, of: current(work), by: .given) { received in
-                    try await parts.calls.verified(received.opened(with: transport), as: Enrolled.self).content
-                }
-            } catch let error as SigningError {
-                let reaction = ceremony.refused(RefusalCode(rawValue: error.code.rawValue))
-                guard reaction == .endorseAgain, case .renewal(var renewal) = work else { throw error }
-                await parts.memory.keep(endorser: nil, renewal.next.id)
-                renewal.endorsements = try await parts.renewals.endorsements(of: signed.enrol, renewal, prompt)
-                try await parts.records.keep(renewal)
-                work = .renewal(renewal)
-            }
+        let reply = try await parts.calls.ask(completion(signed, work), of: current(work), by: .given) { received in
+            try await parts.calls.verified(received.opened(with: transport), as: Enrolled.self).content
         }
-        guard let reply else { return }
         try await OneTimeCodes(parts: parts).keep(reply.otp, offered: work.next)
         try await work.take(.enrolled(reply), in: parts.records)
         await parts.memory.forgetNewKeys(work.next.id)

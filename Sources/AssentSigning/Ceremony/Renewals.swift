@@ -148,9 +148,18 @@ struct Renewals: Sendable {
         let record = try await parts.records.load(renewal.next.id)
         var signers = [try await parts.provider.device(record)]
         let approving = try renewal.oldOfferContent().keys.filter(\.usage.needsPossession)
-        if let key = approving.first(where: { $0.slot != nil }), let slot = key.slot {
-            if !renewal.hasCode { signers.append(try await endorser(record, slot, key.label, prompt)) }
-        } else if let key = approving.first {
+        let key = approving.first { $0.slot != nil } ?? approving.first
+        if let key, let slot = key.slot, !renewal.hasCode {
+            // It was opened a moment ago, or is opened by the password again.
+            if let opened = await parts.memory.endorser(record.id) {
+                signers.append(opened)
+            } else {
+                guard let kept = record.slotRecord(slot) else { throw SigningError(.credentialsLost) }
+                let password = try await parts.newPasswords.ask(prompt, isNew: false, record, slot, kept.mode)
+                let opened = try await parts.passwords.opened(record.id, slot, password, for: .change, by: .given)
+                signers.append(try opened.signingKey(key.label))
+            }
+        } else if let key, key.slot == nil {
             signers.append(try await parts.provider.signing(record, key.usage, key.label))
         }
         var endorsements: [String] = []
@@ -161,16 +170,6 @@ struct Renewals: Sendable {
             endorsements.append(try await SignedMessage.sign(content, with: signer).compact)
         }
         return endorsements
-    }
-
-    /// The old key behind a password that vouches for the new ones: opened a moment ago, or by the password again.
-    private func endorser(
-        _ record: ContainerRecord, _ slot: PasswordSlot, _ label: String, _ prompt: SigningPasswordPrompt?
-    ) async throws -> any SigningKey {
-        if let key = await parts.memory.endorser(record.id) { return key }
-        guard let kept = record.slotRecord(slot) else { throw SigningError(.credentialsLost) }
-        let password = try await parts.newPasswords.ask(prompt, isNew: false, record, slot, kept.mode)
-        return try await parts.passwords.opened(record.id, slot, password, for: .change, by: .given).signingKey(label)
     }
 
     // MARK: The end

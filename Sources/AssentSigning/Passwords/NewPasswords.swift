@@ -9,14 +9,14 @@ struct NewPasswords: Sendable {
     let parts: DeviceParts
 
     /// A password that the user has typed to renew keys, and what it opened.
-    private struct Typed {
+    struct Typed {
         let password: NormalizedPassword
         let kept: SlotRecord
         let opened: OpenedKeys
     }
 
     /// What a slot's new keys are sealed by, and what is sealed with each.
-    private struct Chosen {
+    struct Chosen {
         let password: NormalizedPassword
         let time: Int
         let history: [SealedKeyContent.Earlier]
@@ -58,55 +58,6 @@ struct NewPasswords: Sendable {
         }
     }
 
-    /// Asks, and seals.
-    ///
-    /// - Parameters:
-    ///   - offer: what the server wants.
-    ///   - work: the keys that are made.
-    ///   - prompt: the app's.
-    /// - Returns: what is stored. The private keys are in memory until the server has the key list.
-    /// - Throws: ``SigningError`` with the rule that a password breaks, and what `prompt` throws.
-    func sealed(
-        _ offer: Offer, _ work: KeyWork, _ prompt: SigningPasswordPrompt?
-    ) async throws -> [SlotRecord] {
-        let next = work.next
-        var typed: [PasswordSlot: Typed] = [:]
-        if case .renewal(let renewal) = work {
-            await parts.memory.forgetNewKeys(next.id)
-            let old = try await parts.records.load(next.id)
-            if !renewal.hasCode {
-                for kept in old.slots { typed[kept.slot] = try await current(kept, old, renewal, prompt) }
-            }
-        }
-        guard !offer.slots.isEmpty else { return [] }
-        try await parts.provider.makeAgreement(named: next.sealingKeyName)
-        var passwords: [Secret] = []
-        var slots: [SlotRecord] = []
-        var scalars: [String: Secret] = [:]
-        for offered in offer.slots {
-            let policy = try next.knownPolicy(offered.slot)
-            let chosen = try await choose(offered, policy, typed[offered.slot], offer, next, prompt)
-            // A guess at the weaker of two would be one at the other.
-            guard !passwords.contains(chosen.password.secret) else { throw SigningError.invalid(.other) }
-            passwords.append(chosen.password.secret)
-            var contents: [(label: String, content: SealedKeyContent)] = []
-            for key in offer.keys where key.slot == offered.slot {
-                let scalar = OpenedKeys.newScalar()
-                scalars[key.label] = scalar
-                let content = SealedKeyContent(scalar: scalar, passwordTime: chosen.time, history: chosen.history)
-                contents.append((key.label, content))
-            }
-            let plan = try await plan(offered, policy, chosen.password, work)
-            slots.append(
-                SlotRecord(
-                    slot: offered.slot, mode: offered.mode,
-                    current: try await parts.sealing.sealed(contents, plan, next),
-                    ratchet: offered.mode == .assisted ? Secret(bytes: parts.random.bytes(32)) : nil))
-        }
-        await parts.memory.keep(unsealed: scalars, next.id)
-        return slots
-    }
-
     /// Asks the app. What the app asks of the device meanwhile does not wait for the renewal that waits for the app.
     func ask(
         _ prompt: SigningPasswordPrompt?, isNew: Bool, _ record: ContainerRecord, _ slot: PasswordSlot,
@@ -123,27 +74,43 @@ struct NewPasswords: Sendable {
         }
     }
 
-    /// The current password of a slot, which is counted like any other try.
-    private func current(
-        _ kept: SlotRecord, _ record: ContainerRecord, _ renewal: RenewalRecord, _ prompt: SigningPasswordPrompt?
-    ) async throws -> Typed {
+    /// The container whose passwords the user types to renew its keys; `nil` after a reset, and for a new container.
+    func toType(_ work: KeyWork) async throws -> (renewal: RenewalRecord, old: ContainerRecord)? {
+        guard case .renewal(let renewal) = work else { return nil }
+        await parts.memory.forgetNewKeys(renewal.next.id)
+        guard !renewal.hasCode else { return nil }
+        return (renewal, try await parts.records.load(renewal.next.id))
+    }
+
+    /// Asks for the current password of a slot.
+    func current(
+        _ kept: SlotRecord, _ old: ContainerRecord, _ prompt: SigningPasswordPrompt?
+    ) async throws -> Secret {
         guard kept.state != .shredded else { throw SigningError.destroyed }
-        let text = try await ask(prompt, isNew: false, record, kept.slot, kept.mode)
-        let password = try text.normalized
-        let opened = try await parts.passwords.opened(record.id, kept.slot, text, for: .change, by: .given)
+        let text = try await ask(prompt, isNew: false, old, kept.slot, kept.mode)
+        _ = try text.normalized
+        return text
+    }
+
+    /// A current password that has opened the old keys, of which one is to vouch for the new ones.
+    func typed(_ text: Secret, _ opened: OpenedKeys, _ kept: SlotRecord, _ renewal: RenewalRecord) async throws -> Typed
+    {
+        let id = renewal.next.id
         if let key = try renewal.oldOfferContent().keys.first(where: {
             $0.usage.needsPossession && $0.slot == kept.slot
         }) {
-            await parts.memory.keep(endorser: try opened.signingKey(key.label), record.id)
+            await parts.memory.keep(endorser: try opened.signingKey(key.label), id)
         }
         // A change that was begun may have been settled by opening.
-        let settled = try await parts.records.load(record.id).slotRecord(kept.slot) ?? kept
-        return Typed(password: password, kept: settled, opened: opened)
+        let settled = try await parts.records.load(id).slotRecord(kept.slot) ?? kept
+        return Typed(password: try text.normalized, kept: settled, opened: opened)
     }
 
     /// The current password, if it may go on guarding keys, or a new one. One whose file is enough to guess it must not
     /// guard keys that the server counts guesses of.
-    private func choose(
+    ///
+    /// - Throws: ``SigningError`` with the rule that a password breaks, and what `prompt` throws.
+    func choose(
         _ offered: OfferedSlot, _ policy: ProtectionPolicy.Password, _ typed: Typed?, _ offer: Offer,
         _ next: ContainerRecord, _ prompt: SigningPasswordPrompt?
     ) async throws -> Chosen {
@@ -163,7 +130,7 @@ struct NewPasswords: Sendable {
     }
 
     /// The generation of an offer, evaluated if it is `assisted`.
-    private func plan(
+    func plan(
         _ offered: OfferedSlot, _ policy: ProtectionPolicy.Password, _ password: NormalizedPassword, _ work: KeyWork
     ) async throws -> SealingPlan {
         let salt = parts.random.bytes(16)
@@ -190,5 +157,25 @@ struct NewPasswords: Sendable {
             // A process that has ended had committed to other keys before: this renewal is of no use.
             throw SigningError(.enrolmentVoid)
         }
+    }
+
+    /// Makes the keys of a slot, and seals them.
+    ///
+    /// - Returns: what is stored, and the private keys by label, which are in memory until the server has the key list.
+    func sealed(
+        _ plan: SealingPlan, _ chosen: Chosen, _ offer: Offer, _ next: ContainerRecord
+    ) async throws -> (record: SlotRecord, scalars: [String: Secret]) {
+        var scalars: [String: Secret] = [:]
+        var contents: [(label: String, content: SealedKeyContent)] = []
+        for key in offer.keys where key.slot == plan.slot {
+            let scalar = OpenedKeys.newScalar()
+            scalars[key.label] = scalar
+            let content = SealedKeyContent(scalar: scalar, passwordTime: chosen.time, history: chosen.history)
+            contents.append((key.label, content))
+        }
+        let record = SlotRecord(
+            slot: plan.slot, mode: plan.mode, current: try await parts.sealing.sealed(contents, plan, next),
+            ratchet: plan.mode == .assisted ? Secret(bytes: parts.random.bytes(32)) : nil)
+        return (record, scalars)
     }
 }
