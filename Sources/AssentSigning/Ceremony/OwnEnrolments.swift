@@ -33,7 +33,14 @@ struct OwnEnrolments: Sendable {
                 case .fail: throw work.error ?? SigningError(.internal)
                 case let step:
                     do {
-                        let event = try await perform(step, &work, name: name, pushID: pushID, password)
+                        let event: OwnEnrolment.Event
+                        if step == .enrol {
+                            let id = try await begun(&work, name: name, pushID: pushID)
+                            let enrolment = try await Enrolments(parts: parts).resume(id, password)
+                            event = .enrolled(hasDigits: enrolment.digits != nil)
+                        } else {
+                            event = try await perform(step, &work)
+                        }
                         guard work.enrolment.take(event) else { throw SigningError(.internal) }
                     } catch let error as SigningError {
                         work.error = error
@@ -69,23 +76,21 @@ struct OwnEnrolments: Sendable {
         }
     }
 
-    private func perform(
-        _ step: OwnEnrolment.Step, _ work: inout Work, name: String?, pushID: String?,
-        _ password: SigningPasswordPrompt?
-    ) async throws -> OwnEnrolment.Event {
+    /// The enrolment that is to go on: with what is left of an earlier one, or with the invite.
+    private func begun(_ work: inout Work, name: String?, pushID: String?) async throws -> SigningID {
+        if let id = work.record { return id }
+        guard let invite = work.invite else { throw SigningError(.internal) }
+        let id = try await Enrolments(parts: parts).begin(invite, name: name, pushID: pushID, isOwn: true)
+        work.record = id
+        return id
+    }
+
+    private func perform(_ step: OwnEnrolment.Step, _ work: inout Work) async throws -> OwnEnrolment.Event {
         switch step {
         case .makeInvite:
             (work.record, work.error) = (nil, nil)
             work.invite = try await calls.invite()
             return .invited
-        case .enrol:
-            let enrolments = Enrolments(parts: parts)
-            if work.record == nil {
-                guard let invite = work.invite else { throw SigningError(.internal) }
-                work.record = try await enrolments.begin(invite, name: name, pushID: pushID, isOwn: true)
-            }
-            guard let id = work.record else { throw SigningError(.internal) }
-            return .enrolled(hasDigits: try await enrolments.resume(id, password).digits != nil)
         case .sendDigits:
             let record = try await known(work)
             guard let pid = record.pid, let digits = try record.enrolmentValue()?.digits else {
@@ -105,7 +110,7 @@ struct OwnEnrolments: Sendable {
         case .withdraw:
             try await withdraw(try await known(work))
             return .cleared
-        case .done, .fail: throw SigningError(.internal)
+        case .enrol, .done, .fail: throw SigningError(.internal)
         }
     }
 

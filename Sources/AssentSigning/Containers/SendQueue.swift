@@ -66,22 +66,29 @@ struct SendQueue: Sendable {
                 try await parts.records.remove(decision)
                 return nil
             }
-            return try await send(decision, record.id)
+            do {
+                return try await Decisions(parts: parts).send(decision, parts.records.load(record.id), by: .current)
+            } catch var error as SigningError where error.code.endsTransaction {
+                // Nobody signs a refusal, and the list of what is open is signed: what is open there is sent again.
+                guard let list = try? await Documents(parts: parts).list(of: record.id, wait: 0, password: nil),
+                    (try? list.mayHave(decision.txn)) == false
+                else { throw error }
+                try await parts.records.remove(decision)
+                error.transactionID = decision.txn.text
+                throw error
+            }
         }
         return nil
     }
+}
 
-    private func send(_ decision: DecisionRecord, _ id: SigningID) async throws -> SigningReceipt {
-        do {
-            return try await Decisions(parts: parts).send(decision, parts.records.load(id), by: .current)
-        } catch var error as SigningError where error.code.endsTransaction {
-            // Nobody signs a refusal, and the list of what is open is signed: what is open there is sent again.
-            guard let isListed = try? await Documents(parts: parts).mayBeListed(decision.txn, id), !isListed else {
-                throw error
-            }
-            try await parts.records.remove(decision)
-            error.transactionID = decision.txn.text
-            throw error
+extension TransactionList {
+    /// Whether a transaction is open by this list, or the list does not have all that are.
+    fileprivate func mayHave(_ txn: SigningID) throws(SigningProtocolError) -> Bool {
+        if more { return true }
+        for ticket in tickets {
+            if try UnverifiedMessage<Ticket>(ticket).content.txn == txn { return true }
         }
+        return false
     }
 }

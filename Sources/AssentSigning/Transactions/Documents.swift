@@ -50,15 +50,6 @@ struct Documents: Sendable {
         }
     }
 
-    /// Whether the server lists a transaction as open, or does not list all that are.
-    func mayBeListed(_ txn: SigningID, _ id: SigningID) async throws -> Bool {
-        let list = try await list(of: id, wait: 0, password: nil)
-        return try list.more
-            || list.tickets.contains { ticket in
-                try SigningError.mapped(try UnverifiedMessage<Ticket>(ticket).content.txn == txn)
-            }
-    }
-
     func list(of id: SigningID, wait: Int, password: Secret?) async throws -> TransactionList {
         guard (0...25).contains(wait) else {
             throw SigningError(.invalidArgument, "The server waits at most 25 seconds.")
