@@ -119,7 +119,7 @@ struct Documents: Sendable {
             case .transaction(let txn): try document.check(for: audience, txn: txn)
             case .record(let message):
                 try document.check(for: audience, txn: document.txn)
-                guard document.kind == .record, StrictJSON.same(document.text ?? "", message),
+                guard document.kind == .record, StrictJSON.same(document.body.text ?? "", message),
                     document.request == .details(message)
                 else { throw SigningProtocolError(.documentRefused, "The document is about another text.") }
             }

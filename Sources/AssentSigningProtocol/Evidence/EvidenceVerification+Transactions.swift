@@ -92,7 +92,7 @@ extension EvidenceVerification {
         _ = attempt(member, try content.check(for: audience, txn: one.receipt.txn))
         check(content.request == one.receipt.request, "\(member).req", "It is not what the receipt says.")
         check(
-            StrictJSON.same(content.relyingParty.id, one.receipt.relyingParty), "\(one.member).receipt.rp",
+            StrictJSON.same(content.body.relyingParty.id, one.receipt.relyingParty), "\(one.member).receipt.rp",
             "It is not the relying party of the document.")
         check(
             content.issuedAt <= one.receipt.decidedAt + Self.tolerance && one.receipt.decidedAt < content.expiresAt,

@@ -128,6 +128,36 @@ package struct DocumentField: MessagePart {
     }
 }
 
+/// What all documents of a transaction show besides the answers.
+package struct DocumentBody: ShapedPart {
+    package let relyingParty: RelyingParty
+    /// The language of the texts (BCP 47).
+    package let locale: String
+    package let title: String
+    package let text: String?
+    package let warning: String?
+    package let origin: DocumentOrigin?
+    package let fields: [DocumentField]
+
+    package init(
+        relyingParty: RelyingParty, locale: String, title: String, text: String?, warning: String?,
+        origin: DocumentOrigin?, fields: [DocumentField]
+    ) {
+        (self.relyingParty, self.locale, self.title, self.text) = (relyingParty, locale, title, text)
+        (self.warning, self.origin, self.fields) = (warning, origin, fields)
+    }
+
+    package static let shape = MessageShape<Self>(Self.init) {
+        Member("rp", \.relyingParty)
+        Member("locale", \.locale, .locale)
+        Member("title", \.title, .shown(1...100))
+        Member(optional: "text", \.text, .shown(1...1000))
+        Member(optional: "warning", \.warning, .shown(1...200))
+        Member(optional: "origin", \.origin)
+        Member("fields", \.fields, .objects(0...16))
+    }
+}
+
 /// What one device shows, and what its user's decision is about.
 package struct TransactionDocument: SignedContent {
     package static let type = MessageType.document
@@ -138,14 +168,7 @@ package struct TransactionDocument: SignedContent {
     package let txn: SigningID
     package let sub: String
     package let kind: DocumentKind
-    package let relyingParty: RelyingParty
-    /// The language of the texts (BCP 47).
-    package let locale: String
-    package let title: String
-    package let text: String?
-    package let warning: String?
-    package let origin: DocumentOrigin?
-    package let fields: [DocumentField]
+    package let body: DocumentBody
     package let statuses: [DocumentStatus]
     /// What was asked.
     package let request: SigningHash
@@ -155,13 +178,11 @@ package struct TransactionDocument: SignedContent {
 
     package init(
         issuer: String, did: SigningID, issuedAt: Int, expiresAt: Int, txn: SigningID, sub: String, kind: DocumentKind,
-        relyingParty: RelyingParty, locale: String, title: String, text: String? = nil, warning: String? = nil,
-        origin: DocumentOrigin? = nil, fields: [DocumentField], statuses: [DocumentStatus], request: SigningHash,
-        nonce: SigningID, match: NumberMatch? = nil
+        body: DocumentBody, statuses: [DocumentStatus], request: SigningHash, nonce: SigningID,
+        match: NumberMatch? = nil
     ) {
         (self.issuer, self.did, self.issuedAt, self.expiresAt, self.txn) = (issuer, did, issuedAt, expiresAt, txn)
-        (self.sub, self.kind, self.relyingParty, self.locale, self.title) = (sub, kind, relyingParty, locale, title)
-        (self.text, self.warning, self.origin, self.fields, self.statuses) = (text, warning, origin, fields, statuses)
+        (self.sub, self.kind, self.body, self.statuses) = (sub, kind, body, statuses)
         (self.request, self.nonce, self.match) = (request, nonce, match)
     }
 
@@ -173,13 +194,7 @@ package struct TransactionDocument: SignedContent {
         Member("txn", \.txn)
         Member("sub", \.sub, .ascii(1...64))
         Member("kind", \.kind)
-        Member("rp", \.relyingParty)
-        Member("locale", \.locale, .locale)
-        Member("title", \.title, .shown(1...100))
-        Member(optional: "text", \.text, .shown(1...1000))
-        Member(optional: "warning", \.warning, .shown(1...200))
-        Member(optional: "origin", \.origin)
-        Member("fields", \.fields, .objects(0...16))
+        Member(embedded: \.body)
         Member("statuses", \.statuses, .objects(2...8))
         Member("req", \.request)
         Member("nonce", \.nonce)
@@ -188,7 +203,7 @@ package struct TransactionDocument: SignedContent {
 
     package func check(in reader: MemberReader) throws(SigningProtocolError) {
         guard (1...3600).contains(expiresAt - issuedAt) else { throw .invalid("exp", "is not within 1 hour after iat") }
-        guard Set(fields.map(\.id)).count == fields.count else { throw .invalid("fields", "has an id twice") }
+        guard Set(body.fields.map(\.id)).count == body.fields.count else { throw .invalid("fields", "has an id twice") }
         guard Set(statuses.map(\.name)).count == statuses.count,
             Set(statuses.map { Array($0.label.utf8) }).count == statuses.count
         else { throw .invalid("statuses", "has a name or a label twice") }

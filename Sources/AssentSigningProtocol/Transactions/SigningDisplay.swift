@@ -20,13 +20,14 @@ public struct SigningDisplay: Sendable, Hashable {
 
     /// The texts of a document.
     package init(_ document: TransactionDocument) {
-        relyingParty = document.relyingParty.name
-        title = document.title
-        text = document.text
-        warning = document.warning
-        place = document.origin?.place
-        address = document.origin?.address
-        fields = document.fields.map { DisplayField(label: $0.label, value: $0.display) }
+        let body = document.body
+        relyingParty = body.relyingParty.name
+        title = body.title
+        text = body.text
+        warning = body.warning
+        place = body.origin?.place
+        address = body.origin?.address
+        fields = body.fields.map { DisplayField(label: $0.label, value: $0.display) }
     }
 
     /// The texts whose hash is `dsp`: each is there also when it is empty.

@@ -149,8 +149,8 @@ struct SignTransactionNodeTests {
         let page = try await world.begin(id, languages: ["de"])
         #expect(page.content.prompts.contains(.textOutput("An: Bob")))
         let document = try await device.fetch(try await world.signing().txn, container).content
-        #expect(document.locale == "de" && document.fields.map(\.label) == ["An"])
-        #expect(document.fields.map(\.display) == ["Bob"])
+        #expect(document.body.locale == "de" && document.body.fields.map(\.label) == ["An"])
+        #expect(document.body.fields.map(\.display) == ["Bob"])
     }
 
     @Test("A device is told of a body of which nothing is shown")
@@ -160,7 +160,7 @@ struct SignTransactionNodeTests {
         let id = try await world.journeys.transaction(world.session, journey: "Sign", display: [])
         _ = try await world.begin(id)
         let document = try await device.fetch(try await world.signing().txn, container).content
-        #expect(document.fields.map(\.display) == ["not shown here"])
+        #expect(document.body.fields.map(\.display) == ["not shown here"])
     }
 
     @Test("The approval completes the policy's transaction, in one step and once")
@@ -179,8 +179,9 @@ struct SignTransactionNodeTests {
         #expect(waiting.outputs["message"]?.string == "Confirm on your device.\nNumber: \(number)")
         let txn = asked.txn
         let document = try await device.fetch(txn, container).content
-        #expect(document.fields.map(\.display) == ["200.00 EUR", "Bob"] && document.relyingParty.id == "journey")
-        #expect(document.origin?.place == nil && document.origin?.address == "192.0.2.7")
+        #expect(document.body.fields.map(\.display) == ["200.00 EUR", "Bob"])
+        #expect(document.body.relyingParty.id == "journey")
+        #expect(document.body.origin?.place == nil && document.body.origin?.address == "192.0.2.7")
         #expect(world.heard.waiting.withLock { $0.map(\.txn) } == [asked.txn.text])
         _ = try await device.approve(txn, container, number: number)
         #expect(try await world.journeys.state(id) == "IN_PROGRESS")

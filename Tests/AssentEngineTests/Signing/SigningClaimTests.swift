@@ -179,7 +179,7 @@ struct SigningClaimTests {
             return try await refusal { _ = try await device.decide(body, container) }
         }
         let (number, document) = try await claimed()
-        #expect(document.content.origin?.place == "Vienna" && document.content.origin?.address == "192.0.2.7")
+        #expect(document.content.body.origin?.place == "Vienna" && document.content.body.origin?.address == "192.0.2.7")
         // Only the page that asked has the number; somebody who was sent the code has to guess, and once.
         #expect(try await approve(document, number: nil) == "hash_mismatch")
         #expect(try await approve(document, number: number, from: "198.51.100.1") == "hash_mismatch")

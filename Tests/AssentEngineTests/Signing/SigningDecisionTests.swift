@@ -20,8 +20,8 @@ struct SigningDecisionTests {
         #expect(tickets.map(\.txn) == [txn])
         #expect(tickets.first?.handle == .handle(key: container.handle, issuer: world.name, txn: txn))
         let document = try await device.fetch(txn, container).content
-        #expect(document.title == "Confirm payment" && document.text == "Pay 200.00 EUR to Bob")
-        #expect(document.fields.map(\.display) == ["200.00 EUR", "Bob"])
+        #expect(document.body.title == "Confirm payment" && document.body.text == "Pay 200.00 EUR to Bob")
+        #expect(document.body.fields.map(\.display) == ["200.00 EUR", "Bob"])
         #expect(document.request == .details(SigningWorld.details))
         let receipt = try await device.approve(txn, container)
         #expect(receipt.content.state == .approved && receipt.content.methods == [.possession])
@@ -42,7 +42,7 @@ struct SigningDecisionTests {
         let txn = try await world.provider.parties.create(wish).txn
         let first = try await device.fetch(txn, container)
         #expect(try await device.fetch(txn, container).compact == first.compact)
-        #expect(first.content.title == "Zahlung freigeben" && first.content.locale == "de-CH")
+        #expect(first.content.body.title == "Zahlung freigeben" && first.content.body.locale == "de-CH")
     }
 
     @Test("The same decision gets the same receipt, also after the end; another one is told so")
@@ -268,7 +268,8 @@ struct SigningDecisionTests {
         #expect(one.document == two.document)
         let document = try await device.trust().verified(one.document, as: TransactionDocument.self)
         let content = document.content
-        #expect(content.kind == .record && content.text == "Read on 1 May" && content.relyingParty.id == "device")
+        #expect(content.kind == .record && content.body.text == "Read on 1 May")
+        #expect(content.body.relyingParty.id == "device")
         #expect(content.request == .details("Read on 1 May"))
         let decision = try await device.signed(try device.decision(document, status: "accept"), label: "payments")
         #expect(try await device.decide(decision, container).content.state == .approved)
@@ -341,7 +342,7 @@ struct SigningDecisionTests {
         let braces = world.wish(details: good.replacing("Bob", with: "{amount} {to}"))
         let made = try await world.provider.parties.create(braces)
         let draft = try DocumentDraft(plaintext: Array(made.content.utf8))
-        #expect(draft.text == "Pay 200.00 EUR to {amount} {to}")
+        #expect(draft.body.text == "Pay 200.00 EUR to {amount} {to}")
     }
 
     @Test("The evidence of a decision holds all that signs it, for the relying party and the user")

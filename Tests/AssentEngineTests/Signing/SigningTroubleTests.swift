@@ -59,7 +59,7 @@ struct SigningTroubleTests {
                 UPDATE signing_documents SET txd = \(forged), txh = \(SigningHash.document(forged).text)
                 WHERE txn = \(txn.text)
                 """))
-        #expect(try await device.fetch(txn, container).content.fields.map(\.display).contains("Eve"))
+        #expect(try await device.fetch(txn, container).content.body.fields.map(\.display).contains("Eve"))
         #expect(try await refusal { _ = try await device.decide(body, container) } == "hash_mismatch")
         #expect(try await world.state(txn) == "PENDING")
         // Put back, the same bytes count: the hash was what was wrong.

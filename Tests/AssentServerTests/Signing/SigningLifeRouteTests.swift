@@ -42,7 +42,7 @@ struct SigningLifeRouteTests {
                 "transactions/claim", container.did, ClaimBody(ticket: ticket))
             #expect(status.pending == 1)
             let document = try await device.fetch(txn, container).content
-            #expect(document.origin?.place == "Vienna" && document.match != nil)
+            #expect(document.body.origin?.place == "Vienna" && document.match != nil)
             _ = try await device.approve(txn, container, number: made.json["number"]?.string)
             #expect(try await issuer.party("GET", "transactions/\(txn)", token).json["state"] == "APPROVED")
         }

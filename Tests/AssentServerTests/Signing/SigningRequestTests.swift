@@ -78,7 +78,8 @@ struct SigningRequestTests {
         #expect(made.json["exp"] == .integer(Int64(fixture.clock.now.timeIntervalSince1970) + 60))
         let rows = try await fixture.rows("SELECT content FROM signing_transactions WHERE txn = \(txn)")
         let draft = try DocumentDraft(plaintext: Array(try #require(rows.first).text("content").utf8))
-        #expect(draft.locale == "de-CH" && draft.origin?.place == "Vienna" && draft.origin?.address == "192.0.2.7")
+        let body = draft.body
+        #expect(body.locale == "de-CH" && body.origin?.place == "Vienna" && body.origin?.address == "192.0.2.7")
     }
 
     @Test("What users send has the members of the interface alone, and each in its bounds")

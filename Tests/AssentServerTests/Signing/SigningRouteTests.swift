@@ -22,7 +22,7 @@ struct SigningRouteTests {
             let number = try #require(made.json["number"]?.string)
             #expect(try await device.list(container.did).map(\.txn) == [txn])
             let document = try await device.fetch(txn, container).content
-            #expect(document.relyingParty.name == "Example Shop" && document.text == "Pay 200.00 EUR to Bob")
+            #expect(document.body.relyingParty.name == "Example Shop" && document.body.text == "Pay 200.00 EUR to Bob")
             #expect(try await issuer.party("GET", "transactions/\(txn)", token).json["state"] == "PENDING")
             let receipt = try await device.approve(txn, container, number: number)
             let view = try await issuer.party("GET", "transactions/\(txn)?wait=25", token)

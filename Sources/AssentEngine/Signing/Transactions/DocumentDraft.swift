@@ -23,23 +23,11 @@ struct DocumentDraft: ShapedPart {
     /// How many bytes a draft may have, so that the document stays within 16 KiB with its keys.
     static let limit = 12 << 10
 
-    let relyingParty: RelyingParty
-    let locale: String
-    let title: String
-    let text: String?
-    let warning: String?
-    let origin: DocumentOrigin?
-    let fields: [DocumentField]
+    let body: DocumentBody
     let statuses: [Status]
 
     static let shape = MessageShape<Self>(Self.init) {
-        Member("rp", \.relyingParty)
-        Member("locale", \.locale, .locale)
-        Member("title", \.title, .shown(1...100))
-        Member(optional: "text", \.text, .shown(1...1000))
-        Member(optional: "warning", \.warning, .shown(1...200))
-        Member(optional: "origin", \.origin)
-        Member("fields", \.fields, .objects(0...16))
+        Member(embedded: \.body)
         Member("statuses", \.statuses, .objects(2...8))
     }
 
@@ -104,10 +92,11 @@ extension DocumentDraft {
         origin: DocumentOrigin?, message: String? = nil
     ) throws(SigningRefusal) {
         self.init(
-            relyingParty: relyingParty, locale: locale, title: template.title.text(locale),
-            text: message ?? template.text.map { SigningTemplate.filled($0.text(locale), fields) },
-            warning: template.warning.map { SigningTemplate.filled($0.text(locale), fields) }, origin: origin,
-            fields: fields,
+            body: DocumentBody(
+                relyingParty: relyingParty, locale: locale, title: template.title.text(locale),
+                text: message ?? template.text.map { SigningTemplate.filled($0.text(locale), fields) },
+                warning: template.warning.map { SigningTemplate.filled($0.text(locale), fields) }, origin: origin,
+                fields: fields),
             statuses: template.statuses.map { status in
                 Status(
                     name: status.name, label: status.label.text(locale), effect: status.effect, keys: status.keys,
@@ -152,10 +141,8 @@ extension DocumentDraft {
         guard let statuses = statuses(of: transaction, for: container, keys: keys) else { return nil }
         return TransactionDocument(
             issuer: issuer, did: container.did, issuedAt: Int(now), expiresAt: Int(transaction.expiresAt),
-            txn: transaction.txn, sub: transaction.userID, kind: transaction.kind, relyingParty: relyingParty,
-            locale: locale, title: title, text: text,
-            warning: warning, origin: origin, fields: fields, statuses: statuses, request: transaction.req,
-            nonce: nonce,
+            txn: transaction.txn, sub: transaction.userID, kind: transaction.kind, body: body,
+            statuses: statuses, request: transaction.req, nonce: nonce,
             match: transaction.matchNumber == nil ? nil : NumberMatch(mode: .number, digits: 2))
     }
 }

@@ -128,8 +128,8 @@ struct SigningDocuments: SigningPart {
         at now: Int64
     ) -> SigningTransactionRecord {
         SigningTransactionRecord(
-            txn: SigningID(random: context.random), clientID: draft.relyingParty.id, userID: user, kind: template.kind,
-            content: String(decoding: draft.encoded(), as: UTF8.self), req: asked.hash,
+            txn: SigningID(random: context.random), clientID: draft.body.relyingParty.id, userID: user,
+            kind: template.kind, content: String(decoding: draft.encoded(), as: UTF8.self), req: asked.hash,
             request: Base64URL.encode(asked.bytes), matchNumber: template.matchesNumber ? number() : nil,
             createdAt: now, expiresAt: now + (lifetime ?? template.lifetime))
     }
