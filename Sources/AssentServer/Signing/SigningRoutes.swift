@@ -76,7 +76,6 @@ struct SigningWire: RouteWire {
 }
 
 extension RouteCall where Service == SigningProvider {
-    /// The realm's transaction signing.
     var provider: SigningProvider { service }
 }
 

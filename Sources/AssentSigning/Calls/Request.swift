@@ -22,7 +22,6 @@ struct Request: Sendable {
         self.wait = wait
     }
 
-    /// How the container stands.
     static let status = Request(.status, EmptyBody())
 
     init(_ message: StartMessage) {

@@ -4,9 +4,7 @@ import AssentSigningProtocol
 /// Keys that are on their way, and where that is stored: a new container's in its record, those of a renewal beside the
 /// container, which has its old keys until the new ones are its own.
 enum KeyWork: Sendable {
-    /// A new container.
     case enrolment(ContainerRecord)
-    /// New keys of a container.
     case renewal(RenewalRecord)
 
     /// The container with the keys that are on their way.

@@ -10,7 +10,6 @@ struct OwnEnrolments: Sendable {
     /// What one enrolment has at hand on its way.
     private struct Work {
         var enrolment: OwnEnrolment
-        /// The record of this enrolment.
         var record: SigningID?
         var invite: SigningInvite?
         var error: (any Error)?

@@ -8,7 +8,6 @@ struct Renewals: Sendable {
 
     /// What became of a renewal.
     enum End {
-        /// There was none.
         case none
         /// The user has not typed the digits, or the device has not come that far.
         case waiting

@@ -19,7 +19,6 @@ struct ContainerRecord: ShapedPart {
     var certificates: [String]
     /// Seconds of this device's own clock: for sorting only.
     var created: Int
-    /// The invite's code.
     var code: InviteCode
     /// The invite, if it was scanned, or made in this app.
     var pid: SigningID?

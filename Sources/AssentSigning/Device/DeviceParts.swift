@@ -36,13 +36,10 @@ struct DeviceParts: Sendable {
         case begin
         /// Enrol with the session of the app's user.
         case own
-        /// Go on with an enrolment.
         case enrolment(SigningID)
         /// Renew, or do something that a renewal would undo.
         case renewal(SigningID)
-        /// Try or change a password.
         case password(SigningID, PasswordSlot)
-        /// Decide about a transaction.
         case decision(SigningID, SigningID)
 
         var name: String {

@@ -91,7 +91,6 @@ struct SlotRecord: ShapedPart {
 struct SealedGeneration: ShapedPart {
     var generation: Int
     var salt: [UInt8]
-    /// What a guess costs.
     var cost: PasswordCost
     /// The pinned public key of the VOPRF, for `assisted`.
     var publicKey: [UInt8]?
@@ -109,7 +108,6 @@ struct SealedGeneration: ShapedPart {
 /// A private key that software has made and sealed twice: under the password's key, and for the key provider.
 struct SealedKeyRecord: ShapedPart {
     var label: String
-    /// Its public key.
     var jwk: ProtocolKey
     /// The outer blob; empty when it was destroyed.
     var blob: [UInt8]

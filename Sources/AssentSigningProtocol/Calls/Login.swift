@@ -8,7 +8,6 @@ package struct LoginAssertion: SignedContent {
 
     /// The container that has signed it.
     package let did: SigningID
-    /// The container's user.
     package let sub: String
     /// The issuer of the OAuth provider, not the one of transaction signing.
     package let audience: String

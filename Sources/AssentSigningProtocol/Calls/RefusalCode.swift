@@ -20,30 +20,22 @@ extension RefusalCode {
     package static let badProof = Self(rawValue: "bad_proof")
     package static let replay = Self(rawValue: "replay")
     package static let unknownContainer = Self(rawValue: "unknown_container")
-    /// An administrator has blocked it.
     package static let containerBlocked = Self(rawValue: "container_blocked")
-    /// Its store was copied.
     package static let containerSuspect = Self(rawValue: "container_suspect")
-    /// It has ended.
     package static let containerRevoked = Self(rawValue: "container_revoked")
-    /// A new container may not approve yet.
     package static let approvalsNotYet = Self(rawValue: "approvals_not_yet")
     package static let keyExpired = Self(rawValue: "key_expired")
     package static let keyRetired = Self(rawValue: "key_retired")
     /// The code is unknown, used or expired: nobody learns which.
     package static let invalidCode = Self(rawValue: "invalid_code")
-    /// The user has as many containers as allowed.
     package static let deviceLimit = Self(rawValue: "device_limit")
-    /// The device cannot do what a rule asks for.
     package static let ruleUnsupported = Self(rawValue: "rule_unsupported")
     package static let commitmentChanged = Self(rawValue: "commitment_changed")
     package static let enrolmentVoid = Self(rawValue: "enrolment_void")
     package static let freshAuthenticationRequired = Self(rawValue: "fresh_authentication_required")
-    /// The digits are not those of the device.
     package static let digitsWrong = Self(rawValue: "digits_wrong")
     /// Unknown, or somebody else's.
     package static let transactionUnknown = Self(rawValue: "tx_unknown")
-    /// The container has no document of it.
     package static let transactionNotFetched = Self(rawValue: "tx_not_fetched")
     package static let transactionExpired = Self(rawValue: "tx_expired")
     /// Who asked for it took it back.
@@ -57,26 +49,21 @@ extension RefusalCode {
     package static let hashMismatch = Self(rawValue: "hash_mismatch")
     package static let badSignature = Self(rawValue: "bad_signature")
     package static let matchWrong = Self(rawValue: "match_wrong")
-    /// Another decision has used the one try.
     package static let matchUsed = Self(rawValue: "match_used")
     /// There is no confirmed evaluation that may be taken.
     package static let unlockRequired = Self(rawValue: "unlock_required")
     /// The password slot is locked until the user authenticates.
     package static let locked = Self(rawValue: "locked")
-    /// The next try comes too early.
     package static let wait = Self(rawValue: "wait")
     /// The server's key of the slot was destroyed.
     package static let shredded = Self(rawValue: "shredded")
     package static let wrongGeneration = Self(rawValue: "wrong_generation")
-    /// The password must be changed first.
     package static let passwordExpired = Self(rawValue: "password_expired")
-    /// The password was set too short a time ago.
     package static let passwordTooYoung = Self(rawValue: "password_too_young")
     /// The server does not know what it has signed: it was restored from a backup.
     package static let serverRolledBack = Self(rawValue: "server_rolled_back")
     package static let tooLarge = Self(rawValue: "too_large")
     package static let rateLimited = Self(rawValue: "rate_limited")
-    /// The server has too much to do.
     package static let busy = Self(rawValue: "busy")
     /// The database cannot be reached, or nobody knows whether it has answered.
     package static let unavailable = Self(rawValue: "unavailable")

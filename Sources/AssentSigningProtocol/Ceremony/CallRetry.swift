@@ -21,7 +21,6 @@ package struct CallRetry: Hashable, Sendable {
         case keyRetired = "`key_retired`"
         /// The key provider does not have a key of the container.
         case keyGone = "a key is gone here"
-        /// There were too many calls.
         case rateLimited = "`rate_limited`"
         /// The evaluation behind a signature is not confirmed, is used, or is too old.
         case unlockRequired = "`unlock_required`"

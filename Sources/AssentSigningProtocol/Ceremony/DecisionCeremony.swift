@@ -3,7 +3,6 @@
 package struct DecisionCeremony: Hashable, Sendable {
     /// What is known of the transaction here.
     package enum Phase: Hashable, Sendable {
-        /// Nothing was answered.
         case open
         /// An answer was signed and stored before; the server may have it.
         case stored(isSame: Bool, isByReplacedKey: Bool)
@@ -11,7 +10,6 @@ package struct DecisionCeremony: Hashable, Sendable {
         case refused
         /// An answer was signed just now and stored.
         case signed
-        /// There is a receipt.
         case receipted(isSame: Bool)
         /// The call has failed, and the app hears of it.
         case failed
@@ -37,13 +35,11 @@ package struct DecisionCeremony: Hashable, Sendable {
     package enum Event: Hashable, Sendable {
         /// The answer is signed and stored.
         case signed
-        /// The receipt has come.
         case receipt
         /// The call has failed. `isByReplacedKey`: whether the stored answer's key is replaced by now.
         case failed(CallRetry.Failure, isByReplacedKey: Bool)
     }
 
-    /// How far it is.
     package private(set) var phase: Phase
 
     /// A ceremony that is as far as what is stored says.

@@ -34,7 +34,6 @@ package struct KeyCeremony: Hashable, Sendable {
         case sign(KeyPhase.CommittedKeys)
         /// Send the key list.
         case complete(KeyPhase.SignedKeys)
-        /// Send back the echo.
         case confirm(KeyPhase.SignedKeys, echo: SigningNonce)
         /// Nothing: the digits are the user's, or the new keys the container's.
         case done(KeyPhase.SignedKeys)
@@ -46,19 +45,15 @@ package struct KeyCeremony: Hashable, Sendable {
     package enum Event: Sendable {
         /// The server's offer, which was verified and accepted.
         case offer(SignedMessage<Offer>)
-        /// The keys are made.
         case keys(nonceD: SigningNonce)
         /// What was made is to be made anew.
         case keysForgotten
         /// The offer is not the server's any more, and nothing is left that was made for it.
         case offerForgotten
-        /// The server's nonce.
         case nonce(NonceReply)
-        /// The key list is signed.
         case signed(enrol: String)
         /// The server has the key list.
         case enrolled(Enrolled)
-        /// The server has answered `confirm`.
         case confirmed
     }
 
@@ -78,9 +73,7 @@ package struct KeyCeremony: Hashable, Sendable {
         case fail
     }
 
-    /// What it began with.
     package let beginning: Beginning
-    /// How far it is.
     package private(set) var phase: KeyPhase
     /// How often it may still ask for an offer again.
     package private(set) var offersLeft: Int

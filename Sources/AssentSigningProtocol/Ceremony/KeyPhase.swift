@@ -1,6 +1,5 @@
 /// How far the new keys of a device have come, with what each phase has and nothing else.
 package enum KeyPhase: Hashable, Sendable {
-    /// Nothing was answered yet.
     case begun
     /// The server has said which keys it wants.
     case offered(offer: String)
@@ -25,7 +24,6 @@ package enum KeyPhase: Hashable, Sendable {
 
     /// Keys that the device has committed to.
     package struct CommittedKeys: Hashable, Sendable {
-        /// What was made.
         package let made: MadeKeys
         /// The server's nonce, from after the commitment.
         package let nonceS: SigningNonce
@@ -33,7 +31,6 @@ package enum KeyPhase: Hashable, Sendable {
 
     /// Keys whose list is signed.
     package struct SignedKeys: Hashable, Sendable {
-        /// What the list is about.
         package let committed: CommittedKeys
         /// The device's `tsp-enrol+jwt`.
         package let enrol: String
@@ -73,7 +70,6 @@ package enum KeyPhase: Hashable, Sendable {
         }
     }
 
-    /// Whether `confirm` was answered.
     package var isConfirmed: Bool {
         if case .confirmed = self { return true }
         return false

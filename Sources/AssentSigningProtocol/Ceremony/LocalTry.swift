@@ -1,6 +1,5 @@
 /// One try of a `local` password, without I/O: failures are counted before the try is made.
 package struct LocalTry: Hashable, Sendable {
-    /// What happens after wrong ones.
     package let lock: LocalPasswordLock
     /// Failures in a row, as they are stored.
     package let failures: Int

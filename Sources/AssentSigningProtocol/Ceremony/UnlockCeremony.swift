@@ -14,7 +14,6 @@ package struct UnlockCeremony: Hashable, Sendable {
         case trying
         /// The evaluation is stored.
         case evaluated
-        /// The password was right.
         case right
         /// The confirmation is stored.
         case confirmed
@@ -22,7 +21,6 @@ package struct UnlockCeremony: Hashable, Sendable {
         case open
         /// The server has refused, which nobody has signed.
         case refused
-        /// It has failed.
         case failed
     }
 
@@ -36,7 +34,6 @@ package struct UnlockCeremony: Hashable, Sendable {
         case storeRatchet
         /// Send the blinded password, and store the answer.
         case evaluate
-        /// Open the sealed keys.
         case open
         /// Sign that the password was right, and store that.
         case confirm
@@ -54,7 +51,6 @@ package struct UnlockCeremony: Hashable, Sendable {
         case settled
         /// What was to be stored, sent or opened is.
         case done
-        /// The password was wrong.
         case wrong
         /// The server has refused, or could not be reached.
         case failed(RefusalCode?)
@@ -65,7 +61,6 @@ package struct UnlockCeremony: Hashable, Sendable {
         .locked, .wait, .shredded, .wrongGeneration, .containerSuspect, .containerBlocked,
     ]
 
-    /// How far it is.
     package private(set) var phase: Phase
 
     /// A ceremony that begins with what is stored.

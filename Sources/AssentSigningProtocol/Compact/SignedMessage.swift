@@ -71,7 +71,6 @@ package struct SignedMessage<Content: SignedContent>: Sendable {
     /// The message as it was sent: what hashes are over, and what is kept.
     package let compact: String
 
-    /// The key that signed it.
     package let kid: KeyThumbprint
 
     package let content: Content

@@ -5,7 +5,6 @@ package protocol MemberValue: Sendable {
     /// Reads a value and checks its bounds; `place` is where it stands, for errors.
     init(_ json: JSONValue, at place: String) throws(SigningProtocolError)
 
-    /// The value on the wire.
     var json: JSONValue { get }
 }
 

@@ -46,19 +46,16 @@ extension MessagePart {
 
 /// The content of a signed message.
 package protocol SignedContent: ShapedPart {
-    /// The `typ`.
     static var type: MessageType { get }
 }
 
 /// A message that is verified with a key in itself; its thumbprint must be the header's `kid`.
 package protocol SelfSignedContent: SignedContent {
-    /// The key that signed it.
     var signer: ProtocolKey { get }
 }
 
 /// A reply of the server to one request of one device.
 package protocol ReplyContent: ServerContent {
-    /// What each reply has.
     var head: SigningReplyHead { get }
 }
 

@@ -11,7 +11,6 @@ public enum DecisionEffect: String, Hashable, MemberValue, CaseIterable {
     /// It is given up.
     case cancel
 
-    /// What becomes of the transaction.
     package var state: DecidedState {
         switch self {
         case .approve: .approved

@@ -54,7 +54,6 @@ package struct DocumentOrigin: ShapedPart {
 /// An answer that the user may give.
 package struct DocumentStatus: ShapedPart {
     package let name: String
-    /// What the user sees.
     package let label: String
     package let effect: DecisionEffect
     /// The keys that may sign it.
@@ -98,7 +97,6 @@ package struct DocumentField: MessagePart {
     /// What the user sees before the value.
     package let label: String
     package let value: FieldValue
-    /// What the user sees.
     package let display: String
 
     /// A field that shows `value` as the protocol says.
@@ -170,7 +168,6 @@ package struct TransactionDocument: SignedContent {
     package let kind: DocumentKind
     package let body: DocumentBody
     package let statuses: [DocumentStatus]
-    /// What was asked.
     package let request: SigningHash
     package let nonce: SigningID
     /// Whether a number must be typed.

@@ -40,7 +40,6 @@ package struct Receipt: SignedContent {
     package let sub: String
     /// The relying party's id.
     package let relyingParty: String
-    /// What was asked.
     package let request: SigningHash
     /// The document's hash; absent after a blind refusal.
     package let document: SigningHash?
@@ -48,7 +47,6 @@ package struct Receipt: SignedContent {
     package let status: String
     package let effect: DecisionEffect
     package let state: DecidedState
-    /// The key that signed.
     package let kid: KeyThumbprint
     package let device: KeyThumbprint
     /// Always active.

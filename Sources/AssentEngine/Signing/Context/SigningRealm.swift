@@ -5,11 +5,8 @@ import Logging
 
 /// What all questions about one issuer's transaction signing need.
 struct SigningRealm: Sendable {
-    /// How it is offered.
     let settings: SigningSettings
-    /// Its data.
     let store: SigningStore
-    /// Its own keys.
     let keys: SigningServerKeys
     /// Where calls wait for what other nodes do.
     let bell: SigningBell
@@ -32,7 +29,6 @@ struct SigningRealm: Sendable {
 /// A question about transaction signing: a type that holds what it decides, beside its statements and rows. Each can
 /// ask the others.
 protocol SigningPart: Sendable {
-    /// What all questions need.
     var realm: SigningRealm { get }
 }
 

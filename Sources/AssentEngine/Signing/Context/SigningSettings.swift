@@ -2,7 +2,6 @@ package import AssentSigningProtocol
 
 /// How a realm offers transaction signing.
 package struct SigningSettings: Sendable {
-    /// The issuer.
     package var issuer: SigningIssuer
     /// The issuer's name, as users see it.
     package var name: String
@@ -16,7 +15,6 @@ package struct SigningSettings: Sendable {
     package var keystores = Keystore.standardKinds
     /// The keys for one-time codes that a device gets.
     package var oneTimeKeys: [OneTimeKeySettings] = []
-    /// Templates by their names.
     package var templates: [String: SigningTemplate]
     /// How many devices and transactions there may be.
     package var limits = SigningLimits()
@@ -55,7 +53,6 @@ package struct SigningSettings: Sendable {
     /// The policy of keys that are bound to the device only.
     package static let policyID = "device"
 
-    /// All keys of an offer.
     var offeredKeys: [OfferedKey] {
         [
             OfferedKey(usage: .device, label: "device", policy: Self.policyID),

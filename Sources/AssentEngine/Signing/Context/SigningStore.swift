@@ -6,7 +6,6 @@ import AssentStore
 package struct SigningIssuer: Sendable, Hashable {
     /// The URL that all of the issuer's messages name, without a trailing slash. Another URL is another issuer.
     package let name: String
-    /// The realm of its users.
     package let realm: String
 
     package init(name: String, realm: String) {
@@ -20,7 +19,6 @@ package struct SigningIssuer: Sendable, Hashable {
 struct SigningStore: Sendable {
     let context: EngineContext
     let audit: AuditLog
-    /// Whose data it is.
     let issuer: SigningIssuer
 
     /// The data of an issuer in a context's database.

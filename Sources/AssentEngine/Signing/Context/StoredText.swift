@@ -6,7 +6,6 @@ protocol StoredText: Sendable {
     /// The value of a text; `nil` for a text that no value has.
     init?(stored: String)
 
-    /// The text.
     var stored: String { get }
 }
 

@@ -6,7 +6,6 @@ struct AssistedSlot: Sendable {
     let slot: PasswordSlot
     /// How often a password may be wrong.
     let lock: AssistedPasswordLock
-    /// Which passwords are allowed.
     let rules: PasswordRules
     /// What a receipt says of it.
     let method: ReceiptMethod

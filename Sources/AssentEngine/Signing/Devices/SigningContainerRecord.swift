@@ -14,7 +14,6 @@ package struct SigningContainerRecord: Sendable, Hashable {
     /// What the help desk knows it by.
     package let serial: String
     package var name: String
-    /// Where push messages go.
     package var pushID: String?
 
     /// What it says of itself, as JSON.
@@ -98,7 +97,6 @@ extension SigningContainerRecord {
 }
 
 extension ContainerState {
-    /// Whether it has not ended.
     var isAlive: Bool { self != .revoked && self != .void }
 
     static let ended: [Self] = [.revoked, .void]

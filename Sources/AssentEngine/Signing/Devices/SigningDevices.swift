@@ -8,7 +8,6 @@ package enum ContainerChange: Sendable, Hashable {
     case block
     /// It may again do what it did.
     case unblock
-    /// It ends.
     case revoke
     case rename(String)
 }

@@ -13,10 +13,8 @@ package enum SigningKeyState: String, SQLConstant {
 
 /// A key of a container.
 package struct SigningKeyRow: Sendable, Hashable {
-    /// Its thumbprint.
     package let kid: KeyThumbprint
     package let usage: SigningKeyUsage
-    /// Its name in the container.
     package let label: String
     /// The id of the policy that protects it.
     let policy: String

@@ -8,7 +8,6 @@ struct DeviceRequest: Sendable {
         case enrolment(SigningEnrolmentRecord)
         case container(SigningContainerRecord)
 
-        /// The device key.
         var deviceKey: ProtocolKey {
             get throws {
                 switch self {

@@ -13,7 +13,6 @@ package struct SigningProvider: SigningPart {
         realm = SigningRealm(context, settings: settings, notifier: notifier)
     }
 
-    /// How it is offered.
     package var settings: SigningSettings { realm.settings }
 
     /// The time, in seconds since 1970.
@@ -22,25 +21,19 @@ package struct SigningProvider: SigningPart {
     /// Calls of devices, and what the issuer says of itself.
     package var door: SigningDoor { SigningDoor(realm: realm) }
 
-    /// Devices of users.
     package var devices: SigningDevices { SigningDevices(realm: realm) }
 
     /// Invites, by which users get devices.
     package var invites: SigningInvites { SigningInvites(realm: realm) }
 
-    /// Password slots of devices.
     package var slots: SigningSlots { SigningSlots(realm: realm) }
 
-    /// Logins that devices sign.
     package var logins: SigningLogins { SigningLogins(realm: realm) }
 
-    /// Transactions of relying parties.
     package var parties: SigningParties { SigningParties(realm: realm) }
 
-    /// Evidence of decisions.
     package var evidence: SigningEvidence { SigningEvidence(realm: realm) }
 
-    /// The issuer's own keys.
     package var administration: SigningKeyAdministration { SigningKeyAdministration(realm: realm) }
 
     /// What journeys ask users to sign.

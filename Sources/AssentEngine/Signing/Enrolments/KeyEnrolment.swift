@@ -22,7 +22,6 @@ struct KeyEnrolment: Sendable, Hashable {
     let signer: KeyThumbprint?
     /// What the device has committed to, and the server's nonce; `nil` before, and after the end.
     let committed: Commitment?
-    /// Whether it has ended.
     private let isVoid: Bool
 
     /// What a device has committed to, and what it got for it.
@@ -77,7 +76,6 @@ struct SentKeys: Sendable {
 struct SigningActivation: Sendable, Hashable {
     /// The record, as it was signed.
     let record: String
-    /// Its hash.
     let hash: SigningHash
     /// The number of the record in its container, from 0.
     var sequence = 0

@@ -26,7 +26,6 @@ struct SigningRenewalRecord: Sendable, Hashable {
     var state: State = .started
     /// The invite whose code the device has; `nil` for a renewal that is due.
     let invite: SigningID?
-    /// How it is checked.
     let commitMode: CommitMode
     /// The offer, as it was signed.
     let offer: String
@@ -73,7 +72,6 @@ struct CompletedKeys: Sendable, Hashable {
     let echoHash: SigningHash
     /// From when the new keys may be renewed.
     let renewAt: Int64
-    /// When the new keys expire.
     let expireAt: Int64
 
     /// ``endorsements`` as a row has them.

@@ -4,7 +4,6 @@ import AssentStore
 
 /// A question that a journey has put to the user's devices.
 struct SigningQuestion: Sendable, Hashable {
-    /// The transaction to sign.
     let txn: String
     /// The number that the user must type on the device.
     let number: String?

@@ -14,9 +14,7 @@ package struct OneTimeKeySettings: Sendable, Hashable {
         case challenge(OCRASuite)
     }
 
-    /// Its name in the container.
     package let label: String
-    /// How a code is made.
     package let kind: Kind
     /// The hash under the HMAC; for OCRA the suite says it.
     package var algorithm = OTPAlgorithm.sha1

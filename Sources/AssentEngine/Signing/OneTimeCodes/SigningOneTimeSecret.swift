@@ -4,7 +4,6 @@ import AssentStore
 
 /// A key for one-time codes that a container has.
 struct SigningOneTimeSecret: Sendable {
-    /// Its name in the container.
     let label: String
     /// The id of the policy that protects it.
     let policy: String

@@ -14,7 +14,6 @@ package struct TransactionWish: Sendable {
     package var details: String
     /// The only container that may answer.
     package var did: String?
-    /// The language of the texts.
     package var locale = "en"
     /// For how many seconds it is open, if not as the template says.
     package var lifetime: Int64?
@@ -34,7 +33,6 @@ package struct TransactionWish: Sendable {
 /// A transaction as its relying party sees it.
 package struct TransactionView: Sendable {
     package let transaction: SigningTransactionRecord
-    /// Where it stands now.
     package let state: SigningTransactionRecord.State
     /// The receipt, if it was decided.
     package let receipt: String?

@@ -115,7 +115,6 @@ struct ConfirmedTry: Sendable, Hashable {
     /// The slot's generation at that time.
     let generation: Int64
     let n: Int64
-    /// The evaluation's id.
     let unl: SigningID
     /// When it was made, in seconds since 1970.
     let evaluatedAt: Int64
@@ -146,7 +145,6 @@ struct SigningOfferedSlot: Sendable, Hashable {
     let publicKey: [UInt8]
     /// The private key, sealed.
     let sealedKey: [UInt8]
-    /// How many evaluations there were.
     var evaluations: Int64 = 0
 }
 

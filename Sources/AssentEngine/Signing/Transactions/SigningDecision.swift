@@ -4,7 +4,6 @@ import AssentStore
 /// A decision, with what is kept of it as evidence.
 struct SigningDecision: Sendable, Hashable {
     let txn: SigningID
-    /// The container that has decided.
     let did: SigningID
     /// The hash of the decision.
     let dh: SigningHash
@@ -34,9 +33,7 @@ extension SigningDecision {
 
 /// What a decision changes besides.
 struct DecisionEffects: Sendable, Hashable {
-    /// The key that has signed.
     var kid: KeyThumbprint
-    /// What becomes of the transaction.
     let state: SigningTransactionRecord.State
     /// The status that the user chose.
     let status: String

@@ -22,11 +22,8 @@ package struct SigningTemplate: Sendable, Hashable {
 
     /// What the user can answer.
     package struct Status: Sendable, Hashable {
-        /// Its name.
         package let name: String
-        /// What the user sees.
         package let label: LocalizedText
-        /// What it does.
         package let effect: DecisionEffect
         /// The labels of the keys that may sign it; empty: all that may by their usage.
         package let keys: [String]
@@ -41,7 +38,6 @@ package struct SigningTemplate: Sendable, Hashable {
         }
     }
 
-    /// What it is about.
     package var kind: DocumentKind
     package var title: LocalizedText
     /// What is asked; `{id}` stands for a field's value as it is shown.
@@ -51,11 +47,9 @@ package struct SigningTemplate: Sendable, Hashable {
     package var lifetime: Int64
     /// Whether the user must type a number.
     package var matchesNumber: Bool
-    /// The values.
     package var fields: [Field]
     /// What is not shown of what is asked for, as JSON Pointers. Whatever is neither here nor in ``fields`` is refused.
     package var notShown: [String]
-    /// What the user can answer.
     package var statuses: [Status]
 
     package init(

@@ -5,10 +5,8 @@ import AssentStore
 package struct SigningTransactionRecord: Sendable, Hashable {
     /// Where it stands. All but the first never change.
     package enum State: String, SQLConstant {
-        /// It waits for an answer.
         case pending = "PENDING"
         case approved = "APPROVED"
-        /// The user has said no.
         case denied = "DENIED"
         /// The user has said that it is not theirs.
         case reported = "REPORTED"
@@ -26,7 +24,6 @@ package struct SigningTransactionRecord: Sendable, Hashable {
     package let userID: String
     /// The only container that may answer, if there is one.
     var did: SigningID?
-    /// What it is about.
     let kind: DocumentKind
     /// Without regard to the time: see ``state(at:)``.
     package var state: State = .pending
@@ -46,7 +43,6 @@ package struct SigningTransactionRecord: Sendable, Hashable {
     var matchBy: SigningHash?
     let createdAt: Int64
     package let expiresAt: Int64
-    /// The container that has decided.
     var decidedBy: SigningID?
     var decidedAt: Int64?
     /// Whether the user's own session asks: then no limit applies.
