@@ -15,3 +15,12 @@ struct ContainerID: ParsableArguments {
 
     var value: String { id ?? container ?? "" }
 }
+
+/// The container that a command is about, where the device has several.
+struct ContainerOption: ParsableArguments {
+    // An id may begin with a hyphen.
+    @Option(
+        name: .customLong("container"), parsing: .unconditional,
+        help: "The container's id in 'assent device list', where there are several.")
+    var id: String?
+}

@@ -112,4 +112,18 @@ extension SigningReceipt {
             }
         return DisplayText.escapedForTerminal("\(done): \(status), transaction \(transactionID).")
     }
+
+    func show(on console: Console) {
+        if console.json { console.emit(json) } else { console.say(line) }
+    }
+}
+
+extension Console {
+    /// Asks to type the digits of an enrolment or a reset into the page that shows the code.
+    func showDigits(_ digits: String, user: String, issuer: String) {
+        let (user, issuer) = (DisplayText.escapedForTerminal(user), DisplayText.escapedForTerminal(issuer))
+        say("Type these digits where the code was shown, if you are \(user) and trust \(issuer):")
+        say("")
+        say("    " + styled(digits, .bold))
+    }
 }

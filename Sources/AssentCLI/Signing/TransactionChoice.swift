@@ -14,10 +14,7 @@ struct TransactionChoice: ParsableArguments {
     @Option(name: .customLong("transaction"), parsing: .unconditional, help: "The same, as an option.")
     var option: String?
 
-    @Option(
-        name: .long, parsing: .unconditional,
-        help: "The container's id in 'assent device list', where there are several.")
-    var container: String?
+    @OptionGroup var container: ContainerOption
 
     @Flag(name: .long, help: "Print the result as JSON.")
     var json = false
@@ -45,7 +42,7 @@ struct TransactionChoice: ParsableArguments {
             let receipts = await profile.sendQueued(console)
             let named = try await named(profile)
             if let receipt = receipts.first(where: { named == nil || $0.transactionID == named }) {
-                show(receipt, console)
+                receipt.show(on: console)
                 guard effect == nil || receipt.effect == effect else {
                     throw CommandFailure(
                         "You answered transaction \(receipt.transactionID) before, and that answer stands.",
@@ -55,11 +52,6 @@ struct TransactionChoice: ParsableArguments {
             }
             try await work(try await find(profile), profile, console)
         }
-    }
-
-    /// Prints what the server says of a decision.
-    func show(_ receipt: SigningReceipt, _ console: Console) {
-        if json { console.emit(receipt.json) } else { console.say(receipt.line) }
     }
 
     /// What a push message says; `nil` where something else, or nothing, was given.
@@ -77,7 +69,7 @@ struct TransactionChoice: ParsableArguments {
     private func find(_ profile: SigningProfile) async throws -> SigningTransactionInfo {
         if let pushed = try await pushed(profile) { return pushed }
         var open: [SigningTransactionInfo] = []
-        for container in try await profile.containers(container) {
+        for container in try await profile.containers(container.id) {
             for id in try await container.transactionIDs() {
                 open.append(try await profile.device.retrieveTransactionInfo(id, user: container.userID))
             }

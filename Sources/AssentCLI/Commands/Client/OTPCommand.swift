@@ -24,13 +24,9 @@ struct OTPCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "List the keys, and make no code.")
     var list = false
 
-    @Option(
-        name: .long, parsing: .unconditional,
-        help: "The container's id in 'assent device list', where there are several.")
-    var container: String?
+    @OptionGroup var container: ContainerOption
 
-    @Flag(name: .long, help: "Print the result as JSON.")
-    var json = false
+    @OptionGroup var result: ResultOptions
 
     @OptionGroup var client: ClientOptions
 
@@ -41,12 +37,12 @@ struct OTPCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let console = Console(json: json)
+        let console = result.console
         try await SigningProfile.run(client, console) { profile in
-            let container = try await profile.container(container)
+            let container = try await profile.container(container.id)
             guard !list else { return try await show(container.oneTimeKeys(), console) }
             let code = try await container.oneTimeCode(label: key, challenge: challenge)
-            if json {
+            if result.json {
                 console.emit([
                     "key": .string(code.label), "code": .string(code.code.reveal()),
                     "expires_at": code.expiresAt.map { .integer(Int64($0.timeIntervalSince1970)) } ?? .null,
@@ -59,12 +55,12 @@ struct OTPCommand: AsyncParsableCommand {
 
     private func show(_ keys: [SigningOneTimeKey], _ console: Console) {
         for key in keys {
-            if json {
+            if result.json {
                 console.emit(["key": .string(key.label), "kind": .string(key.kind.rawValue)])
             } else {
                 console.say("\(key.label)  \(key.kind.rawValue)")
             }
         }
-        if keys.isEmpty, !json { console.say("The container has no keys for one-time codes.") }
+        if keys.isEmpty, !result.json { console.say("The container has no keys for one-time codes.") }
     }
 }

@@ -139,12 +139,8 @@ struct DeviceCommand: AsyncParsableCommand {
                     try password.enrolling($0)
                 }
                 console.say("Container \(enrolment.containerID)")
-                let user = DisplayText.escapedForTerminal(enrolment.userName)
-                let issuer = DisplayText.escapedForTerminal(enrolment.issuerName)
                 if let digits = enrolment.digits {
-                    console.say("Type these digits where the code was shown, if you are \(user) and trust \(issuer):")
-                    console.say("")
-                    console.say("    " + console.styled(digits, .bold))
+                    console.showDigits(digits, user: enrolment.userName, issuer: enrolment.issuerName)
                 }
                 try client.load().keep()
                 guard result.json else { return }
@@ -159,15 +155,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
         private func invite(_ profile: SigningProfile) throws -> SigningInvite {
             if let code { return try SigningInvite(typed: code, issuer: issuer ?? profile.issuer) }
-            let path = qrFile ?? ""
-            do {
-                let text = try String(contentsOfFile: path, encoding: .utf8)
-                return try SigningInvite(scanned: text.trimmingCharacters(in: .whitespacesAndNewlines))
-            } catch let error as SigningError {
-                throw error
-            } catch {
-                throw CommandFailure.unreadable(path, error, "Name the file with the text of the QR code.")
-            }
+            return try SigningInvite(scanned: QRCodeFile.text(qrFile ?? ""))
         }
     }
 
@@ -227,11 +215,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
         @OptionGroup var client: ClientOptions
 
-        // An id may begin with a hyphen.
-        @Option(
-            name: .long, parsing: .unconditional,
-            help: "The container's id in 'assent device list', where there are several.")
-        var container: String?
+        @OptionGroup var container: ContainerOption
 
         @Flag(name: .long, help: "End after the first transaction, also when it goes wrong.")
         var once = false
@@ -240,7 +224,7 @@ struct DeviceCommand: AsyncParsableCommand {
             let console = Console()
             try await SigningProfile.run(client, console) { profile in
                 for receipt in await profile.sendQueued(console) { console.say(receipt.line) }
-                let container = try await profile.container(container)
+                let container = try await profile.container(container.id)
                 let status = try await container.status()
                 guard status.state == .active else {
                     throw CommandFailure(
@@ -310,10 +294,7 @@ struct DeviceCommand: AsyncParsableCommand {
         @Argument(help: "The new name, 1 to 128 characters.")
         var name: String
 
-        @Option(
-            name: .long, parsing: .unconditional,
-            help: "The container's id in 'assent device list', where there are several.")
-        var container: String?
+        @OptionGroup var container: ContainerOption
 
         @OptionGroup var result: ResultOptions
 
@@ -322,7 +303,7 @@ struct DeviceCommand: AsyncParsableCommand {
         func run() async throws {
             let console = result.console
             try await SigningProfile.run(client, console) { profile in
-                let container = try await profile.container(container)
+                let container = try await profile.container(container.id)
                 try await container.rename(name)
                 guard !result.json else {
                     return console.emit(["container": .string(container.id), "name": .string(name)])

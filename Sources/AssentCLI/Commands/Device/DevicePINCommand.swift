@@ -17,16 +17,13 @@ extension DeviceCommand {
 
         /// The password that is meant.
         struct Choice: ParsableArguments {
-            @Option(
-                name: .long, parsing: .unconditional,
-                help: "The container's id in 'assent device list', where there are several.")
-            var container: String?
+            @OptionGroup var container: ContainerOption
 
             @Option(name: .long, help: "Which keys it opens, where a container has several: session, signing or otp.")
             var slot: PasswordSlot?
 
             func password(_ profile: SigningProfile) async throws -> SigningPassword {
-                let all = try await profile.container(container).passwords
+                let all = try await profile.container(container.id).passwords
                 guard let slot else {
                     guard let only = all.first else {
                         throw CommandFailure("The keys of this container need no PIN or password.")
@@ -115,7 +112,7 @@ extension DeviceCommand {
                 try await SigningProfile.run(client, console) { profile in
                     let password = try await choice.password(profile)
                     let terminal = TerminalPassword(console: console)
-                    let container = try await profile.container(choice.container)
+                    let container = try await profile.container(choice.container.id)
                     try await terminal.changing(password, issuer: container.issuerName)
                     guard !result.json else {
                         return console.emit([

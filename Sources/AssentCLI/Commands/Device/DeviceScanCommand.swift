@@ -35,23 +35,13 @@ extension DeviceCommand {
         func run() async throws {
             let console = result.console
             try await SigningProfile.run(client, console) { profile in
-                let info = try await profile.device.retrieveTransactionInfo(try scanned(), user: user)
+                let scanned = try text ?? QRCodeFile.text(file ?? "")
+                let info = try await profile.device.retrieveTransactionInfo(scanned, user: user)
                 let transaction = try await info.transaction()
                 let receipt = try await profile.outcome(of: transaction.id) {
                     try await TerminalDecision(console: console).decide(transaction)
                 }
-                if result.json { console.emit(receipt.json) } else { console.say(receipt.line) }
-            }
-        }
-
-        private func scanned() throws -> String {
-            if let text { return text }
-            let path = file ?? ""
-            do {
-                return try String(contentsOfFile: path, encoding: .utf8)
-                    .trimmingCharacters(in: .whitespacesAndNewlines)
-            } catch {
-                throw CommandFailure.unreadable(path, error, "Name the file with the text of the QR code.")
+                receipt.show(on: console)
             }
         }
     }
@@ -72,10 +62,7 @@ extension DeviceCommand {
         @Argument(help: "The code of a reset, from 'assent device invite --container ID'.")
         var code: String?
 
-        @Option(
-            name: .long, parsing: .unconditional,
-            help: "The container's id in 'assent device list', where there are several.")
-        var container: String?
+        @OptionGroup var container: ContainerOption
 
         @OptionGroup var result: ResultOptions
 
@@ -84,7 +71,7 @@ extension DeviceCommand {
         func run() async throws {
             let console = result.console
             try await SigningProfile.run(client, console) { profile in
-                let container = try await profile.container(container)
+                let container = try await profile.container(container.id)
                 let invite = try code.map { try SigningInvite(typed: $0, issuer: container.issuer) }
                 let password = TerminalPassword(console: console)
                 let renewal: SigningRenewal
@@ -102,11 +89,7 @@ extension DeviceCommand {
                     guard !result.json else {
                         return console.emit(["container": .string(container.id), "digits": .string(digits)])
                     }
-                    let user = DisplayText.escapedForTerminal(renewal.userName)
-                    let issuer = DisplayText.escapedForTerminal(renewal.issuerName)
-                    console.say("Type these digits where the code was shown, if you are \(user) and trust \(issuer):")
-                    console.say("")
-                    console.say("    " + console.styled(digits, .bold))
+                    console.showDigits(digits, user: renewal.userName, issuer: renewal.issuerName)
                 } else {
                     let until = try await profile.device.container(container.id).expiresAt
                     guard !result.json else {

@@ -136,7 +136,7 @@ struct TransactionsCommand: AsyncParsableCommand {
                 let receipt = try await profile.outcome(of: transaction.id) {
                     try await decision.sign(transaction, status, number: number, reason: reason)
                 }
-                choice.show(receipt, console)
+                receipt.show(on: console)
             }
         }
 
@@ -214,7 +214,7 @@ struct TransactionsCommand: AsyncParsableCommand {
         ) async throws {
             try await choice.run(to: effect) { info, profile, console in
                 let receipt = try await profile.outcome(of: info.transactionID) { try await answer(info, reason) }
-                choice.show(receipt, console)
+                receipt.show(on: console)
             }
         }
     }

@@ -18,24 +18,20 @@ extension TransactionsCommand {
         @Option(name: .long, help: "The key, by its label, where the container has several that sign.")
         var label: String?
 
-        @Option(
-            name: .long, parsing: .unconditional,
-            help: "The container's id in 'assent device list', where there are several.")
-        var container: String?
+        @OptionGroup var container: ContainerOption
 
-        @Flag(name: .long, help: "Print the result as JSON.")
-        var json = false
+        @OptionGroup var result: ResultOptions
 
         @OptionGroup var client: ClientOptions
 
         func run() async throws {
-            let console = Console(json: json)
+            let console = result.console
             try await SigningProfile.run(client, console) { profile in
-                let transaction = try await profile.container(container).record(text, label: label)
+                let transaction = try await profile.container(container.id).record(text, label: label)
                 let receipt = try await profile.outcome(of: transaction.id) {
                     try await TerminalDecision(console: console).decide(transaction)
                 }
-                if json { console.emit(receipt.json) } else { console.say(receipt.line) }
+                receipt.show(on: console)
             }
         }
     }
