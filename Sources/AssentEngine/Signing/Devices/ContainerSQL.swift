@@ -119,12 +119,12 @@ enum ContainerSQL {
         }
     }
 
-    static func block(did: SigningID) -> SQL {
-        "UPDATE signing_containers SET state = \(ContainerState.blocked) WHERE did = \(did) AND state IN (\([ContainerState.active, .suspect]))"
-    }
-
-    static func unblock(did: SigningID) -> SQL {
-        "UPDATE signing_containers SET state = \(ContainerState.active) WHERE did = \(did) AND state = \(ContainerState.blocked)"
+    /// A container that is in one of these states gets another one.
+    static func move(_ did: SigningID, to state: ContainerState, from states: [ContainerState]) -> SQL {
+        """
+        UPDATE signing_containers SET state = \(state)
+        WHERE did = \(did) AND state IN (\(states))
+        """
     }
 
     /// What a device says anew; `nil` leaves a value as it is, an empty push address removes it.
@@ -153,10 +153,10 @@ enum ContainerSQL {
         """
     }
 
-    static func retireKeys(did: SigningID) -> SQL {
+    static func retireKeys(of did: SigningID, when condition: SQL = "1 = 1") -> SQL {
         """
         UPDATE signing_keys SET state = \(SigningKeyState.retired)
-        WHERE did = \(did) AND state = \(SigningKeyState.active)
+        WHERE did = \(did) AND state = \(SigningKeyState.active) AND \(condition)
         """
     }
 }

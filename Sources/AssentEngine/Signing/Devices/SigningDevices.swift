@@ -65,8 +65,8 @@ package struct SigningDevices: SigningPart {
         let did = container.did
         let (sql, step): (SQL, String) =
             switch change {
-            case .block: (ContainerSQL.block(did: did), "blocked")
-            case .unblock: (ContainerSQL.unblock(did: did), "unblocked")
+            case .block: (ContainerSQL.move(did, to: .blocked, from: [.active, .suspect]), "blocked")
+            case .unblock: (ContainerSQL.move(did, to: .active, from: [.blocked]), "unblocked")
             case .revoke: (ContainerSQL.revoke(did: did, at: now), "revoked")
             case .rename(let name): (ContainerSQL.update(did: did, name: name, pushID: nil, properties: nil), "renamed")
             }
@@ -74,7 +74,7 @@ package struct SigningDevices: SigningPart {
         if change == .block || change == .revoke { statements.append(.any(LoginSQL.endSessions(of: did))) }
         if change == .revoke {
             statements += [
-                .any(ContainerSQL.retireKeys(did: did)), .any(SlotSQL.destroySlots(of: did)),
+                .any(ContainerSQL.retireKeys(of: did)), .any(SlotSQL.destroySlots(of: did)),
                 .any(OneTimeKeySQL.delete(of: did)), .any(notices.telling(.removed, about: did, at: now)),
             ]
         }

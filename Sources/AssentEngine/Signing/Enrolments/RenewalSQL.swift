@@ -169,10 +169,7 @@ enum RenewalSQL {
     ) -> [SQL] {
         let isDone = ContainerSQL.has(did: did, record: activation.hash)
         return [
-            """
-            UPDATE signing_keys SET state = \(SigningKeyState.retired)
-            WHERE did = \(did) AND state = \(SigningKeyState.active) AND \(isDone)
-            """,
+            ContainerSQL.retireKeys(of: did, when: isDone),
             """
             UPDATE signing_keys SET state = \(SigningKeyState.active), since = \(now)
             WHERE did = \(did) AND state = \(SigningKeyState.pending) AND \(isDone)
@@ -210,24 +207,18 @@ enum RenewalSQL {
             ? ""
             : ", floor = n, unconfirmed = 0, cleared = n, forgive_after = NULL, next_at = 0, held = 0, changed_at = \(now)"
         return [
-            """
-            UPDATE signing_slots SET sealed_k = NULL, pending_k = NULL
-            WHERE did = \(did) AND \(isDone) AND NOT \(isOffered)
-            """,
+            SlotSQL.destroySlots(of: did, when: "\(isDone) AND NOT \(isOffered)"),
             """
             UPDATE signing_slots SET generation = \(offered("generation")), public_key = \(offered("public_key")),
                 sealed_k = \(offered("sealed_k")), pending_k = NULL, pending_public_key = NULL,
                 pending_generation = NULL, request = NULL, blinded = NULL, cur = NULL, next = NULL, ahead = NULL\(anew)
             WHERE did = \(did) AND \(isDone) AND \(isOffered)
             """,
-            """
-            INSERT INTO signing_slots
-                (did, slot, generation, public_key, sealed_k, n, floor, unconfirmed, cleared, next_at, at, counted,
-                held, changed_at)
-            SELECT did, slot, generation, public_key, sealed_k, 0, 0, 0, 0, 0, 0, 0, 0, \(now)
-            FROM signing_offered_slots o WHERE o.did = \(did) AND o.pid = \(pid) AND \(isDone)
-                AND NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = o.did AND s.slot = o.slot)
-            """,
+            SlotSQL.adoptSlots(
+                of: did, pid: pid,
+                when: """
+                    \(isDone) AND NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = o.did AND s.slot = o.slot)
+                    """, at: now),
             "DELETE FROM signing_offered_slots WHERE did = \(did) AND pid = \(pid) AND \(isDone)",
         ]
     }

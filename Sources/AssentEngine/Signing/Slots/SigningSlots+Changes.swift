@@ -150,7 +150,7 @@ extension SigningSlots {
         return try await store.changes(
             [
                 .one(SlotSQL.lock(container: did), else: .changed), .any(LoginSQL.endSessions(of: did)),
-                .any(SlotSQL.retireKeys(of: did, in: slot)),
+                .any(ContainerSQL.retireKeys(of: did, when: "slot = \(slot)")),
                 .one(SlotSQL.destroy(slot, of: did, cap: cap), else: .changed),
             ] + RenewalSQL.end(of: did, evenWithCode: false).map { .any($0) } + [
                 store.note(

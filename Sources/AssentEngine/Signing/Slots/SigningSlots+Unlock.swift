@@ -85,7 +85,7 @@ extension SigningSlots {
     /// ACTIVE → SUSPECT: its store may have been copied.
     private func suspect(_ container: SigningContainerRecord, because alarm: RatchetAlarm) async throws {
         _ = try await store.changes([
-            .one(SlotSQL.suspect(did: container.did), else: .changed),
+            .one(ContainerSQL.move(container.did, to: .suspect, from: [.active]), else: .changed),
             .any(LoginSQL.endSessions(of: container.did)),
             .any(notices.telling(.suspect, about: container.did, at: now)),
             store.note(

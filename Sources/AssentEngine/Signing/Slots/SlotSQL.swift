@@ -166,34 +166,17 @@ extension SlotSQL {
     /// Destroys a slot's keys; with `cap` only when so many evaluations were never confirmed.
     static func destroy(_ slot: PasswordSlot, of did: SigningID, cap: Int?) -> SQL {
         let isDue: SQL = cap.map { "unconfirmed >= \($0)" } ?? "1 = 1"
-        return """
-            UPDATE signing_slots SET sealed_k = NULL, pending_k = NULL
-            WHERE did = \(did) AND slot = \(slot) AND sealed_k IS NOT NULL AND \(isDue)
-            """
+        return destroySlots(of: did, when: "slot = \(slot) AND sealed_k IS NOT NULL AND \(isDue)")
     }
 
-    /// Destroys the keys of all slots of a container.
-    static func destroySlots(of did: SigningID) -> SQL {
-        "UPDATE signing_slots SET sealed_k = NULL, pending_k = NULL WHERE did = \(did)"
-    }
-
-    static func retireKeys(of did: SigningID, in slot: PasswordSlot) -> SQL {
-        """
-        UPDATE signing_keys SET state = \(SigningKeyState.retired)
-        WHERE did = \(did) AND slot = \(slot) AND state = \(SigningKeyState.active)
-        """
+    /// Destroys the keys of all slots of a container for which this is true.
+    static func destroySlots(of did: SigningID, when condition: SQL = "1 = 1") -> SQL {
+        "UPDATE signing_slots SET sealed_k = NULL, pending_k = NULL WHERE did = \(did) AND \(condition)"
     }
 
     /// Locks a container, so that nothing else happens to it until this transaction is over.
     static func lock(container did: SigningID) -> SQL {
         "UPDATE signing_containers SET seen_at = seen_at WHERE did = \(did)"
-    }
-
-    static func suspect(did: SigningID) -> SQL {
-        """
-        UPDATE signing_containers SET state = \(ContainerState.suspect)
-        WHERE did = \(did) AND state = \(ContainerState.active)
-        """
     }
 }
 
@@ -239,12 +222,17 @@ extension SlotSQL {
 
     /// A slot of an offer becomes one of a new container.
     static func adopt(_ slot: PasswordSlot, of did: SigningID, pid: SigningID, at now: Int64) -> SQL {
+        adoptSlots(of: did, pid: pid, when: "o.slot = \(slot)", at: now)
+    }
+
+    /// Slots of an offer for which this is true become slots of the container that have never been tried.
+    static func adoptSlots(of did: SigningID, pid: SigningID, when condition: SQL, at now: Int64) -> SQL {
         """
         INSERT INTO signing_slots
             (did, slot, generation, public_key, sealed_k, n, floor, unconfirmed, cleared, next_at, at, counted, held,
             changed_at)
         SELECT did, slot, generation, public_key, sealed_k, 0, 0, 0, 0, 0, 0, 0, 0, \(now)
-        FROM signing_offered_slots WHERE did = \(did) AND pid = \(pid) AND slot = \(slot)
+        FROM signing_offered_slots o WHERE o.did = \(did) AND o.pid = \(pid) AND \(condition)
         """
     }
 
