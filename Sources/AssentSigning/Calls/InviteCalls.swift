@@ -11,7 +11,7 @@ struct InviteCalls: Sendable {
     ///
     /// - Throws: ``SigningError``, for example with code `freshAuthenticationRequired`; what the transport throws.
     func invite() async throws -> SigningInvite {
-        let reply = try await post("/invites", [:], expecting: 201)
+        let reply = try await send(.post, "/invites", [:], expecting: 201)
         guard let text = (try? JSONValue.parse(reply.body))?["qr"]?.string,
             let invite = try? SigningInvite(scanned: text), StrictJSON.same(invite.issuer, issuer)
         else { throw SigningError(.serverAuthentication, "The server's reply is not an invite.") }
@@ -22,25 +22,22 @@ struct InviteCalls: Sendable {
     ///
     /// - Throws: ``SigningError``, for example with code `digitsWrong`; what the transport throws.
     func send(digits: String, of pid: SigningID) async throws {
-        _ = try await post("/invites/\(pid.text)/digits", ["digits": .string(digits)])
+        _ = try await send(.post, "/invites/\(pid.text)/digits", ["digits": .string(digits)])
     }
 
     /// Ends an invite, and a container of it that is not active.
     func withdraw(_ pid: SigningID) async throws {
-        let call = try HTTPCall(
-            .delete, url: "\(issuer)/invites/\(pid.text)", headerFields: Self.fields, limits: http.limits)
-        let reply = try await http.send(call, expecting: 204)
-        if let problem = reply.problem { throw problem }
+        _ = try await send(.delete, "/invites/\(pid.text)", expecting: 204)
     }
 
-    private func post(_ path: String, _ content: JSONValue, expecting status: Int = 200) async throws
-        -> SigningHTTP.Reply
-    {
+    private func send(
+        _ method: HTTPRequest.Method, _ path: String, _ content: JSONValue? = .none, expecting status: Int = 200
+    ) async throws -> SigningHTTP.Reply {
+        let body = content.map { HTTPBody($0.serializedBytes()) }
         var fields = Self.fields
-        fields[.contentType] = "application/json"
+        if body != nil { fields[.contentType] = "application/json" }
         let call = try HTTPCall(
-            .post, url: issuer + path, headerFields: fields, body: HTTPBody(content.serializedBytes()),
-            limits: http.limits)
+            method, url: issuer + path, headerFields: fields, body: body, limits: http.limits)
         let reply = try await http.send(call, expecting: status)
         if let problem = reply.problem { throw problem }
         return reply

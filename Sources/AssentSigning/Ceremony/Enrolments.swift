@@ -5,12 +5,6 @@ import AssentSigningProtocol
 struct Enrolments: Sendable {
     let parts: DeviceParts
 
-    func enrol(
-        _ invite: SigningInvite, name: String?, pushID: String?, password: SigningPasswordPrompt?
-    ) async throws -> SigningEnrolment {
-        try await resume(begin(invite, name: name, pushID: pushID), password)
-    }
-
     /// Begins an enrolment, or finds the one that was begun with this invite.
     func begin(
         _ invite: SigningInvite, name: String?, pushID: String?, isOwn: Bool = false

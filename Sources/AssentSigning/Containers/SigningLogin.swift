@@ -47,9 +47,7 @@ extension SigningContainer {
             key: parts.provider.device(stored), did: stored.knownDid, sub: userID, unl: nil, random: parts.random)
     }
 
-    /// Whether a PIN can sign its user in: it has an `auth` key whose password the server helps to check.
-    package var hasLogin: Bool { loginKey != nil }
-
+    /// The key by which a PIN can sign its user in: an `auth` key whose password the server helps to check.
     private var loginKey: Key? {
         keys(usage: .auth).first { key in
             key.password.flatMap { password($0) }?.mode == .assisted

@@ -170,7 +170,8 @@ public actor SigningDevice {
     public func enrol(
         _ invite: SigningInvite, name: String? = nil, pushID: String? = nil, password: SigningPasswordPrompt? = nil
     ) async throws -> SigningEnrolment {
-        try await Enrolments(parts: parts).enrol(invite, name: name, pushID: pushID, password: password)
+        let enrolments = Enrolments(parts: parts)
+        return try await enrolments.resume(enrolments.begin(invite, name: name, pushID: pushID), password)
     }
 
     /// Enrols this device for the user who is signed in in this app: makes the invite with the user's own session, and

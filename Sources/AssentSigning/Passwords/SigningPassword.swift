@@ -4,42 +4,30 @@ public import AssentSigningProtocol
 /// Which passwords a policy allows. Lengths are counted in Unicode scalars.
 public struct SigningPasswordRules: Sendable {
     /// The shortest.
-    public let minimumLength: Int
+    public var minimumLength: Int { rules.minLength }
     /// The longest.
-    public let maximumLength: Int
+    public var maximumLength: Int { rules.maxLength }
     /// How many characters of a kind there must be.
-    public let least: [PasswordCharacters: Int]
+    public var least: [PasswordCharacters: Int] { rules.least }
     /// How many characters of a kind there may be.
-    public let most: [PasswordCharacters: Int]
+    public var most: [PasswordCharacters: Int] { rules.most }
     /// Whether runs and repetitions are allowed.
-    public let allowsSequences: Bool
+    public var allowsSequences: Bool { rules.sequences }
     /// Whether common ones and dates are allowed.
-    public let allowsCommon: Bool
+    public var allowsCommon: Bool { rules.common }
     /// How many earlier passwords may not come back.
-    public let history: Int
+    public var history: Int { rules.history }
     /// Days before it may be changed.
-    public let minimumAge: Int
+    public var minimumAge: Int { rules.minAge }
     /// Days after which it must be changed; 0: never.
-    public let maximumAge: Int
+    public var maximumAge: Int { rules.maxAge }
     /// Seconds for which the device may remember it.
-    public let cacheSeconds: Int
+    public var cacheSeconds: Int { rules.cache }
 
     let rules: PasswordRules
 
     /// The rules of a policy.
-    package init(_ rules: PasswordRules) {
-        self.rules = rules
-        minimumLength = rules.minLength
-        maximumLength = rules.maxLength
-        least = rules.least
-        most = rules.most
-        allowsSequences = rules.sequences
-        allowsCommon = rules.common
-        history = rules.history
-        minimumAge = rules.minAge
-        maximumAge = rules.maxAge
-        cacheSeconds = rules.cache
-    }
+    package init(_ rules: PasswordRules) { self.rules = rules }
 
     /// The first rule that a new password breaks, to be shown while the user types. Whether it was used before is seen
     /// only when it is set.
