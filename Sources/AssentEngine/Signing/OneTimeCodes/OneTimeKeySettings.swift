@@ -60,19 +60,15 @@ package struct OneTimeKeySettings: Sendable, Hashable {
     }
 
     private func uri(issuer: String, account: String, secret: Secret) throws -> Secret {
+        let moving: OTPAuthURI.Moving
         switch kind {
-        case .time(let period):
-            try OTPAuthURI(
-                issuer: issuer, account: account, secret: secret, moving: .time(period: period), algorithm: algorithm,
-                digits: digits
-            ).uri()
-        case .counter:
-            try OTPAuthURI(
-                issuer: issuer, account: account, secret: secret, moving: .counter(0), algorithm: algorithm,
-                digits: digits
-            ).uri()
+        case .time(let period): moving = .time(period: period)
+        case .counter: moving = .counter(0)
         case .challenge(let suite):
-            try OCRAAuthURI(issuer: issuer, account: account, secret: secret, suite: suite).uri()
+            return try OCRAAuthURI(issuer: issuer, account: account, secret: secret, suite: suite).uri()
         }
+        return try OTPAuthURI(
+            issuer: issuer, account: account, secret: secret, moving: moving, algorithm: algorithm, digits: digits
+        ).uri()
     }
 }
