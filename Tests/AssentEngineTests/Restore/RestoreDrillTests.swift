@@ -166,7 +166,7 @@ struct RestoreDrillTests {
         }
         @Sendable func takeEvaluation() async throws -> Bool {
             let taking = DecisionSQL.take(
-                SpentEvaluation(fixture.confirmed(pin, 1)), dh: "decision", did: pin.did, at: now)
+                SpentEvaluation(fixture.confirmed(pin, 1)), for: "decision", did: pin.did, at: now)
             do {
                 _ = try await base.database.run([SQLStatement(taking, expecting: .exactly(1))])
                 return true

@@ -17,25 +17,18 @@ enum LoginSQL {
     /// that lock before.
     static func use(key kid: KeyThumbprint, of did: SigningID, isImplicit: Bool, at now: Int64) -> SQL {
         let isUnusable: SQL = isImplicit ? "(s.sealed_k IS NULL OR s.held = 1)" : "s.sealed_k IS NULL"
-        return """
-            UPDATE signing_keys SET used_at = \(now)
-            WHERE kid = \(kid) AND did = \(did) AND state = \(SigningKeyState.active)
-                AND NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = \(did) AND \(isUnusable))
+        return DecisionSQL.use(
+            key: kid, of: did,
+            when: """
+                NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = \(did) AND \(isUnusable))
                 AND EXISTS (SELECT 1 FROM signing_containers c JOIN users u ON u.id = c.user_id
                     WHERE c.did = \(did) AND u.active = 1)
-            """
+                """, at: now)
     }
 
     /// Spends a confirmed evaluation for one login.
     static func take(_ unlock: SpentEvaluation, jti: SigningID, did: SigningID, at now: Int64) -> SQL {
-        """
-        UPDATE signing_confirms SET taken_by = \("login:\(jti)")
-        WHERE did = \(did) AND slot = \(unlock.slot) AND unl = \(unlock.unl)
-            AND evaluated_at > \(now - SlotSQL.evaluationLifetime) AND taken_by IS NULL
-            AND EXISTS (SELECT 1 FROM signing_slots s
-                WHERE s.did = \(did) AND s.slot = \(unlock.slot) AND s.held = 0
-                    AND s.changed_at > \(unlock.passwordSetAfter))
-        """
+        DecisionSQL.take(unlock, for: "login:\(jti)", did: did, when: "s.held = 0", at: now)
     }
 
     /// Ends the sessions that a container's logins have made, and with them their grants.

@@ -19,10 +19,10 @@ enum DecisionSQL {
             """
     }
 
-    static func use(key kid: KeyThumbprint, of did: SigningID, at now: Int64) -> SQL {
+    static func use(key kid: KeyThumbprint, of did: SigningID, when condition: SQL = "1 = 1", at now: Int64) -> SQL {
         """
         UPDATE signing_keys SET used_at = \(now)
-        WHERE kid = \(kid) AND did = \(did) AND state = \(SigningKeyState.active)
+        WHERE kid = \(kid) AND did = \(did) AND state = \(SigningKeyState.active) AND \(condition)
         """
     }
 
@@ -57,14 +57,17 @@ enum DecisionSQL {
         """
     }
 
-    /// Spends a confirmed evaluation for one decision.
-    static func take(_ unlock: SpentEvaluation, dh: SigningHash, did: SigningID, at now: Int64) -> SQL {
+    /// Spends a confirmed evaluation for one decision or login, if its slot is so.
+    static func take(
+        _ unlock: SpentEvaluation, for taker: String, did: SigningID, when slot: SQL = "1 = 1", at now: Int64
+    ) -> SQL {
         """
-        UPDATE signing_confirms SET taken_by = \(dh)
+        UPDATE signing_confirms SET taken_by = \(taker)
         WHERE did = \(did) AND slot = \(unlock.slot) AND unl = \(unlock.unl)
             AND evaluated_at > \(now - SlotSQL.evaluationLifetime) AND taken_by IS NULL
             AND EXISTS (SELECT 1 FROM signing_slots s
-                WHERE s.did = \(did) AND s.slot = \(unlock.slot) AND s.changed_at > \(unlock.passwordSetAfter))
+                WHERE s.did = \(did) AND s.slot = \(unlock.slot) AND s.changed_at > \(unlock.passwordSetAfter)
+                    AND \(slot))
         """
     }
 

@@ -119,7 +119,7 @@ extension SigningDecisions {
             .one(DecisionSQL.use(key: effects.kid, of: did, at: now), else: .key),
         ]
         if let unlock = effects.unlock {
-            let take = DecisionSQL.take(unlock, dh: decision.dh, did: did, at: now)
+            let take = DecisionSQL.take(unlock, for: decision.dh.text, did: did, at: now)
             statements.append(.one(take, else: .evaluation(unlock)))
         }
         statements += [
