@@ -23,8 +23,8 @@ package struct ClientHandshake: Sendable {
     package func finish(_ body: [UInt8]) throws(PayloadError) -> (secrets: PayloadSecrets, expires: Int64) {
         let reply = try HandshakeReply(body: body)
         let secrets = try PayloadSecrets(
-            peer: peer, ephemeral: ephemeral, serverKey: serverKey, kid: request.kid,
-            serverEphemeral: reply.ephemeral, session: reply.session)
+            peer: peer, ephemeral: ephemeral, serverKey: serverKey, serverEphemeral: reply.ephemeral,
+            session: reply.session)
         guard ConstantTime.equal(secrets.confirmation, reply.confirmation) else { throw .notConfirmed }
         return (secrets, reply.expires)
     }

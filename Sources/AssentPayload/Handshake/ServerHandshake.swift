@@ -47,7 +47,7 @@ package struct ServerHandshake: Sendable {
         do throws(PayloadError) {
             let ephemeral = try Curve25519.KeyAgreement.PrivateKey.ephemeral(random)
             let secrets = try PayloadSecrets(
-                peer: request.peer(at: origin), staticKey: key, kid: request.kid, ephemeral: ephemeral,
+                peer: request.peer(at: origin), staticKey: key, ephemeral: ephemeral,
                 clientEphemeral: request.ephemeral, session: session)
             return (HandshakeReply(secrets, ephemeral: PayloadKey(of: ephemeral)), secrets)
         } catch {
