@@ -35,11 +35,8 @@ struct SealedCall {
         try HTTPCall(.post, url: "\(origin)\(ContentRules.root)/1/message", headerFields: [.contentType: mediaType])
     }
 
-    /// The call that carries this one, and the head that its reply is bound to.
+    /// The call that carries this one, as ``carrier(to:)``, and the head that its reply is bound to.
     ///
-    /// - Parameters:
-    ///   - sealer: seals it.
-    ///   - carrier: as ``carrier(to:)``.
     /// - Throws: `HTTPTransportError` with code `invalidRequest`.
     func sealed(_ sealer: FrameSealer, in carrier: HTTPCall) throws -> (call: HTTPCall, head: FrameHead) {
         do {

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentJOSE
 import AssentPayload
 import AssentStore
 import AssentTesting
