@@ -1,6 +1,7 @@
 import AssentConfiguration
 import AssentCore
 import AssentJOSE
+import AssentServer
 import AssentTesting
 import AssentVault
 import Foundation
