@@ -152,7 +152,10 @@ package final class PayloadSessions: Sendable {
 
     /// Who a session is with; `nil` for one that has ended here.
     package func peer(of head: FrameHead) -> PayloadPeer? {
-        entries.withLock { $0[head.session]?.session.peer }
+        entries.withLock { entries in
+            guard let entry = entries[head.session], !hasEnded(entry) else { return nil }
+            return entry.session.peer
+        }
     }
 
     /// Takes the number of a message whose first chunk has opened; ``end(_:)`` is due for it then.

@@ -96,6 +96,20 @@ struct InstallationSessionTests {
         #expect(try await fixture.count("payload_sessions") == 1)
     }
 
+    @Test("A message that was claimed before the end, or another key, is nobody's after it", arguments: [true, false])
+    func claimed(isEnd: Bool) async throws {
+        let (registered, _) = try await fixture.instance()
+        let head = FrameHead(.request, session: try await kept(registered), number: 9, random: SystemRandom())
+        _ = try node.claim(head)
+        #expect(node.peer(of: head)?.client == registered.id)
+        if isEnd {
+            try await end(registered, .administrator)
+        } else {
+            _ = try await changed(registered, to: try AssertionKey())
+        }
+        #expect(node.peer(of: head) == nil)
+    }
+
     @Test("Another installation's sessions stay, and so do those of one whose end has failed")
     func others() async throws {
         let (registered, _) = try await fixture.instance()
