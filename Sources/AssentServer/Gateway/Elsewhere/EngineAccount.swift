@@ -83,17 +83,19 @@ actor EngineAccount: EnforcementCredentials {
         if let failure, failure.until > clock.now { throw failure.error }
         let task = Task { await self.fetched() }
         pending = task
-        let result = await task.value
-        pending = nil
-        failure =
-            if case .failure(let error) = result { (error, clock.now.addingTimeInterval(Self.pause)) } else { nil }
-        return try result.get()
+        return try await task.value.get()
     }
 
+    /// Ends what is pending in the same turn in which the token is there for all: else one that is refused at once
+    /// would be given again, to who then asks for another.
     private func fetched() async -> Result<Secret, EnforcementError> {
+        defer { pending = nil }
         do throws(EnforcementError) {
-            return .success(try await fetch())
+            let token = try await fetch()
+            failure = nil
+            return .success(token)
         } catch {
+            failure = (error, clock.now.addingTimeInterval(Self.pause))
             return .failure(error)
         }
     }
