@@ -285,8 +285,13 @@ public final class Assent: Sendable {
 
     /// Ends what is in memory: a login with a PIN, or a sign-in that leaves nothing behind; also one that is under way.
     /// What the server cannot be told ends by itself with its session.
-    package func endLogin() async {
-        if let login = current.drop(abandoning: true) { _ = await login.tokens.signOut() }
+    ///
+    /// - Returns: whether its session has ended at the server; also where there was none.
+    @discardableResult
+    package func endLogin() async -> Bool {
+        guard let login = current.drop(abandoning: true) else { return true }
+        let result = await login.tokens.signOut()
+        return !result.undone.contains { $0.step == .endSession }
     }
 
     private func forgetCookies(after result: SignOutResult) async -> SignOutResult {

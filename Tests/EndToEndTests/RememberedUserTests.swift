@@ -91,6 +91,23 @@ struct RememberedUserTests {
         }
     }
 
+    @Test("The end of a login says whether its session has ended at the server")
+    func endOfLogin() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
+            let app = try await Self.installation(story, "ended")
+            try await story.signIn(app, forcing: false)
+            let container = try await app.device.enrol { _ in Self.pin }
+            _ = await app.signOut()
+            #expect(await app.endLogin(), "there is nothing to tell")
+            for isReached in [true, false] {
+                try await app.logIn(container.userName, pin: Self.pin)
+                // Nothing is sent any more after that.
+                if !isReached { await app.shutdown() }
+                #expect(await app.endLogin() == isReached)
+            }
+        }
+    }
+
     @Test("A remembered user's token works after a sign-out, and not after the installation's end")
     func implicit() async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in

@@ -81,6 +81,28 @@ struct TerminalInput: Sendable {
         }
     }
 
+    /// Waits for a line, the end of the input, or a signal that would end the process: who waits has something to end
+    /// first. Such a signal has no other effect; the next one ends the process.
+    ///
+    /// - Parameter ask: says what is waited for, when signals are caught.
+    func lineOrSignal(_ ask: () -> Void) {
+        var signals = CaughtSignals()
+        defer { signals.release() }
+        ask()
+        while true {
+            switch signals.next(orInputOn: descriptor) {
+            case .signal(let number):
+                if number == SIGTSTP { signals.deliver(number) } else if number != SIGCONT { return }
+            case .input:
+                switch readByte() {
+                case .byte(let byte): if byte == UInt8(ascii: "\n") { return }
+                case .again: break
+                case .end: return
+                }
+            }
+        }
+    }
+
     /// Shows text to the person at the terminal, also where standard error leads elsewhere.
     static func show(_ text: String) {
         let terminal = isatty(STDERR_FILENO) == 1 ? nil : FileHandle(forWritingAtPath: "/dev/tty")

@@ -202,6 +202,34 @@ struct RequestKindsTests {
         }
     }
 
+    @Test("Ctrl-C at assent web --pin signs out, as Enter does")
+    func interrupted() async throws {
+        let file = try String(
+            contentsOf: World.package.appending(path: "Examples/bank/remembered.yaml"), encoding: .utf8)
+        try await Self.run(count: 0, editing: { _ in file }) { newcomer in
+            for (line, answers) in [
+                ("assent register --config app.yaml", []), ("assent login", try newcomer.signIn),
+                ("assent device enroll --here", [Self.pin, Self.pin]), ("assent logout", []),
+            ] {
+                let result = try await newcomer.type(line, answers)
+                try #require(result.status == 0, "\(line): \(result.errors)")
+            }
+            let (home, terminal) = (newcomer.program.home, try PseudoTerminal())
+            let process = try SpawnedProcess(
+                BuiltProgram.beside("assent").path, ["web", "--pin", "https://shop.bank.example/orders"],
+                environment: [
+                    "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
+                    "PATH": "/usr/bin:/bin", "TERM": "dumb",
+                ], at: terminal)
+            await terminal.wait(for: "PIN of ana: ")
+            terminal.type(Self.pin + "\n")
+            await terminal.wait(for: "Press Enter")
+            terminal.type("\u{3}")
+            #expect(await process.ended() == 0, "\(terminal.text)")
+            await terminal.wait(for: "Signed out.")
+        }
+    }
+
     @Test("A wrong PIN costs a try and is told; who is not remembered, and scopes that are not for this, are refused")
     func wrongPIN() async throws {
         try await Self.run(editing: Self.remembering) { newcomer in

@@ -12,8 +12,8 @@ struct WebCommand: AsyncParsableCommand {
             Anyone who opens it is signed in as you: show it to nobody. The browser is signed out when you sign out here.
 
             With --pin, a user whom this installation remembers ('assent device enroll --here') types a PIN. Such a login is \
-            in memory alone, and the browser's ends with it: so the command stays until you press Enter, and then both are \
-            signed out.
+            in memory alone, and the browser's ends with it: so the command stays until you press Enter or Ctrl-C, and then \
+            both are signed out.
 
             Examples:  assent web https://shop.bank.example/orders
 
@@ -87,17 +87,23 @@ struct WebCommand: AsyncParsableCommand {
         do {
             _ = try await remembered.signIn(assent)
             let page = show(try await assent.userClient.webLink(to: url), console)
-            console.say("")
-            console.say("Press Enter to sign out, here and in the browser.")
-            _ = try? remembered.prompt.input.line()
+            remembered.prompt.input.lineOrSignal {
+                console.say("")
+                console.say("Press Enter to sign out, here and in the browser.")
+            }
             page?.remove()
         } catch {
             await assent.endLogin()
             await assent.shutdown()
             throw error
         }
-        await assent.endLogin()
+        let hasEnded = await assent.endLogin()
         await assent.shutdown()
+        guard hasEnded else {
+            throw CommandFailure(
+                "The server could not be told that you sign out. Your browser stays signed in until the session "
+                    + "expires: sign out there.")
+        }
         console.say("Signed out.")
     }
 
