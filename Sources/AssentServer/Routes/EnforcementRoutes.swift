@@ -17,9 +17,10 @@ struct EnforcementRoutes: Sendable {
         if case .whole(let body) = question.content, body.count > group.maxBodyBytes {
             throw RequestError(413, "The body is larger than \(group.maxBodyBytes) bytes.")
         }
-        let inquiry = try RemoteInquiry(question, realm: call.realm, group: group) {
+        let attempt = question.transaction.map { _ in
             TransactionAttempt(question.attempt, client: party.id, question: bytes)
         }
+        let inquiry = try RemoteInquiry(question, realm: call.realm, group: group, attempt: attempt)
         let answer: EnforcementAnswer
         do {
             answer = EnforcementAnswer(

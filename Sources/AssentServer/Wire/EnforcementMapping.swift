@@ -7,8 +7,7 @@ extension RemoteInquiry {
     ///
     /// - Throws: ``EnforcementGroup/Fault``, what the group may not do; ``RequestError`` 400.
     init(
-        _ question: EnforcementQuestion, realm: String, group: EnforcementGroup,
-        attempt: @escaping @Sendable () -> TransactionAttempt
+        _ question: EnforcementQuestion, realm: String, group: EnforcementGroup, attempt: TransactionAttempt?
     ) throws {
         try group.check(
             policySet: question.policySet,

@@ -25,8 +25,9 @@ package struct RemoteAccess: Sendable {
     /// - Throws: ``StoreError`` or ``EngineError`` when who calls cannot be looked up, or too many wait. Nothing was
     ///   made or taken then.
     package func decide(_ inquiry: RemoteInquiry) async throws -> RemoteDecision {
-        guard inquiry.transactionID != nil, !inquiry.isRecheck else { return try await answer(inquiry) }
-        let name = inquiry.attempt.whole
+        guard inquiry.transactionID != nil, !inquiry.isRecheck, let name = inquiry.attempt?.whole else {
+            return try await answer(inquiry)
+        }
         guard try await inFlight.enter(name) else { return try await answer(inquiry) }
         do {
             let decision = try await answer(inquiry)
@@ -80,7 +81,7 @@ package struct RemoteAccess: Sendable {
         let caller = try await access.callers.caller(
             with: request.credentials, realm: request.realm, requirement: request.accessToken)
         guard case .refusedToken(let refusal) = caller, refusal.proof != nil, let id = inquiry.transactionID,
-            try await settlement.transactions.wasTaken(id: id, by: inquiry.attempt)
+            let attempt = inquiry.attempt, try await settlement.transactions.wasTaken(id: id, by: attempt)
         else { return caller }
         return try await access.callers.unproved(
             request.credentials, realm: request.realm, requirement: request.accessToken) ?? caller
@@ -96,7 +97,7 @@ package struct RemoteAccess: Sendable {
         case .digest(let digest): request.bodyDigest = digest
         }
         request.maker = .group(inquiry.group.name)
-        if inquiry.transactionID != nil { request.attempt = inquiry.attempt }
+        request.attempt = inquiry.attempt
         let (decision, nextChange) = await settlement.decide(request)
         var caller = RemoteCaller(admission.caller)
         switch decision {

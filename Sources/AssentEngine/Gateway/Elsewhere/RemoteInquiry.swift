@@ -8,11 +8,8 @@ package struct RemoteInquiry: Sendable {
     /// The group of the gateway.
     package let group: EnforcementGroup
 
-    /// What the gateway calls the request. It is worked out when somebody asks, since hashing the whole question is for
-    /// those with a transaction alone.
-    package var attempt: TransactionAttempt { makeAttempt() }
-
-    private let makeAttempt: @Sendable () -> TransactionAttempt
+    /// What the gateway calls the request, for one with a transaction: hashing the whole question is for those alone.
+    package let attempt: TransactionAttempt?
 
     /// Whether a session's cookie may be used: no page of a foreign origin has sent the request.
     package var mayUseCookie = false
@@ -49,17 +46,10 @@ package struct RemoteInquiry: Sendable {
     }
 
     /// A question of a gateway of `group`.
-    package init(_ request: GatewayInquiry, group: EnforcementGroup, attempt: TransactionAttempt) {
-        self.init(request, group: group) { attempt }
-    }
-
-    /// A question of a gateway of `group`; `attempt` says what the gateway calls the request.
-    package init(
-        _ request: GatewayInquiry, group: EnforcementGroup, attempt: @escaping @Sendable () -> TransactionAttempt
-    ) {
+    package init(_ request: GatewayInquiry, group: EnforcementGroup, attempt: TransactionAttempt?) {
         self.request = request
         self.group = group
-        makeAttempt = attempt
+        self.attempt = attempt
     }
 }
 
