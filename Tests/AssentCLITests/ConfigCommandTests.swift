@@ -192,6 +192,8 @@ struct ConfigCommandTests {
             let signed = try sign(try draft([name: line]))
             #expect(signed.status == 78 && signed.err.contains(words), "\(line): \(signed.err)")
         }
+        let cut = try sign(try draft(["    pins": "    pins: [{spki: sha256/AAA, notAfter: 2040-01-01}]"], pins: []))
+        #expect(cut.status == 78 && cut.err.contains(".pins[0].spki: "), "\(cut.err)")
         let stranger = try sign(try draft(), "stranger")
         #expect(stranger.status == 78 && stranger.err.contains("the draft does not name"), "\(stranger.err)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: versions).isEmpty)

@@ -58,7 +58,6 @@ struct TrustDraft {
 
     private static func host(_ name: String, _ reader: SettingsReader<Void>) throws -> JSONValue {
         let pins = try reader.list("pins").map { pin in
-            defer { pin.finish() }
             let text = pin.string("spki")
             let key: Pin
             do throws(PinError) {
@@ -66,10 +65,11 @@ struct TrustDraft {
             } catch {
                 throw pin.issue("spki", error.explanation)
             }
+            let end = try time(pin, "notAfter")
+            // Only now: a key that was not read yet would be refused as unknown, in the place of what is wrong.
+            pin.finish()
             return JSONValue.object(
-                JSONObject(omittingNil: [
-                    "spki": .string(Base64URL.encode(key.sha256)), "notAfter": try time(pin, "notAfter"),
-                ]))
+                JSONObject(omittingNil: ["spki": .string(Base64URL.encode(key.sha256)), "notAfter": end]))
         }
         let sends = reader.strings("sends")
         reader.finish()
