@@ -7,7 +7,7 @@ struct ClientOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help:
-            "The client's file, as 'assent serve' writes it, for this call; otherwise the one that 'assent login' or 'assent device enroll' kept.",
+            "The client's file, as 'assent serve' writes it, for this call; otherwise the one that 'assent login', 'assent register' or 'assent device enroll' kept.",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 

@@ -26,6 +26,20 @@ struct ClientProfile: Sendable {
         return ClientProfile(file: file, places: places, name: name)
     }
 
+    /// A command as a person types it for this profile.
+    ///
+    /// - Parameters:
+    ///   - command: the command, without the program's name.
+    ///   - rest: what stands behind its options.
+    /// - Returns: the line.
+    func typed(_ command: String, _ rest: String = "") -> String {
+        let words = ["assent", command, name == Self.usual ? "" : "--profile \(name)", rest]
+        return words.filter { !$0.isEmpty }.joined(separator: " ")
+    }
+
+    /// The profile of those who name none.
+    static let usual = "default"
+
     /// Keeps the configuration for the next commands, after it has worked.
     func keep() throws {
         let path = places.configurationFile(profile: name)

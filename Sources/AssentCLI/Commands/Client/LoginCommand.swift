@@ -138,7 +138,7 @@ struct LoginCommand: AsyncParsableCommand {
         let name = DisplayText.escapedForTerminal(user)
         console.say(console.styled("The PIN of \(name) is right.", .green))
         console.say("A login with a PIN is kept nowhere, so this one has ended.")
-        console.say("Next:  assent request --pin GET …   (signs in, and calls)")
+        console.say("Next:  \(profile.typed("request", "--pin GET …"))   (signs in, and calls)")
     }
 
     private func report(_ tokens: TokenSet?, _ profile: ClientProfile, _ console: Console) {
@@ -153,9 +153,10 @@ struct LoginCommand: AsyncParsableCommand {
             console.say(console.styled("Signed in.", .green))
             if tokens?.isBound == true { console.say("The tokens are bound to a key, and of no use without it.") }
             if let origin = profile.file.resources.first?.origin {
-                console.say("Next:  assent request GET \(origin)/…   (an address of that service)")
+                let next = profile.typed("request", "GET \(origin)/…")
+                console.say("Next:  \(next)   (an address of that service)")
             } else if profile.file.isProviderOnly {
-                console.say("Next:  assent userinfo")
+                console.say("Next:  \(profile.typed("userinfo"))")
             }
         }
     }

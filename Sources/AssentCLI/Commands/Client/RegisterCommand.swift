@@ -52,11 +52,13 @@ struct RegisterCommand: AsyncParsableCommand {
             let instance = try await assent.registration?.register()
             await assent.shutdown()
             try profile.keep()
-            if let instance { report(instance, isNew: instance.clientID != before?.clientID, console) }
+            if let instance { report(instance, isNew: instance.clientID != before?.clientID, profile, console) }
         }
     }
 
-    private func report(_ instance: RegisteredInstance, isNew: Bool, _ console: Console) {
+    private func report(
+        _ instance: RegisteredInstance, isNew: Bool, _ profile: ClientProfile, _ console: Console
+    ) {
         guard !json else {
             var result = instance.status
             result["new"] = .bool(isNew)
@@ -64,7 +66,7 @@ struct RegisterCommand: AsyncParsableCommand {
         }
         let id = DisplayText.escapedForTerminal(instance.clientID)
         console.say(console.styled(isNew ? "Registered as \(id)." : "This is \(id) already.", .green))
-        console.say("Next:  assent login")
+        console.say("Next:  \(profile.typed("login"))")
     }
 }
 

@@ -40,7 +40,7 @@ struct StatusCommand: AsyncParsableCommand {
             if !json, server.registration != nil {
                 console.say(registration?.line ?? "Registration:  none yet, made by the next sign-in")
             }
-            if !json, status == nil { console.say("Next:  assent login") }
+            if !json, status == nil { console.say("Next:  \(profile.typed("login"))") }
             if status?.isSignedIn != true { throw ExitCode(1) }
         }
     }

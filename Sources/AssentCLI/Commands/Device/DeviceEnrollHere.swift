@@ -19,11 +19,11 @@ extension DeviceCommand.Enroll {
             }
             await assent.shutdown()
             try profile.keep()
-            report(container, console)
+            report(container, profile, console)
         }
     }
 
-    private func report(_ container: SigningContainer, _ console: Console) {
+    private func report(_ container: SigningContainer, _ profile: ClientProfile, _ console: Console) {
         guard !result.json else {
             return console.emit([
                 "container": .string(container.id), "user": .string(container.userName),
@@ -34,7 +34,7 @@ extension DeviceCommand.Enroll {
         let user = DisplayText.escapedForTerminal(container.userName)
         console.say(console.styled("This installation remembers \(user).", .green))
         if container.keys(usage: .auth).contains(where: { $0.password != nil }) {
-            console.say("Next:  assent request --pin GET …   (also after 'assent logout')")
+            console.say("Next:  \(profile.typed("request", "--pin GET …"))   (also after 'assent logout')")
         }
     }
 }
