@@ -46,6 +46,21 @@ struct TerminalAnswersTests {
         #expect(answered?["type"] == "ColourCallback")
     }
 
+    @Test("A choice that nobody is there to make is named by its question, in one line")
+    func nobody() throws {
+        let nobody = Pipe()
+        try nobody.fileHandleForWriting.close()
+        let input = TerminalInput(descriptor: nobody.fileHandleForReading.fileDescriptor)
+        let unanswered = withExtendedLifetime(nobody) {
+            #expect(throws: Prompt.NoTerminal.self) {
+                try Prompt(input: input).choice("Sign?", ["Approve", "Decline"], default: nil)
+            }
+        }
+        let words = try #require(unanswered?.description)
+        #expect(words.hasPrefix("The question \"Sign?\" must be answered."), "\(words)")
+        #expect(!words.contains("\n"))
+    }
+
     @Test("A requirement of AM's that was not met is said in words, and an unknown one is named")
     func unmet() {
         for policy in ["REQUIRED", "UNIQUE", "MIN_LENGTH", "AT_LEAST_X_NUMBERS", "MATCH_REGEXP", "IS_NEW"] {

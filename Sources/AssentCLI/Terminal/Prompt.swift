@@ -11,9 +11,11 @@ struct Prompt: Sendable {
         var isTerminal = false
 
         var description: String {
-            isTerminal
-                ? "The question \"\(question)\" was not answered."
-                : "The question \"\(question)\" must be answered. There is no terminal to ask at, and standard input "
+            // Of a choice, the question without its list.
+            let first = question.prefix { $0 != "\n" }
+            return isTerminal
+                ? "The question \"\(first)\" was not answered."
+                : "The question \"\(first)\" must be answered. There is no terminal to ask at, and standard input "
                     + "has no more lines."
         }
     }
