@@ -105,9 +105,11 @@ public struct TokenError: AssentError {
                 .webLinkDisabled, "The server signs no browser in for this app.", status: response.status.code,
                 oauthError: oauthError)
         }
-        var error = TokenError(
-            .webLinkRefused, "The server gave no link into a browser.", status: response.status.code,
-            oauthError: oauthError)
+        let detail =
+            oauthError == "invalid_target"
+            ? "The page is not one that the server lists for this app; it must be written exactly as it is there."
+            : "The server gave no link into a browser."
+        var error = TokenError(.webLinkRefused, detail, status: response.status.code, oauthError: oauthError)
         error.refusal = ResourceRefusal(response)
         return error
     }

@@ -115,6 +115,26 @@ struct HiddenPromptTests {
         #expect(terminal.echoes)
     }
 
+    @Test("What was typed before a question is thrown away at a terminal, and kept in a pipe")
+    func typedAhead() throws {
+        let terminal = try PseudoTerminal()
+        let line = open(terminal.name, O_RDWR | O_NOCTTY | O_CLOEXEC)
+        defer { close(line) }
+        terminal.type("too early\n")
+        var waiting = pollfd(fd: line, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&waiting, 1, -1) == 1)
+        let input = TerminalInput(descriptor: line)
+        input.discardTyped()
+        terminal.type("in time\n")
+        #expect(try input.line() == Array("in time".utf8))
+
+        let pipe = Pipe()
+        try pipe.fileHandleForWriting.write(contentsOf: Data("an answer\n".utf8))
+        let piped = TerminalInput(descriptor: pipe.fileHandleForReading.fileDescriptor)
+        piped.discardTyped()
+        #expect(try piped.line() == Array("an answer".utf8))
+    }
+
     @Test("Answers come line by line from a pipe, and its end is said")
     func piped() throws {
         let program = BuiltProgram.beside("assent").path

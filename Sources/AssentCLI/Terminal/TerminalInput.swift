@@ -88,6 +88,8 @@ struct TerminalInput: Sendable {
     func lineOrSignal(_ ask: () -> Void) {
         var signals = CaughtSignals()
         defer { signals.release() }
+        // An Enter too many behind the answer before would end what the person is to see.
+        discardTyped()
         ask()
         while true {
             switch signals.next(orInputOn: descriptor) {
@@ -102,6 +104,9 @@ struct TerminalInput: Sendable {
             }
         }
     }
+
+    /// Throws away what was typed before anybody asked. What a pipe or a file has stays.
+    func discardTyped() { _ = tcflush(descriptor, TCIFLUSH) }
 
     /// Shows text to the person at the terminal, also where standard error leads elsewhere.
     static func show(_ text: String) {

@@ -145,6 +145,7 @@ struct RequestKindsTests {
             #expect(url.hasPrefix(newcomer.typist.world.endpoints.server + "/UI/Link?id="), "\(url)")
             let other = try await newcomer.type("assent web \(page)/1 --json")
             #expect(other.status != 0 && !other.output.contains("Link?id="), "\(other.output)")
+            #expect(other.output.contains("not one that the server lists"), "\(other.output)")
         }
     }
 

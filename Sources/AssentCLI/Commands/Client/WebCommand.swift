@@ -16,8 +16,7 @@ struct WebCommand: AsyncParsableCommand {
             both are signed out.
 
             Examples:  assent web https://shop.bank.example/orders
-
-            assent web --pin https://shop.bank.example/orders
+                       assent web --pin https://shop.bank.example/orders
             """)
 
     @Argument(help: "The page to open.")
@@ -76,8 +75,8 @@ struct WebCommand: AsyncParsableCommand {
                 throw error
             }
             throw CommandFailure(
-                "Sign in first: assent login. Or, as a user whom this installation remembers: assent web --pin \(url) "
-                    + error.words)
+                "Sign in first: assent login. \(error.words) "
+                    + "Or, as a user whom this installation remembers: assent web --pin \(url)")
         }
     }
 
