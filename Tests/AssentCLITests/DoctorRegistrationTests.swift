@@ -22,7 +22,7 @@ struct DoctorRegistrationTests {
 
     private static let issuer = "https://op.example/tenant"
 
-    private let client: ClientFile = {
+    private static let client: ClientFile = {
         var file = ClientFile(
             server: "https://op.example", realm: "/", cookieName: "session", clientID: "app",
             redirectURI: "https://app.example/callback", scopes: ["openid", "pay"], journey: "Login", resources: [],
@@ -33,17 +33,19 @@ struct DoctorRegistrationTests {
     }()
 
     private func findings(
-        scopes: [String] = ["openid", "pay"], named: String = issuer,
-        _ answer: @escaping @Sendable (String) -> HTTPReply
+        of app: ClientFile = client, scopes: [String] = ["openid", "pay"], named: String = issuer,
+        registersAt endpoint: String? = nil, _ answer: @escaping @Sendable (String) -> HTTPReply
     ) async -> [Diagnosis] {
         let provider = Provider(answer: answer) {
-            [
-                "issuer": .string(named), "authorization_endpoint": "https://op.example/authorize",
-                "token_endpoint": "https://op.example/token",
-                "scopes_supported": .array(scopes.map(JSONValue.string)),
-            ]
+            .object(
+                JSONObject(omittingNil: [
+                    "issuer": .string(named), "authorization_endpoint": "https://op.example/authorize",
+                    "token_endpoint": "https://op.example/token",
+                    "scopes_supported": .array(scopes.map(JSONValue.string)),
+                    "registration_endpoint": endpoint.map(JSONValue.string),
+                ]))
         }
-        return await RegistrationExamination(client: client, transport: provider).findings()
+        return await RegistrationExamination(client: app, transport: provider).findings()
     }
 
     private static func redirect(_ location: String) -> HTTPReply {
@@ -74,6 +76,17 @@ struct DoctorRegistrationTests {
         #expect(problem.map(\.verdict) == [.problem], "\(problem)")
         #expect(problem[0].text.contains("Correct client.scopes"), "\(problem)")
         #expect(!problem[0].text.unicodeScalars.contains("\u{1B}"))
+    }
+
+    @Test("Of an app whose installations register, only that is asked: its id is not a client's")
+    func installations() async {
+        var app = Self.client
+        app.registration = ClientFile.Registration()
+        let refusal = { @Sendable (_: String) in HTTPReply(HTTPResponse(status: .badRequest)) }
+        let taken = await findings(of: app, registersAt: "https://op.example/register", refusal)
+        #expect(taken.map(\.verdict) == [.fine], "\(taken)")
+        let none = await findings(of: app, refusal)
+        #expect(none.map(\.verdict) == [.problem] && none[0].text.contains("takes no installations"), "\(none)")
     }
 
     @Test("A provider that leads to a page of its own, or does not serve, leaves the question open")

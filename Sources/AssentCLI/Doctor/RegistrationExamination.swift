@@ -44,7 +44,10 @@ struct RegistrationExamination {
             let issuer = client.issuer ?? "\(settings.server)/oauth2/\(settings.realm.path)"
             let (description, problems) = try await described(issuer)
             guard let description else { return problems }
-            var findings = try await registration(at: description.endpoint, scopes: description.scopes)
+            var findings =
+                client.registration == nil
+                ? try await registration(at: description.endpoint, scopes: description.scopes)
+                : [installations(areTaken: description.takesInstallations)]
             guard !client.isProviderOnly else { return findings }
             findings += try await cookie(settings)
             return findings + (await journey(settings))
@@ -61,10 +64,19 @@ struct RegistrationExamination {
         }
     }
 
-    /// Where the provider takes authorization requests, and the scopes that it tells of.
-    private func described(
-        _ issuer: String
-    ) async throws -> (found: (endpoint: String, scopes: [String]?)?, problems: [Diagnosis]) {
+    /// What is asked for of a provider's description.
+    private struct Description {
+        /// Where it takes authorization requests.
+        let endpoint: String
+
+        /// The scopes that it tells of.
+        let scopes: [String]?
+
+        /// Whether installations register there.
+        let takesInstallations: Bool
+    }
+
+    private func described(_ issuer: String) async throws -> (found: Description?, problems: [Diagnosis]) {
         let base = issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer
         let answer = try await ask(base + "/.well-known/openid-configuration")
         guard answer.status < 500 else { return (nil, [unasked(answer)]) }
@@ -76,7 +88,23 @@ struct RegistrationExamination {
         }
         let metadata = try ProviderMetadata(object, issuer: issuer)
         let scopes = object["scopes_supported"]?.array.map { $0.compactMap(\.string) }
-        return ((metadata.authorizationEndpoint, scopes), [])
+        let found = Description(
+            endpoint: metadata.authorizationEndpoint, scopes: scopes,
+            takesInstallations: metadata.registrationEndpoint != nil)
+        return (found, [])
+    }
+
+    /// Of an app whose installations register: `client.id` is the app's, and no request of a client has that.
+    private func installations(areTaken: Bool) -> Diagnosis {
+        let (place, id) = (shown(client.place), shown(client.clientID))
+        guard areTaken else {
+            let text =
+                "\(place) takes no installations of apps, and the file has registration: "
+                + "take it out, or let the server's operator define the app \(id)"
+            return Diagnosis(.problem, text)
+        }
+        let text = "\(place) takes installations of apps; whether it knows the app \(id) is seen when this registers"
+        return Diagnosis(.fine, text)
     }
 
     /// Sends an authorization request that must end without a user, no matter who asks.
