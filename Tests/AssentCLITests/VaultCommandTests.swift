@@ -268,11 +268,11 @@ extension VaultCommandTests {
         let plain = try home.run("doctor", "-c", client).out
         #expect(plain.contains("unprotected"))
         #expect(plain.contains("an old copy of the whole vault is not noticed"))
-        #expect(plain.contains("protection level software"))
+        #expect(plain.contains("protection level software") && plain.contains("guarded by an unprotected key file"))
         let passphrase = try home.file("passphrase", "correct horse")
         #expect(try home.run("vault", "rekey", "--to", "passphrase", "--new-passphrase-file", passphrase).status == 0)
         let sealed = try home.run("doctor", "-c", client).out
-        #expect(!sealed.contains("guarded by unprotected") && sealed.contains("$scrypt$ln=15,r=8,p=1"))
+        #expect(!sealed.contains("guarded by an unprotected") && sealed.contains("$scrypt$ln=15,r=8,p=1"))
         try Data([1]).write(to: home.vault.appending(path: "vault"))
         let damaged = try home.run("doctor", "-c", client)
         #expect(damaged.status == 78 && damaged.out.contains("vault of profile") && !damaged.out.contains("tampered"))

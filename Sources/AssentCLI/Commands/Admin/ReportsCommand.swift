@@ -9,8 +9,8 @@ struct ReportsCommand: AsyncParsableCommand {
         abstract: "Count what apps have said that their probes have found: debuggers, preloaded libraries, root.",
         discussion: """
             A realm takes reports with 'integrityReports: true' in the server's file. Those that an installation has proved \
-            by its key come first; anybody can send the others. No report proves nothing, and neither does one. Each is \
-            in the audit log: assent admin audit --event integrity.report
+            by its key come first; anybody can send the others. Silence proves nothing, and neither does a report. \
+            Each is in the audit log: assent admin audit --event integrity.report
 
             Example:  assent admin reports --since 24h --app pay
             """)

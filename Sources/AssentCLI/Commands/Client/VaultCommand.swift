@@ -205,7 +205,8 @@ extension VaultInfo {
                 "software (\(kind)\(keyDerivation.map { ", " + DisplayText.escapedForTerminal($0) } ?? "")): "
                     + "someone who copies the files can try passphrases"
             case .unprotected:
-                "unprotected: everyone who can read the key file can read the vault; protect it with: assent vault rekey --to passphrase"
+                "an unprotected key file: everyone who can read it can read the vault; "
+                    + "protect it with: assent vault rekey --to passphrase"
             }
         return [
             "guarded by \(protector)", "protection level \(level.rawValue)",

@@ -10,7 +10,8 @@ struct ConfigCommand: AsyncParsableCommand {
             run these commands where the keys are.
 
             Example:  assent config key first; assent config key second
-                      mkdir versions; assent config sign trust.yaml --key first.pem versions
+                      mkdir versions
+                      assent config sign trust.yaml versions --key first.pem
                       assent config check versions
             """,
         subcommands: [

@@ -22,7 +22,9 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "The configuration to run.", completion: .file(extensions: ["yaml", "yml"]))
     var config = "Examples/bank/assent.yaml"
 
-    @Option(name: .long, help: "Where the page with the sequence diagram is written.", completion: .file())
+    @Option(
+        name: .long, help: "Where the page with the sequence diagram is written. Default: where temporary files are.",
+        completion: .file())
     var page: String?
 
     @Option(name: .long, help: "Where the diagram of one payment is written, as SVG.", completion: .file())
@@ -166,7 +168,7 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("  \(program) admin registrations token --count 2 --app \(file.clientID) > \(token)")
         console.say("  \(program) register --profile app --config \(path) --token-file \(token)")
         console.say("  \(program) request --profile app --as device GET /app-info")
-        console.say("The same in a program, Snippets/FirstResource.swift:")
+        console.say("The same in a program, Snippets/FirstResource.swift, which asks for the token in token.txt:")
         let values = Self.firstCall(world.endpoints) + [world.directory + "/first.key"]
         console.say("  make first-resource WITH=\"\(values.joined(separator: " "))\"")
     }

@@ -10,14 +10,14 @@ struct DeviceCommand: AsyncParsableCommand {
         discussion: """
             In one terminal, signed in:   assent device invite
             In another, on the device:    assent device enroll CODE
-            Then type the digits that the device shows into the first one, and wait for transactions:
+            There, when it is enrolled:   assent device listen
 
-            assent device listen
+            Type the digits that 'enroll' shows into the first terminal. 'listen' waits for transactions.
 
             A container is one enrolment: the keys that this device has for one user of one issuer.
 
-            The device's keys are in a file of its profile, and somebody who can read it can sign as this device. For keys in
-            a token or a TPM, or under a passphrase, say --keys with the first 'enroll'.
+            The device's keys are in a file of its profile, and somebody who can read it can sign as this device. For keys \
+            in a token or a TPM, or under a passphrase, say --keys with the first 'enroll'.
 
             'assent transactions' lists, shows and answers transactions one by one.
             """,

@@ -26,13 +26,13 @@ struct PolicyTestCommand: AsyncParsableCommand {
     @Option(help: "The policy set. Default: the only one of the realm.")
     var policySet: String?
 
-    @Option(help: "The level of the user's session. Default: 0.")
+    @Option(help: "The level of the user's session.")
     var level: Int = 0
 
     @Option(help: "The journey that the user has signed in by.")
     var journey: String?
 
-    @Option(help: "How many minutes ago that was. Default: 0.")
+    @Option(help: "How many minutes ago that was.")
     var minutes: Int = 0
 
     @Option(help: "The address that the request comes from. Default: not known.")
@@ -44,13 +44,13 @@ struct PolicyTestCommand: AsyncParsableCommand {
     @Option(help: "A scope of the access token that comes with it; may be repeated. Default: no token.")
     var scope: [String] = []
 
-    @Option(help: "The language of what the user is shown, for example de. Default: en.")
+    @Option(help: "The language of what the user is shown, for example de.")
     var language = "en"
 
     @Option(help: "The body.")
     var data: String?
 
-    @Option(help: "The media type of the body. Default: application/json.")
+    @Option(help: "The media type of the body.")
     var contentType = "application/json"
 
     @Argument(help: "The method.")
