@@ -47,7 +47,9 @@ enum PrivateFile {
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
             try handle.write(contentsOf: Data(bytes))
             try sync(descriptor)
-            let directory = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            // A name alone is in the working directory.
+            let parent = (path as NSString).deletingLastPathComponent
+            let directory = open(parent.isEmpty ? "." : parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             guard directory >= 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
             defer { close(directory) }
             try sync(directory)

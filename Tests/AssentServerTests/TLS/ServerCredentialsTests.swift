@@ -106,6 +106,14 @@ struct ServerCredentialsTests {
         #expect(throws: POSIXError.self) { try PrivateFile.sync(-1) }
     }
 
+    @Test("A file that is named without a directory is made in the working directory")
+    func bareName() throws {
+        let name = "assent-bare-" + SystemRandom().uuid()
+        defer { try? FileManager.default.removeItem(atPath: name) }
+        try PrivateFile.create(name, [1, 2, 3])
+        #expect(try PrivateFile.read(name) == [1, 2, 3])
+    }
+
     @Test("A key that is not the certificate's is refused with both names, whichever of two certificates it belongs to")
     func mismatch() throws {
         let made = try GeneratedCertificates.make(now: Date())
