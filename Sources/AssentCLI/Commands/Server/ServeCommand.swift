@@ -1,6 +1,7 @@
 import ArgumentParser
 import AssentConfiguration
 import AssentCore
+import AssentEngine
 import AssentOTP
 import AssentServer
 import Foundation
@@ -128,6 +129,12 @@ private struct Announcement: Service {
     let configuration: ServerConfiguration
     let console: Console
 
+    /// Whether installations of the app register with an initial access token.
+    private static func needsToken(_ file: ClientFile, _ configuration: ServerConfiguration) -> Bool {
+        let apps = configuration.realms.first { $0.name == file.realm }?.apps ?? []
+        return apps.first { $0.id == file.clientID }?.admission == .token
+    }
+
     func run() async throws {
         guard let endpoints = try? await server.endpoints else { return }
         console.say("Server:   \(endpoints.server)")
@@ -168,7 +175,15 @@ private struct Announcement: Service {
             if let app = ClientFile.ofApp(endpoints: endpoints, configuration: configuration) {
                 let path = configuration.dataDirectory + "/app.yaml"
                 _ = try app.write(to: path)
-                console.say("An installation that is a client of its own:  assent register --config \(path)")
+                let needsToken = Self.needsToken(app, configuration)
+                console.say(
+                    "An installation that is a client of its own:  assent register --config \(path)"
+                        + (needsToken ? " --token-file token.txt" : ""))
+                if needsToken {
+                    console.say(
+                        "  (an administrator makes its token:  "
+                            + "assent admin registrations token --app \(app.clientID) > token.txt)")
+                }
             }
         }
         if (try? console.finish()) == nil, !endpoints.accounts.isEmpty {
