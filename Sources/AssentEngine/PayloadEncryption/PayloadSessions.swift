@@ -14,6 +14,8 @@ package final class PayloadSessions: Sendable {
         let kid: String
         /// The thumbprint of the installation's key that has made it; `nil` where it is of no installation.
         let clientKey: String?
+        /// Its place among all that this node was told of.
+        let place: Int
         /// When it was last used, as far as this node has seen it or the database knows, in seconds since 1970. It is
         /// what the database is told: that it may have been used elsewhere is only supposed.
         var usedAt: Int64
@@ -29,7 +31,16 @@ package final class PayloadSessions: Sendable {
     private enum Left: Hashable, Sendable {
         case nothing
         /// It has this key now, by its thumbprint; sessions that were made by another one have ended.
-        case key(String)
+        case key(String, Change)
+    }
+
+    /// When an installation got a key, by the places of the sessions that were there.
+    private struct Change: Hashable, Sendable {
+        /// The first place behind them.
+        let end: Int
+        /// Sessions before this place have ended, whichever key has made them: a key that comes back does not bring
+        /// back what it had made before it was replaced.
+        let replaced: Int
     }
 
     /// How many seconds may pass until what a node knows of a session's use is in the database.
@@ -46,6 +57,8 @@ package final class PayloadSessions: Sendable {
     private let versions: SealedVersions
     private let limit: Int
     private let entries = Locked<[[UInt8]: Entry]>([:])
+    /// The place of the next session.
+    private let nextPlace = Locked(0)
     /// The installations that have ended, or got another key, at this node since all sessions were last looked through.
     /// Many end at once when unused ones are purged, and to look through all sessions for each would stop every message
     /// meanwhile.
@@ -70,7 +83,7 @@ package final class PayloadSessions: Sendable {
         self.limit = limit
         names = SessionName(key: context.masterKey.derivedSecret(for: .payloadSessionName).symmetricKey)
         context.ended.listen { [weak self] client, newKey in
-            self?.note(client, newKey.map { Left.key($0) } ?? .nothing)
+            self?.note(client, newKey: newKey)
         }
     }
 
@@ -262,10 +275,15 @@ package final class PayloadSessions: Sendable {
     }
 
     /// Ends the sessions of an installation that has ended, or that its old key has made: the next look forgets them.
-    private func note(_ client: String, _ left: Left) {
+    private func note(_ client: String, newKey: String?) {
+        let end = nextPlace.withLock { $0 }
         let isFull = ended.withLock { ended in
+            switch (ended[client], newKey) {
             // A change that is told late does not bring back what has ended.
-            if ended[client] != .nothing { ended[client] = left }
+            case (.nothing?, _), (_, nil): ended[client] = .nothing
+            case (.key(_, let last)?, let key?): ended[client] = .key(key, Change(end: end, replaced: last.end))
+            case (nil, let key?): ended[client] = .key(key, Change(end: end, replaced: 0))
+            }
             return ended.count >= Self.endedLimit
         }
         // A purge of many may run between two looks.
@@ -281,7 +299,7 @@ package final class PayloadSessions: Sendable {
         switch ended.withLock({ $0[client] }) {
         case nil: return false
         case .nothing?: return true
-        case .key(let key)?: return entry.clientKey != key
+        case .key(let key, let change)?: return entry.clientKey != key || entry.place < change.replaced
         }
     }
 
@@ -321,7 +339,12 @@ package final class PayloadSessions: Sendable {
         let session = ServerSession(
             stored.secrets, peer: stored.peer, begun: Date(timeIntervalSince1970: TimeInterval(stored.begunAt)),
             lastUse: Date(timeIntervalSince1970: TimeInterval(lastUse)))
-        let entry = Entry(session: session, kid: stored.kid, clientKey: stored.clientKey, usedAt: stored.usedAt)
+        let place = nextPlace.withLock { place in
+            defer { place += 1 }
+            return place
+        }
+        let entry = Entry(
+            session: session, kid: stored.kid, clientKey: stored.clientKey, place: place, usedAt: stored.usedAt)
         entries.withLock { entries in
             if entries[stored.id] == nil { entries[stored.id] = entry }
         }
