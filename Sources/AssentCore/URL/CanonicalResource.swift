@@ -68,6 +68,15 @@ package struct CanonicalResource: Sendable, Hashable {
     /// by.
     package var comparedQuery: String? { query.map { Self.sorted($0) } }
 
+    /// The query as an approval binds it: as ``comparedQuery``, but parameters keep their order where some program
+    /// takes their names for one. When the order changes, such a program reads another value than the user has seen.
+    package var boundQuery: String? {
+        query.map { query in
+            // Some programs take it for another `&`: nobody knows then what the names are.
+            query.utf8.contains(UInt8(ascii: ";")) ? query : Self.sorted(query, by: Self.readName)
+        }
+    }
+
     /// The same resource without the parameter `name`, and the values that the parameter had, as they stood in the
     /// query.
     package func removingParameter(_ name: String) -> (resource: CanonicalResource, values: [String]) {
@@ -85,15 +94,27 @@ package struct CanonicalResource: Sendable, Hashable {
     }
 
     /// A query with its parameters sorted by name, those of one name in their order.
-    package static func sorted(_ query: String) -> String {
+    package static func sorted(_ query: String) -> String { sorted(query) { Array($0) } }
+
+    private static func sorted(_ query: String, by key: (ArraySlice<UInt8>) -> [UInt8]) -> String {
         let parameters = query.split(separator: "&", omittingEmptySubsequences: false).map { Array($0.utf8) }
         let named = parameters.enumerated().map { index, text in
-            (name: text.prefix { $0 != UInt8(ascii: "=") }, index: index, text: text)
+            (name: key(text.prefix { $0 != UInt8(ascii: "=") }), index: index, text: text)
         }
         let sorted = named.sorted { left, right in
             left.name == right.name ? left.index < right.index : left.name.lexicographicallyPrecedes(right.name)
         }
         return String(decoding: Array(sorted.map(\.text).joined(separator: "&".utf8)), as: UTF8.self)
+    }
+
+    /// One text for all names that some program takes for the same: upper and lower case, blanks, and in PHP also dots
+    /// and what follows a bracket.
+    private static func readName(_ name: ArraySlice<UInt8>) -> [UInt8] {
+        let text = String(decoding: name, as: UTF8.self)
+        let folded = NameFolding.fold(PercentEncoding.decode(text, plusIsSpace: true) ?? text)
+        return folded.utf8.prefix { $0 != UInt8(ascii: "[") }.map { byte in
+            byte == UInt8(ascii: ".") || byte == UInt8(ascii: " ") ? UInt8(ascii: "_") : byte
+        }
     }
 
     private static func host(_ bytes: [UInt8]) throws(ResourceURLError) -> String {

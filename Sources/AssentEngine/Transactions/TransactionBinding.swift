@@ -13,7 +13,7 @@ package struct TransactionBinding: Sendable, Hashable {
     let resource: String
     /// Which of the following the policy binds; the others are on record and not compared.
     let bound: Set<BoundField>
-    /// The query, sorted; `nil` when there is none.
+    /// The query as an approval binds it (``/AssentCore/CanonicalResource/boundQuery``); `nil` when there is none.
     let query: String?
     let method: String?
     let mediaType: String?
@@ -41,7 +41,7 @@ package struct TransactionBinding: Sendable, Hashable {
         specifier = condition.specifier
         self.resource = resource.urlWithoutQuery
         bound = policy.bind
-        query = resource.comparedQuery
+        query = resource.boundQuery
         method = content?.method
         mediaType = content?.mediaType.map(MediaType.normalised)
         bodyDigest = content?.bodyDigest

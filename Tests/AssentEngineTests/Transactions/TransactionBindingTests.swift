@@ -146,6 +146,24 @@ struct TransactionBindingTests {
         #expect(try await fixture.transactions.take(id: id, binding: swapped).refusal == .query)
     }
 
+    @Test(
+        "Parameters whose names some program takes for one keep their order, since it would read another value",
+        arguments: [
+            ("to=Bob&To=Eve", "To=Eve&to=Bob"), ("to=Bob&to%20=Eve", "to%20=Eve&to=Bob"),
+            ("to=Bob&%54O=Eve", "%54O=Eve&to=Bob"), ("a.b=1&a_b=2", "a_b=2&a.b=1"), ("a[]=1&a[0]=2", "a[0]=2&a[]=1"),
+            ("to=Bob&a=1;to=Eve", "a=1;to=Eve&to=Bob"),
+        ])
+    func namesThatAreReadAsOne(approved: String, sent: String) async throws {
+        let fixture = try await TransactionFixture()
+        let url = "https://api.bank.example/transfers?"
+        let id = try await fixture.approved(try fixture.binding(url: url + approved))
+        let swapped = try fixture.binding(url: url + sent)
+        #expect(try await fixture.transactions.take(id: id, binding: swapped).refusal == .query)
+        // The control: the same order.
+        let same = try fixture.binding(url: url + approved)
+        #expect(try await fixture.transactions.take(id: id, binding: same).isTaken)
+    }
+
     @Test("What the policy does not bind may differ")
     func unbound() async throws {
         let fixture = try await TransactionFixture()
