@@ -89,7 +89,7 @@ package struct ClientInstance: Sendable {
     }
 
     /// That the key of instance `i` is registered at no other app of its realm: ``ClientRegistration`` sees to it, but
-    /// for two registrations at the same moment on two nodes. Who asks for an instance by its key alone asks this, too,
+    /// for two that PostgreSQL writes at the same moment. Who asks for an instance by its key alone asks this, too,
     /// so that what belongs to the key is never taken for another app's.
     static let isOfOneApp: SQL = """
         NOT EXISTS (SELECT 1 FROM client_instances io
