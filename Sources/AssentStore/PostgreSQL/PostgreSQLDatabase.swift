@@ -90,8 +90,9 @@ package final class PostgreSQLDatabase: SQLDatabase {
         pool.abandon()
     }
 
-    /// Ends all connections, those in use after their calls.
+    /// Ends all connections, those in use after their calls, and writes the node's last mark.
     package func close() async {
+        await watch.finish()
         end()
         await pool.close()
     }

@@ -294,6 +294,24 @@ struct PostgreSQLFailoverTests {
         }
     }
 
+    @Test("A copy from just before a node stopped is refused as well: the stop writes what tells it")
+    func copyBeforeStop() async throws {
+        let (_, nodes) = try await ledger {
+            $0.requiresStandby = false
+            $0.watchInterval = 3_600_000
+        }
+        let copied = try await pair.primary.offPool { try PostgreSQLServer(copyOf: $0) }
+        _ = try await nodes[0].run(insertNote("later"))
+        try await close(nodes)
+        let host = PostgreSQLConfiguration.Host(copied.directory.path, port: copied.port)
+        await #expect(throws: StoreError(.unavailable, "")) {
+            try await node("a") { configuration in
+                configuration.requiresStandby = false
+                configuration.hosts = [host]
+            }
+        }
+    }
+
     @Test("Two servers that went different ways from one: nothing is written until one of them is gone")
     func conflict() async throws {
         try await pair.replicate()

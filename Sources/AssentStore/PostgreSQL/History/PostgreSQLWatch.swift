@@ -5,8 +5,18 @@ import Foundation
 /// A thread that looks at all servers every few seconds, and writes the node's mark.
 final class PostgreSQLWatch: Sendable {
     private let keeper: PostgreSQLKeeper
-    private let isEnding = Locked(false)
+    private let ending = Locked<Ending?>(nil)
     private let bell: PostgreSQLBell?
+    /// Ends when the thread has.
+    private let thread = AsyncStream.makeStream(of: Never.self)
+
+    private enum Ending {
+        case atOnce
+        case withMark
+    }
+
+    /// How long a stop waits for the last mark. A server that answers needs a small part of it.
+    private static let patience: Duration = .seconds(2)
 
     init(_ keeper: PostgreSQLKeeper) {
         self.keeper = keeper
@@ -15,28 +25,50 @@ final class PostgreSQLWatch: Sendable {
     }
 
     /// Ends the thread soon.
-    func end() {
-        isEnding.withLock { $0 = true }
+    func end() { end(.atOnce) }
+
+    /// Ends the thread, which first writes the mark if something was committed since the last one: otherwise a backup
+    /// from just before the stop could not be told from what the node has used.
+    func finish() async {
+        guard bell != nil else { return }
+        end(.withMark)
+        let hasEnded = thread.stream
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { for await _ in hasEnded {} }
+            group.addTask { try? await Task.sleep(for: Self.patience) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private func end(_ way: Ending) {
+        ending.withLock { $0 = way }
         bell?.ring()
     }
 
     private func run(_ bell: PostgreSQLBell) {
+        defer { thread.continuation.finish() }
         var session: PostgreSQLSession?
-        while !isEnding.withLock({ $0 }) {
+        while ending.withLock({ $0 == nil }) {
             var place = pollfd(fd: bell.descriptor, events: Int16(POLLIN), revents: 0)
             guard poll(&place, 1, Int32(clamping: keeper.configuration.watchInterval)) == 0 else {
                 bell.answer()
                 continue
             }
             keeper.watch()
-            guard keeper.wantsMark else { continue }
-            do {
-                let open = try session ?? keeper.opening.open(bell: bell)
-                session = keeper.isCurrent(open) ? open : nil
-                try keeper.mark(over: open)
-            } catch {
-                session = nil
-            }
+            mark(&session, bell)
+        }
+        if ending.withLock({ $0 == .withMark }) { mark(&session, bell) }
+    }
+
+    private func mark(_ session: inout PostgreSQLSession?, _ bell: PostgreSQLBell) {
+        guard keeper.wantsMark else { return }
+        do {
+            let open = try session ?? keeper.opening.open(bell: bell)
+            session = keeper.isCurrent(open) ? open : nil
+            try keeper.mark(over: open)
+        } catch {
+            session = nil
         }
     }
 }
