@@ -286,12 +286,11 @@ public final class Assent: Sendable {
     /// Ends what is in memory: a login with a PIN, or a sign-in that leaves nothing behind; also one that is under way.
     /// What the server cannot be told ends by itself with its session.
     ///
-    /// - Returns: whether its session has ended at the server; also where there was none.
+    /// - Returns: whether the server was told all of it; also where there was nothing to tell.
     @discardableResult
     package func endLogin() async -> Bool {
         guard let login = current.drop(abandoning: true) else { return true }
-        let result = await login.tokens.signOut()
-        return !result.undone.contains { $0.step == .endSession }
+        return await login.tokens.signOut().undone.isEmpty
     }
 
     private func forgetCookies(after result: SignOutResult) async -> SignOutResult {

@@ -91,7 +91,7 @@ struct RememberedUserTests {
         }
     }
 
-    @Test("The end of a login says whether its session has ended at the server")
+    @Test("The end of a login says whether the server was told")
     func endOfLogin() async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
             let app = try await Self.installation(story, "ended")

@@ -96,9 +96,9 @@ struct WebCommand: AsyncParsableCommand {
             await assent.shutdown()
             throw error
         }
-        let hasEnded = await assent.endLogin()
+        let isTold = await assent.endLogin()
         await assent.shutdown()
-        guard hasEnded else {
+        guard isTold else {
             throw CommandFailure(
                 "The server could not be told that you sign out. Your browser stays signed in until the session "
                     + "expires: sign out there.")
