@@ -68,7 +68,7 @@ package enum EscapedText {
     ///
     /// - Throws: ``ResourceURLError`` for what two programs could read differently.
     package static func path(_ bytes: [UInt8]) throws(ResourceURLError) -> String {
-        guard bytes.allSatisfy({ !"\"<>^`{|}".utf8.contains($0) }) else { throw .forbiddenCharacter }
+        guard bytes.allSatisfy({ !isForbidden($0) }) else { throw .forbiddenCharacter }
         let text = try normalised(bytes) { value, next throws(ResourceURLError) in
             switch value {
             case UInt8(ascii: "/"): throw .encodedSlash
@@ -88,8 +88,20 @@ package enum EscapedText {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// Whether RFC 3986 wants a byte of a path to be escaped that it may be written as.
+    private static func isForbidden(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "^"), UInt8(ascii: "`"),
+            UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"):
+            true
+        default: false
+        }
+    }
+
     /// Refuses a segment in which some server finds a slash, or dots to go up by.
     private static func check(segment: ArraySlice<UInt8>) throws(ResourceURLError) {
+        // Neither dots nor anything that could be one: most segments.
+        guard segment.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else { return }
         var read = String(decoding: segment, as: UTF8.self)
         if segment.contains(UInt8(ascii: "%")) {
             read = try decoded(segment)

@@ -13,8 +13,8 @@ struct ProofLookUp: Sendable {
     /// Where that comes from, with the condition that finds one row.
     let source: SQL
 
-    /// That the row is valid, and belongs to the proof's key.
-    let isValid: SQL
+    /// That the row is valid, and belongs to the proof's key. It is made for those with a proof alone.
+    let isValid: @Sendable () -> SQL
 
     /// The look-up without a proof.
     var reading: SQLStatement { .read("SELECT \(columns) FROM \(source)") }
@@ -26,7 +26,7 @@ struct ProofLookUp: Sendable {
         .unlogged(
             """
             WITH found AS (
-                SELECT \(columns), CASE WHEN \(isValid) THEN 1 ELSE 0 END AS takes_proof FROM \(source)
+                SELECT \(columns), CASE WHEN \(isValid()) THEN 1 ELSE 0 END AS takes_proof FROM \(source)
             ), spent AS (
                 \(insertion.sql(where: "EXISTS (SELECT 1 FROM found WHERE takes_proof = 1)"))
             )

@@ -99,24 +99,25 @@ package struct Sessions: Sendable {
 
     /// The session with that id (``LiveSession/id``), if it is alive.
     package func live(id: String) async throws -> LiveSession? {
-        try await context.database.run(lookUp(id: id, isValid: "1 = 1").reading).first.map(LiveSession.init(found:))
+        try await context.database.run(lookUp(id: id) { "1 = 1" }.reading).first.map(LiveSession.init(found:))
     }
 
     /// How the session of a token is found, together with a proof: the session is valid if it belongs to the realm and
     /// to the proof's key.
     func lookUp(token: Secret, realm: String, keyThumbprint: String?) -> ProofLookUp {
-        lookUp(
-            id: TokenHash.of(token),
-            isValid: "s.realm = \(realm) AND s.sender = \(SenderBinding(keyThumbprint: keyThumbprint)?.stored ?? "")")
+        lookUp(id: TokenHash.of(token)) {
+            "s.realm = \(realm) AND s.sender = \(SenderBinding(keyThumbprint: keyThumbprint)?.stored ?? "")"
+        }
     }
 
     /// As ``lookUp(token:realm:keyThumbprint:)``, for a session of whatever realm.
     func lookUp(token: Secret, keyThumbprint: String?) -> ProofLookUp {
-        lookUp(
-            id: TokenHash.of(token), isValid: "s.sender = \(SenderBinding(keyThumbprint: keyThumbprint)?.stored ?? "")")
+        lookUp(id: TokenHash.of(token)) {
+            "s.sender = \(SenderBinding(keyThumbprint: keyThumbprint)?.stored ?? "")"
+        }
     }
 
-    private func lookUp(id: String, isValid: SQL) -> ProofLookUp {
+    private func lookUp(id: String, isValid: @escaping @Sendable () -> SQL) -> ProofLookUp {
         ProofLookUp(
             columns: "s.user_id, \(LiveSession.joinedColumns), \(UserSQL.columns)",
             source: """

@@ -23,8 +23,9 @@ struct ServedHosts: Sendable, Hashable {
     func serve(_ authority: String?) -> Bool {
         guard let authority else { return true }
         // `[::1]:443` has its port behind the bracket.
-        let end = authority.lastIndex(of: "]") ?? authority.startIndex
-        let host = authority[end...].firstIndex(of: ":").map { authority[..<$0] } ?? authority[...]
+        let bytes = authority.utf8
+        let end = bytes.lastIndex(of: UInt8(ascii: "]")) ?? bytes.startIndex
+        let host = bytes[end...].firstIndex(of: UInt8(ascii: ":")).map { authority[..<$0] } ?? authority[...]
         guard let named = try? NormalizedHost(host) else { return false }
         return names.contains(named) || isLocal && named.isLoopback
     }

@@ -39,18 +39,22 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     /// The text with a parameter for each argument, numbered from 1: `?1`, `?2`, … or with another sign before the
     /// number.
     package func text(parameter sign: Unicode.Scalar = "?") -> String {
-        arguments.isEmpty ? marked : replacingMarks { index in "\(sign)\(index + 1)" }
+        guard !arguments.isEmpty else { return marked }
+        return replacingMarks { index, text in
+            text += String(sign).utf8
+            text += String(index + 1).utf8
+        }
     }
 
     /// The text with something else where arguments stand. In pieces, since each statement that is run comes by here.
-    private func replacingMarks(_ replacement: (_ index: Int) -> String) -> String {
+    private func replacingMarks(_ replace: (_ index: Int, _ text: inout [UInt8]) -> Void) -> String {
         var (marked, text, index) = (marked, [UInt8](), 0)
         text.reserveCapacity(marked.utf8.count + 4 * arguments.count)
         marked.withUTF8 { bytes in
             var rest = bytes[...]
             while let mark = rest.firstIndex(of: UInt8(ascii: Self.mark)) {
                 text += rest[..<mark]
-                text += replacement(index).utf8
+                replace(index, &text)
                 index += 1
                 rest = rest[(mark + 1)...]
             }
@@ -64,7 +68,9 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     package func withoutNulls() -> SQL {
         guard arguments.contains(where: \.isNull) else { return self }
         var sql = SQL(
-            verbatim: replacingMarks { index in arguments[index].isNull ? "NULL" : String(Self.mark) })
+            verbatim: replacingMarks { index, text in
+                text += (arguments[index].isNull ? "NULL" : String(Self.mark)).utf8
+            })
         sql.arguments = arguments.filter { !$0.isNull }
         return sql
     }

@@ -59,7 +59,7 @@ struct StatelessSwitchTests {
         /// How many rows a look-up finds by which a proof may be spent.
         func spending(_ lookUp: ProofLookUp) async throws -> Int64? {
             try await fixture.database.run(
-                .read("SELECT count(*) AS n FROM \(lookUp.source) AND \(lookUp.isValid)")
+                .read("SELECT count(*) AS n FROM \(lookUp.source) AND \(lookUp.isValid())")
             ).first?.integer("n")
         }
     }

@@ -184,18 +184,19 @@ struct AccessClaims: Sendable {
     ) -> ProofLookUp {
         // All in one read, so that nothing can end between two of them.
         let revoked: SQL = "(SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(tokenID))"
-        // The token is signed, so its client is known before anything is looked up.
-        let app = configuration.app(ofInstance: clientID)
-        let versions = app?.versions
-        let isServed = versions?.isServed("i.app_version") ?? "1 = 1"
-        let isLetIn = (app?.closedKinds ?? []).reduce("1 = 1" as SQL) {
-            "\($0) AND (s.id IS NULL OR s.kind <> \($1.rawValue))"
-        }
-        let mayCome = isSealed ? "1 = 1" : versions?.mayCallPlainly("i.app_version") ?? "1 = 1"
         return ProofLookUp(
             columns: "\(GrantRecord.columns), \(revoked) AS token_revoked",
-            source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(configuration.realm)",
-            isValid: "\(revoked) = 0 AND \(isServed) AND \(isLetIn) AND \(mayCome) AND \(GrantRecord.isValid)")
+            source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(configuration.realm)"
+        ) {
+            // The token is signed, so its client is known before anything is looked up.
+            let app = configuration.app(ofInstance: clientID)
+            let isServed = app?.versions.isServed("i.app_version") ?? "1 = 1"
+            let isLetIn = (app?.closedKinds ?? []).reduce("1 = 1" as SQL) {
+                "\($0) AND (s.id IS NULL OR s.kind <> \($1.rawValue))"
+            }
+            let mayCome = isSealed ? "1 = 1" : app?.versions.mayCallPlainly("i.app_version") ?? "1 = 1"
+            return "\(revoked) = 0 AND \(isServed) AND \(isLetIn) AND \(mayCome) AND \(GrantRecord.isValid)"
+        }
     }
 
     init?(_ claims: JWTClaims) {

@@ -21,12 +21,37 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads an address without brackets, zone and port; `nil` for anything else, also for leading zeros.
     package init?(_ text: String) {
+        if let bytes = Self.quad(text) {
+            (self.bytes, description) = (bytes, text)
+            return
+        }
         guard !text.hasPrefix("["), !text.hasSuffix("."), let host = try? NormalizedHost(text),
             let bytes = host.addressBytes
         else { return nil }
         let isMapped = bytes.count == 16 && bytes.prefix(10).allSatisfy { $0 == 0 } && bytes[10...11] == [0xFF, 0xFF]
         self.bytes = isMapped ? Array(bytes.suffix(4)) : bytes
         description = isMapped ? bytes.suffix(4).map { "\($0)" }.joined(separator: ".") : host.text
+    }
+
+    /// The bytes of an IPv4 address; `nil` for anything else. Each request to a server has one.
+    private static func quad(_ text: String) -> [UInt8]? {
+        guard (7...15).contains(text.utf8.count) else { return nil }
+        var bytes: [UInt8] = []
+        var part: UInt8?
+        for character in text.utf8 {
+            if character == UInt8(ascii: "."), let read = part, bytes.count < 3 {
+                bytes.append(read)
+                part = nil
+                continue
+            }
+            guard character.isASCIIDigit, part != 0 else { return nil }
+            let (tens, isTooLarge) = (part ?? 0).multipliedReportingOverflow(by: 10)
+            let (sum, isStillTooLarge) = tens.addingReportingOverflow(character - UInt8(ascii: "0"))
+            guard !isTooLarge, !isStillTooLarge else { return nil }
+            part = sum
+        }
+        guard let part, bytes.count == 3 else { return nil }
+        return bytes + [part]
     }
 }
 

@@ -22,9 +22,7 @@ struct StreamWatch: Sendable {
 
     /// Whether a request can be answered at all: one that asks for events needs a place for them.
     func hasPlace(for request: HTTPFields) -> Bool {
-        guard request[values: .accept].contains(where: { $0.lowercased().contains(Self.eventStream) }) else {
-            return true
-        }
+        guard request[values: .accept].contains(where: Self.asksForEvents) else { return true }
         let hasPlace = count.hasPlace(route.name, .stream, limit: route.streams.limit)
         if !hasPlace { noteFull() }
         return hasPlace
@@ -82,6 +80,11 @@ struct StreamWatch: Sendable {
         logger.notice(
             "a stream was refused: there are as many as maxStreams or the open files (ulimit -n) allow",
             metadata: ["route": "\(route.name)"])
+    }
+
+    private static func asksForEvents(_ accept: String) -> Bool {
+        // Most requests name no type with a hyphen, and that is seen faster.
+        accept.utf8.contains(UInt8(ascii: "-")) && accept.lowercased().contains(eventStream)
     }
 
     private static func isEventStream(_ fields: HTTPFields) -> Bool {

@@ -103,7 +103,7 @@ struct ImplicitLoginTests {
                 let claims = try #require(try await node.accessClaims(tokens.accessToken))
                 let lookUp = claims.lookUp(in: node.configuration, at: node.now)
                 let taking = try await world.database.run(
-                    .read("SELECT count(*) AS n FROM \(lookUp.source) AND \(lookUp.isValid)"))
+                    .read("SELECT count(*) AS n FROM \(lookUp.source) AND \(lookUp.isValid())"))
                 #expect(try taking.first?.integer("n") == (counts ? 1 : 0))
             }
         }
