@@ -286,11 +286,12 @@ public final class Assent: Sendable {
     /// Ends what is in memory: a login with a PIN, or a sign-in that leaves nothing behind; also one that is under way.
     /// What the server cannot be told ends by itself with its session.
     ///
-    /// - Returns: whether the server was told all of it; also where there was nothing to tell.
+    /// - Returns: whether the server was told to end it; also where there was nothing to tell.
     @discardableResult
     package func endLogin() async -> Bool {
         guard let login = current.drop(abandoning: true) else { return true }
-        return await login.tokens.signOut().undone.isEmpty
+        // The session of a login ends with the grant of its tokens, and may not be found any more after that.
+        return await login.tokens.signOut().undone.allSatisfy { $0.step == .endProviderSession }
     }
 
     private func forgetCookies(after result: SignOutResult) async -> SignOutResult {

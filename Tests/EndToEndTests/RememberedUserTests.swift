@@ -99,12 +99,14 @@ struct RememberedUserTests {
             let container = try await app.device.enrol { _ in Self.pin }
             _ = await app.signOut()
             #expect(await app.endLogin(), "there is nothing to tell")
-            for isReached in [true, false] {
-                try await app.logIn(container.userName, pin: Self.pin)
-                // Nothing is sent any more after that.
-                if !isReached { await app.shutdown() }
-                #expect(await app.endLogin() == isReached)
-            }
+            try await app.logIn(container.userName, pin: Self.pin)
+            #expect(await app.endLogin())
+            let own = try Story.connections(to: story.world, clock: story.clock, logger: story.logger)
+            let cut = try Self.open(story, "ended", over: own)
+            try await cut.logIn(container.userName, pin: Self.pin)
+            await own.shutdown()
+            #expect(await !cut.endLogin(), "nothing can be told any more")
+            await app.shutdown()
         }
     }
 
