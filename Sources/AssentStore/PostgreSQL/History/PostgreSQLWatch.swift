@@ -28,9 +28,10 @@ final class PostgreSQLWatch: Sendable {
     func end() { end(.atOnce) }
 
     /// Ends the thread, which first writes the mark if something was committed since the last one: otherwise a backup
-    /// from just before the stop could not be told from what the node has used.
+    /// from just before the stop could not be told from what the node has used. A program that remembers no mark writes
+    /// none.
     func finish() async {
-        guard bell != nil else { return }
+        guard bell != nil, keeper.configuration.node != nil else { return end() }
         end(.withMark)
         let hasEnded = thread.stream
         await withTaskGroup(of: Void.self) { group in
