@@ -54,7 +54,7 @@ public struct JSONObject: Hashable, Sendable {
     /// The names in their order.
     public var names: [String] { members.map(\.name) }
 
-    /// Where the last member of a name stands in ``members``; `nil` if there is none.
+    /// The position of the last member of that name in ``members``, or `nil`.
     package func index(of name: String) -> Int? { members.lastIndex { Self.same($0.name, name) } }
 
     /// The value of a member; setting `nil` removes it, setting a new name appends it.

@@ -13,7 +13,7 @@ package struct TransactionBinding: Sendable, Hashable {
     let resource: String
     /// Which of the following the policy binds; the others are on record and not compared.
     let bound: Set<BoundField>
-    /// The query as an approval binds it (``/AssentCore/CanonicalResource/boundQuery``); `nil` when there is none.
+    /// The query as an approval binds it (``/AssentCore/CanonicalResource/boundQuery``), or `nil`.
     let query: String?
     let method: String?
     let mediaType: String?

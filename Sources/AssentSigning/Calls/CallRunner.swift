@@ -243,7 +243,7 @@ struct CallRunner: Sendable {
     }
 
     /// Takes over a configuration that was read again. What follows from it is stored before it is used: a successor of
-    /// the pinned identity key, and certificates that do not count any more.
+    /// the pinned identity key, and certificates that are no longer valid.
     private func adopt(
         _ answer: (configuration: IssuerConfiguration, nonce: String?), _ record: ContainerRecord
     ) async throws -> ContainerRecord {

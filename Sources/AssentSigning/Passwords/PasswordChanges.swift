@@ -138,7 +138,7 @@ extension KeyOpening {
 }
 
 extension SlotRecord {
-    /// What has a change that was begun count; `nil` when there is none.
+    /// The call that makes a change which was begun take effect, or `nil`.
     var changeRequest: Request? {
         guard pending != nil, let commit else { return nil }
         return Request(.commitChange, ChangeCommitBody(change: commit))

@@ -11,10 +11,9 @@ struct StatelessSwitchTests {
     private static let app = ProviderFixture.pay { $0.allowsStateless = true }
 
     /// An app of the same realm that goes on allowing them.
-    private static var shop: OAuthApp {
-        var app = Self.app
+    private static let shop = ProviderFixture.pay { app in
+        app.allowsStateless = true
         app.client.id = "shop"
-        return app
     }
 
     /// An installation with a session of the kind, and an access token of it.

@@ -39,6 +39,14 @@ struct InstallationSessionTests {
         return secrets.session
     }
 
+    /// A node on the same database. What ends at the first one is not told to a context of its own.
+    private func anotherNode() -> PayloadSessions {
+        PayloadSessions(
+            EngineContext(
+                database: fixture.database, clock: fixture.clock, random: SystemRandom(),
+                masterKey: fixture.context.masterKey, logger: fixture.context.logger), keys: keys)
+    }
+
     private func opens(_ session: [UInt8], at node: PayloadSessions) async throws -> Bool {
         let head = FrameHead(.request, session: session, number: 9, random: SystemRandom())
         do {
@@ -140,11 +148,7 @@ struct InstallationSessionTests {
     @Test("At another node: at once where it has not seen the session, else with its next look")
     func nodes() async throws {
         guard TestDatabase.isPostgreSQL else { return }
-        // What ends at this node is not told to a context of its own.
-        let context = EngineContext(
-            database: fixture.database, clock: fixture.clock, random: SystemRandom(),
-            masterKey: fixture.context.masterKey, logger: fixture.context.logger)
-        let (other, third) = (PayloadSessions(context, keys: keys), PayloadSessions(context, keys: keys))
+        let (other, third) = (anotherNode(), anotherNode())
         let (registered, _) = try await fixture.instance()
         let (own, apps) = (try await kept(registered), try await kept(nil))
         for session in [own, apps] { #expect(try await opens(session, at: other)) }
@@ -197,10 +201,7 @@ struct InstallationSessionTests {
     @Test("Another key, at another node: at once where it has not seen the session, else with its next look")
     func anotherKeyAtNodes() async throws {
         guard TestDatabase.isPostgreSQL else { return }
-        let context = EngineContext(
-            database: fixture.database, clock: fixture.clock, random: SystemRandom(),
-            masterKey: fixture.context.masterKey, logger: fixture.context.logger)
-        let (other, third) = (PayloadSessions(context, keys: keys), PayloadSessions(context, keys: keys))
+        let (other, third) = (anotherNode(), anotherNode())
         let (registered, _) = try await fixture.instance()
         let (own, apps) = (try await kept(registered), try await kept(nil))
         for session in [own, apps] { #expect(try await opens(session, at: other)) }

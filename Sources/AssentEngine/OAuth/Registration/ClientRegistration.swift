@@ -71,14 +71,14 @@ package struct ClientRegistration: Sendable {
         let id = "\(app.id)\(OAuthApp.separator)\(context.random.token(byteCount: OAuthApp.randomBytes))"
         let own = Secret(context.random.token())
         let record = record(.registrationCreate, .success, ["client": .string(id)])
-        let statements = [
-            SQLStatement(
+        let statements: [GuardedStatement<Obstacle>] = [
+            .one(
                 """
                 INSERT INTO registered_apps (realm, app, instances) VALUES (\(realm), \(app.id), 1)
                 ON CONFLICT (realm, app) DO UPDATE SET instances = registered_apps.instances + 1
                 WHERE registered_apps.instances < \(app.maximumInstances) RETURNING instances
-                """, expecting: .exactly(1)),
-            SQLStatement(
+                """, else: .instances),
+            .one(
                 """
                 INSERT INTO client_instances (id, realm, app, key_thumbprint, metadata, token_hash, created_at, used_at,
                     expires_at, app_version, app_platform)
@@ -86,21 +86,29 @@ package struct ClientRegistration: Sendable {
                     \(TokenHash.of(own)), \(now), \(now), \(InstanceUse.firstEnd(at: now, days: app.days)),
                     \(metadata.version), \(metadata.platform)
                 WHERE \(ClientInstance.isFree(metadata.keyThumbprint, for: app.id, in: realm))
-                """, expecting: .exactly(1)),
-            audit.statement(record),
+                """, else: .key),
+            .also(audit.statement(record)),
         ]
-        do {
-            _ = try await context.database.run([use].compactMap(\.self) + statements)
-        } catch let error as StoreError where error.code == .unexpectedCount {
-            guard use == nil || error.statement != 0 else { throw try await refusedToken(app) }
-            if error.statement == (use == nil ? 1 : 2) { throw Self.keyOfAnotherApp }
-            throw OAuthError(.accessDenied, "The app has as many instances as it may have.")
+        switch try await context.database.attempt([use].compactMap(\.self) + statements) {
+        case .refused(.token): throw try await refusedToken(app)
+        case .refused(.instances): throw OAuthError(.accessDenied, "The app has as many instances as it may have.")
+        case .refused(.key): throw Self.keyOfAnotherApp
+        case .done: return Registered(id: id, metadata: metadata.narrowed(to: app), createdAt: now, token: own)
         }
-        return Registered(id: id, metadata: metadata.narrowed(to: app), createdAt: now, token: own)
+    }
+
+    /// Why an instance is not registered after all.
+    private enum Obstacle {
+        /// The initial access token has been used up, or has expired.
+        case token
+        /// The app has all its instances.
+        case instances
+        /// Another app has the key.
+        case key
     }
 
     /// The statement that uses an initial access token; `nil` for an app that demands none.
-    private func admission(to app: OAuthApp, _ token: Secret?) async throws -> SQLStatement? {
+    private func admission(to app: OAuthApp, _ token: Secret?) async throws -> GuardedStatement<Obstacle>? {
         switch (app.admission, token) {
         case (.statement, nil), (.open, nil): return nil
         case (.token, nil): throw OAuthError.missingToken
@@ -113,8 +121,7 @@ package struct ClientRegistration: Sendable {
             let known = try await context.database.run(
                 .read("SELECT uses_left FROM registration_tokens WHERE \(isValid)"))
             guard !known.isEmpty else { throw try await refusedToken(app) }
-            return SQLStatement(
-                "UPDATE registration_tokens SET uses_left = uses_left - 1 WHERE \(isValid)", expecting: .exactly(1))
+            return .one("UPDATE registration_tokens SET uses_left = uses_left - 1 WHERE \(isValid)", else: .token)
         }
     }
 

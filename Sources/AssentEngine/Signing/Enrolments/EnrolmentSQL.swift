@@ -7,7 +7,7 @@ enum EnrolmentSQL {
     private typealias Enrolment = SigningEnrolmentRecord.State
 
     /// An invite that a session of an installation's key makes is that installation's, and so is what comes of it.
-    /// Where several apps have the key, it is no installation's.
+    /// Where several apps have the key, it belongs to no installation.
     static func createInvite(
         _ new: SigningInviteRecord, issuer: SigningIssuer, codeHash: String, key: String?
     ) -> SQL {

@@ -11,10 +11,9 @@ import Testing
 struct RegisteredKeyTests {
     private static let pay = ProviderFixture.pay { $0.allowsStateless = true }
 
-    private static var shop: OAuthApp {
-        var app = Self.pay
+    private static let shop = ProviderFixture.pay { app in
+        app.allowsStateless = true
         app.client.id = "shop"
-        return app
     }
 
     private let fixture: ProviderFixture
