@@ -203,7 +203,7 @@ struct RequestKindsTests {
         }
     }
 
-    @Test("Ctrl-C at assent web --pin signs out, as Enter does")
+    @Test("Ctrl-C at assent web signs out who has typed a PIN, as Enter does")
     func interrupted() async throws {
         let file = try String(
             contentsOf: World.package.appending(path: "Examples/bank/remembered.yaml"), encoding: .utf8)
@@ -217,7 +217,7 @@ struct RequestKindsTests {
             }
             let (home, terminal) = (newcomer.program.home, try PseudoTerminal())
             let process = try SpawnedProcess(
-                BuiltProgram.beside("assent").path, ["web", "--pin", "https://shop.bank.example/orders"],
+                BuiltProgram.beside("assent").path, ["web", "https://shop.bank.example/orders"],
                 environment: [
                     "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
                     "PATH": "/usr/bin:/bin", "TERM": "dumb",
@@ -251,7 +251,8 @@ struct RequestKindsTests {
             let second = try await newcomer.type("assent request --pin GET /accounts", ["9999", Self.pin])
             #expect(second.status == 0 && second.errors.contains("Tries left: "), "\(second.errors)")
             try await told("assent request --pin GET /accounts", 1, "Tries left: ", typing: ["9999"])
-            try await told("assent web https://shop.bank.example/", 1, "assent web --pin https://shop.bank.example/")
+            try await told("assent web https://shop.bank.example/ --json", 1, "without --json")
+            try await told("assent web https://shop.bank.example/", 1, "Tries left: ", typing: ["9999"])
             try await told("assent login --pin --username bob", 1, "No user with this name", typing: [Self.pin])
             try await told("assent request --as implicit GET /accounts", 2, "The server answered 403")
             try await told("assent request --as implicit GET /greeting --scope accounts", 2, "10001")

@@ -11,9 +11,9 @@ struct WebCommand: AsyncParsableCommand {
             printed, and opened where there is a display. It is good once and for a minute, and its page asks you first. \
             Anyone who opens it is signed in as you: show it to nobody. The browser is signed out when you sign out here.
 
-            With --pin, a user whom this installation remembers ('assent device enroll --here') types a PIN. Such a login is \
-            in memory alone, and the browser's ends with it: so the command stays until you press Enter or Ctrl-C, and then \
-            both are signed out.
+            Where nobody is signed in, a user whom this installation remembers ('assent device enroll --here') is asked for \
+            the PIN; with --pin, always. Such a login is in memory alone, and the browser's ends with it: so the command \
+            stays until you press Enter or Ctrl-C, and then both are signed out.
 
             Examples:  assent web https://shop.bank.example/orders
                        assent web --pin https://shop.bank.example/orders
@@ -26,7 +26,7 @@ struct WebCommand: AsyncParsableCommand {
 
     @Flag(
         name: .long,
-        help: "Sign in first, with the PIN of a user whom this installation remembers, until you press Enter.")
+        help: "Sign in with the PIN of a user whom this installation remembers, also where somebody is signed in.")
     var pin = false
 
     @Option(name: .shortAndLong, help: "With --pin: the user, where the installation remembers several.")
@@ -51,9 +51,10 @@ struct WebCommand: AsyncParsableCommand {
         try await Outcome.run(console) {
             let profile = try client.load()
             guard !pin else { return try await openWithPIN(profile, console) }
-            let assent = try profile.assent()
-            let link = try await link(by: assent, profile)
-            await assent.shutdown()
+            guard let link = try await link(profile) else {
+                console.say("Nobody is signed in here.")
+                return try await openWithPIN(profile, console)
+            }
             if json {
                 console.emit([
                     "url": .string(link.url), "expires_at": .integer(Int64(link.expiresAt.timeIntervalSince1970)),
@@ -67,17 +68,24 @@ struct WebCommand: AsyncParsableCommand {
         }
     }
 
-    private func link(by assent: Assent, _ profile: ClientProfile) async throws -> WebLink {
+    /// The link for the user who is signed in.
+    ///
+    /// - Returns: `nil` when nobody is signed in, and a user whom the installation remembers can be asked for the PIN.
+    private func link(_ profile: ClientProfile) async throws -> WebLink? {
+        let assent = try profile.assent()
+        let link: WebLink?
         do throws(ResourceError) {
-            return try await assent.userClient.webLink(to: url)
-        } catch {
-            guard error.code == .userNotAuthenticated, profile.file.registration?.remembersUsers == true else {
-                throw error
+            link = try await assent.userClient.webLink(to: url)
+        } catch where error.code == .userNotAuthenticated && profile.file.registration?.remembersUsers == true {
+            guard !json else {
+                throw CommandFailure(
+                    "Sign in first: assent login. \(error.words) "
+                        + "Or, as a user whom this installation remembers, without --json: assent web \(url)")
             }
-            throw CommandFailure(
-                "Sign in first: assent login. \(error.words) "
-                    + "Or, as a user whom this installation remembers: assent web --pin \(url)")
+            link = nil
         }
+        await assent.shutdown()
+        return link
     }
 
     private func openWithPIN(_ profile: ClientProfile, _ console: Console) async throws {
