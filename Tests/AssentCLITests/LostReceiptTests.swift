@@ -51,13 +51,26 @@ struct LostReceiptTests {
     func errors() async throws {
         let (unsigned, none) = await decide(SigningError(.remote), isKept: [false])
         #expect(throws: SigningError(.remote)) { try unsigned.get() }
-        let (refused, never) = await decide(SigningError(.matchWrong))
-        #expect(throws: SigningError(.matchWrong)) { try refused.get() }
         let (over, once) = await decide(SigningError(.remote), isKept: [true, false])
         #expect(throws: SigningError(.remote)) { try over.get() }
         let (late, twice) = await decide(SigningError(.remote), refused: 2)
         let known = #expect(throws: SigningError(.transactionFailed)) { try late.get() }
         #expect(known.map { Outcome($0).status } == .refused)
-        #expect(none == 0 && never == 0 && once == 1 && twice == 2)
+        #expect(none == 0 && once == 1 && twice == 2)
+    }
+
+    @Test("What the server has refused for good is sent once more, so that no later command tells of it again")
+    func refused() async throws {
+        for late in [nil, 1] {
+            let (refused, once) = await decide(SigningError(.matchWrong), refused: late)
+            #expect(throws: SigningError(.matchWrong)) { try refused.get() }
+            #expect(once == 1)
+        }
+        let (unsigned, none) = await decide(SigningError(.transactionExpired), isKept: [false])
+        #expect(throws: SigningError(.transactionExpired)) { try unsigned.get() }
+        #expect(none == 0)
+        // The refusal was not the server's: nobody signs one.
+        let (taken, again) = await decide(SigningError(.transactionFailed), found: 1)
+        #expect(try taken.get() == "receipt" && again == 1)
     }
 }

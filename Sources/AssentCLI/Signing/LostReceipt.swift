@@ -15,7 +15,7 @@ struct LostReceipt<Receipt> {
 
     private static var questions: Int { 3 }
 
-    /// Has a decision signed and sent.
+    /// Has a decision signed and sent. Where the server refuses it for good, it is told here and by no later command.
     ///
     /// - Parameters:
     ///   - transaction: the transaction's id.
@@ -37,6 +37,11 @@ struct LostReceipt<Receipt> {
                 "Your answer was signed and sent, and what became of it is unknown: \(error.detail) To find out, run 'assent "
                     + "transactions show --transaction \(transaction)': the same signed answer is sent again, and has "
                     + "its effect once.", status: .unknown)
+        } catch let error as SigningError where error.code.endsTransaction {
+            // Nobody signs a refusal, so the device keeps the answer. Sent again now, it is dropped, and no later
+            // command tells of it a second time.
+            if (try? await isKept()) == true, let found = try? await ask() { return found }
+            throw error
         }
     }
 }

@@ -91,10 +91,7 @@ extension SigningProfile {
             try await device.sendQueued {
                 receipts.append($0)
             } onRefusal: {
-                let transaction = $0.transactionID ?? ""
-                console.warn(
-                    DisplayText.escapedForTerminal(
-                        "Your answer to transaction \(transaction) was not taken: \($0.detail) [\($0.code)]"))
+                console.warn(Self.line($0))
             }
         } catch let error as SigningError where error.transactionID != nil {
             // It was told.
@@ -113,15 +110,24 @@ extension SigningProfile {
         return receipts
     }
 
-    /// Has a decision signed and sent, and finds out what became of it where the answer is lost.
+    /// What is said of a decision that the server has refused.
+    private static func line(_ refusal: SigningError) -> String {
+        DisplayText.escapedForTerminal(
+            "Your answer to transaction \(refusal.transactionID ?? "") was not taken: \(refusal.detail) "
+                + "[\(refusal.code)]")
+    }
+
+    /// Has a decision signed and sent, and finds out what became of it where the answer is lost. What it hears of other
+    /// decisions meanwhile is said, since it is heard once.
     ///
     /// - Parameters:
     ///   - transaction: the transaction's id.
+    ///   - console: where it is said.
     ///   - decide: signs and sends.
     /// - Returns: the receipt.
     /// - Throws: what ``LostReceipt/receipt(of:_:)`` throws.
     func outcome(
-        of transaction: String, _ decide: () async throws -> SigningReceipt
+        of transaction: String, _ console: Console, _ decide: () async throws -> SigningReceipt
     ) async throws -> SigningReceipt {
         let lost = LostReceipt<SigningReceipt>(
             isKept: { try await device.unreceiptedTransactions().contains(transaction) },
@@ -130,9 +136,9 @@ extension SigningProfile {
                 var refusal: SigningError?
                 // What else could not be sent is for the next command.
                 try? await device.sendQueued {
-                    if $0.transactionID == transaction { found = $0 }
+                    if $0.transactionID == transaction { found = $0 } else { console.warn($0.line) }
                 } onRefusal: {
-                    if $0.transactionID == transaction { refusal = $0 }
+                    if $0.transactionID == transaction { refusal = $0 } else { console.warn(Self.line($0)) }
                 }
                 if let refusal { throw refusal }
                 return found

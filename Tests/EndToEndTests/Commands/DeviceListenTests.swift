@@ -48,7 +48,11 @@ struct DeviceListenTests {
             let paid = await third.paying.result()
             #expect(paid.status == 0, "\(paid.errors)")
             listening.interrupt()
-            _ = await listening.result()
+            let said = await listening.result().errors
+            #expect(said.components(separatedBy: "[match_wrong]").count == 2, "\(said)")
+            // What was said is not said again.
+            let later = try await desk.onDevice("transactions", "list")
+            #expect(later.status == 0 && later.errors.isEmpty, "\(later.errors)")
         }
     }
 
