@@ -10,6 +10,7 @@ struct TerminalDecision {
     /// Shows, asks, signs and sends.
     func decide(_ transaction: SigningTransaction) async throws -> SigningReceipt {
         show(transaction)
+        console.say(Self.open(for: transaction.remaining()))
         let statuses = transaction.allowedStatuses
         let status = statuses[try prompt.choice("Your answer", statuses.map(\.label), default: nil)]
         return try await sign(transaction, status)
@@ -41,6 +42,12 @@ struct TerminalDecision {
         if let text = displayed.text { console.say(Self.sentence(text, displayed.fields.map(\.value))) }
         for place in [displayed.place, displayed.address].compactMap(\.self) { say("Asked from \(place)") }
         for line in Self.lines(displayed.fields.map { ($0.label, $0.value) }) { console.say(line) }
+    }
+
+    /// How long a transaction can still be answered.
+    static func open(for left: Duration) -> String {
+        let seconds = left.components.seconds
+        return "Open for \(seconds) more \(seconds == 1 ? "second" : "seconds")."
     }
 
     /// The fields, one on a line: a column of labels, and one of values.

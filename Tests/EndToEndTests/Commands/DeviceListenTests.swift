@@ -34,6 +34,8 @@ struct DeviceListenTests {
 
             let second = try await desk.pay("2.00")
             _ = try await listening.line(with: "2.00 EUR")
+            let left = try await listening.line(with: "Open for")
+            #expect(left.wholeMatch(of: /Open for [0-9]+ more seconds?\./) != nil, "\(left)")
             try listening.type(["Approve", second.number == "10" ? "11" : "10"])
             _ = try await listening.errorLine(with: "[match_wrong]")
             #expect(await second.paying.result().status == 2)

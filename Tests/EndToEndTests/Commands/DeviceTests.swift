@@ -101,6 +101,7 @@ struct DeviceTests {
             #expect(try await transactions("approve", "--transaction", "nothing").status == 2)
             let nothing = try await transactions("approve", typing: ["2"])
             #expect(nothing.status == 2 && nothing.errors.contains("Nothing was signed"))
+            #expect(nothing.output.contains("Open for "), "\(nothing.output)")
             let signed = try await transactions("approve", "--number", number, "--json", typing: ["1"])
             #expect(signed.status == 0, "\(signed.errors)")
             #expect(try JSONValue.parse(signed.output)["effect"]?.string == "approve")

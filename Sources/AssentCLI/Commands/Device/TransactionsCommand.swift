@@ -98,7 +98,7 @@ struct TransactionsCommand: AsyncParsableCommand {
                     let label = DisplayText.escapedForTerminal(status.label)
                     console.say("  \(console.styled(status.name, .cyan))  \(label)")
                 }
-                console.say("Open for \(transaction.remaining().components.seconds) more seconds.")
+                console.say(TerminalDecision.open(for: transaction.remaining()))
             }
         }
     }
@@ -128,6 +128,7 @@ struct TransactionsCommand: AsyncParsableCommand {
                 let transaction = try await info.transaction()
                 let decision = TerminalDecision(console: console)
                 decision.show(transaction)
+                console.say(TerminalDecision.open(for: transaction.remaining()))
                 let status = try chosen(transaction)
                 let answers = [status.label, "Do nothing now"]
                 guard try decision.prompt.choice("Sign?", answers, default: nil) == 0 else {
