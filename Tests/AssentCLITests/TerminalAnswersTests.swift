@@ -56,6 +56,8 @@ struct TerminalAnswersTests {
                 try Prompt(input: input).choice("Sign?", ["Approve", "Decline"], default: nil)
             }
         }
+        // "Number" is what a page shows for a device.
+        #expect(unanswered?.question == "Sign?\n  1) Approve\n  2) Decline\nWhich one")
         let words = try #require(unanswered?.description)
         #expect(words.hasPrefix("The question \"Sign?\" must be answered."), "\(words)")
         #expect(!words.contains("\n"))

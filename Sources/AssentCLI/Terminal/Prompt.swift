@@ -39,7 +39,7 @@ struct Prompt: Sendable {
         let list = options.enumerated().map { "  \($0 + 1)) \($1)" }.joined(separator: "\n")
         for _ in 0..<5 {
             let hint = preset.map { " [\($0 + 1)]" } ?? ""
-            let answer = try line("\(question)\n\(list)\nNumber\(hint)").trimmingCharacters(in: .whitespaces)
+            let answer = try line("\(question)\n\(list)\nWhich one\(hint)").trimmingCharacters(in: .whitespaces)
             if answer.isEmpty, let preset { return preset }
             if let number = Int(answer), (1...options.count).contains(number) { return number - 1 }
             if let index = options.firstIndex(where: { $0.caseInsensitiveCompare(answer) == .orderedSame }) {
