@@ -37,22 +37,37 @@ struct TerminalPasswordTests {
         #expect(await tries(Array(repeating: wrong, count: 9)).count == 5)
     }
 
+    /// What an enrolment asks for a slot.
+    private func question(_ slot: PasswordSlot, _ isNew: Bool, signsIn: Bool = false) throws -> String {
+        let nobody = Pipe()
+        try nobody.fileHandleForWriting.close()
+        let input = TerminalInput(descriptor: nobody.fileHandleForReading.fileDescriptor)
+        let password = TerminalPassword(
+            console: Console(silent: true), prompt: Prompt(input: input), signsIn: signsIn)
+        let request = SigningPasswordRequest(
+            isNew: isNew, slot: slot, mode: .local,
+            rules: SigningPasswordRules(PasswordRules(minLength: 4, maxLength: 12)), issuerName: "Bank of Example")
+        let unanswered = withExtendedLifetime(nobody) {
+            #expect(throws: Prompt.NoTerminal.self) { try password.enrolling(request) }
+        }
+        return try #require(unanswered?.question)
+    }
+
+    @Test("A PIN that signs the user in, too, says so, and the other ones do not")
+    func signsIn() throws {
+        for isNew in [true, false] {
+            #expect(try question(.signing, isNew, signsIn: true).contains("for signing in and approving"))
+            #expect(try !question(.signing, isNew).contains("signing in"))
+            #expect(try question(.otp, isNew, signsIn: true) == question(.otp, isNew))
+        }
+    }
+
     @Test("Each question says what the password is for: no two of an enrolment are alike")
     func questions() throws {
-        let rules = SigningPasswordRules(PasswordRules(minLength: 4, maxLength: 12))
         var questions: Set<String> = []
         for slot in PasswordSlot.allCases {
             for isNew in [true, false] {
-                let nobody = Pipe()
-                try nobody.fileHandleForWriting.close()
-                let input = TerminalInput(descriptor: nobody.fileHandleForReading.fileDescriptor)
-                let password = TerminalPassword(console: Console(silent: true), prompt: Prompt(input: input))
-                let request = SigningPasswordRequest(
-                    isNew: isNew, slot: slot, mode: .local, rules: rules, issuerName: "Bank of Example")
-                let unanswered = withExtendedLifetime(nobody) {
-                    #expect(throws: Prompt.NoTerminal.self) { try password.enrolling(request) }
-                }
-                let question = try #require(unanswered?.question)
+                let question = try question(slot, isNew)
                 #expect(question.contains("Bank of Example"))
                 questions.insert(question)
             }

@@ -6,16 +6,19 @@ struct TerminalPassword: Sendable {
     let console: Console
     var prompt = Prompt()
 
+    /// Whether what opens the keys that sign is also what the user signs in with.
+    var signsIn = false
+
     /// How often it asks before it gives up.
     private static let tries = 5
 
     private static let question = "Your PIN or password"
 
     /// What the keys of a slot are for: an enrolment may ask for two passwords, one after the other.
-    private static func use(_ slot: PasswordSlot) -> String {
+    private func use(_ slot: PasswordSlot) -> String {
         switch slot {
         case .session: "for reading transactions"
-        case .signing: "for signing"
+        case .signing: signsIn ? "for signing in and approving" : "for signing"
         case .otp: "for one-time codes"
         }
     }
@@ -23,7 +26,7 @@ struct TerminalPassword: Sendable {
     /// Has the user choose one, and type it twice; or type the one that they chose before an interruption.
     func enrolling(_ request: SigningPasswordRequest) throws -> Secret {
         let issuer = DisplayText.escapedForTerminal(request.issuerName)
-        let use = Self.use(request.slot)
+        let use = use(request.slot)
         guard request.isNew else {
             return try prompt.secret("The PIN or password that you chose for \(issuer), \(use)")
         }
@@ -32,7 +35,7 @@ struct TerminalPassword: Sendable {
 
     /// Asks for the current one, or has the user choose another where the server's rules or a reset want that.
     func renewing(_ request: SigningPasswordRequest) throws -> Secret {
-        let use = Self.use(request.slot)
+        let use = use(request.slot)
         guard request.isNew else { return try prompt.secret("\(Self.question) \(use)") }
         return try choosing("\(use), for \(DisplayText.escapedForTerminal(request.issuerName))", by: request.rules)
     }
@@ -42,7 +45,7 @@ struct TerminalPassword: Sendable {
         let issuer = DisplayText.escapedForTerminal(issuer)
         try await retrying {
             let old = try prompt.secret(Self.question)
-            let new = try choosing("\(Self.use(password.slot)), for \(issuer)", by: password.rules)
+            let new = try choosing("\(use(password.slot)), for \(issuer)", by: password.rules)
             try await password.change(from: old, to: new)
         }
     }
@@ -80,4 +83,9 @@ struct TerminalPassword: Sendable {
         }
         return try await body()
     }
+}
+
+extension SigningContainer {
+    /// Whether a PIN or password of it signs the user in ('assent request --pin').
+    var signsIn: Bool { keys(usage: .auth).contains { $0.password != nil } }
 }

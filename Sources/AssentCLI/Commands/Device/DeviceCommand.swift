@@ -93,7 +93,7 @@ struct DeviceCommand: AsyncParsableCommand {
                 It shows digits: type them where the code was shown. Where the server wants a PIN, you choose it here.
 
                 --here needs no code and no digits: you must have signed in here within the last minutes ('assent login'). This \
-                installation then remembers you, and your PIN signs you in ('assent request --pin').
+                installation then remembers you, and your PIN signs you in ('assent request --pin') and approves.
 
                 Example:  assent device enroll ZFECE-ULFQP-… --name "My laptop"
                           assent device enroll --qr-file qr.txt

@@ -11,7 +11,7 @@ extension DeviceCommand.Enroll {
                 device: try await DeviceStore.open(profile, choosing: keys, besideVault: true))
             let container: SigningContainer
             do {
-                let password = TerminalPassword(console: console)
+                let password = TerminalPassword(console: console, signsIn: true)
                 container = try await assent.device.enrol(name: name) { try password.enrolling($0) }
             } catch {
                 await assent.shutdown()
@@ -33,7 +33,7 @@ extension DeviceCommand.Enroll {
         console.say("Container \(container.id)")
         let user = DisplayText.escapedForTerminal(container.userName)
         console.say(console.styled("This installation remembers \(user).", .green))
-        if container.keys(usage: .auth).contains(where: { $0.password != nil }) {
+        if container.signsIn {
             console.say("Next:  \(profile.typed("request", "--pin GET …"))   (also after 'assent logout')")
         }
     }

@@ -111,8 +111,8 @@ extension DeviceCommand {
                 let console = result.console
                 try await SigningProfile.run(client, console) { profile in
                     let password = try await choice.password(profile)
-                    let terminal = TerminalPassword(console: console)
                     let container = try await profile.container(choice.container.id)
+                    let terminal = TerminalPassword(console: console, signsIn: container.signsIn)
                     try await terminal.changing(password, issuer: container.issuerName)
                     guard !result.json else {
                         return console.emit([

@@ -73,7 +73,7 @@ extension DeviceCommand {
             try await SigningProfile.run(client, console) { profile in
                 let container = try await profile.container(container.id)
                 let invite = try code.map { try SigningInvite(typed: $0, issuer: container.issuer) }
-                let password = TerminalPassword(console: console)
+                let password = TerminalPassword(console: console, signsIn: container.signsIn)
                 let renewal: SigningRenewal
                 do {
                     renewal = try await password.retrying {
