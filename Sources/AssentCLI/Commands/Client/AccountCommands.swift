@@ -109,7 +109,7 @@ struct LogoutCommand: AsyncParsableCommand {
         commandName: "logout", abstract: "Sign out: revoke the tokens, end the session, empty the vault.",
         discussion: """
             The vault is emptied whatever the server says. When the server does not answer, the sign-out is kept sealed, and \
-            --retry repeats it. Exit status 1 when the server does not know everything.
+            --retry repeats it. Exit status 1 when the server does not know everything. Where nobody was signed in, it says so.
 
             After a sign-in in a browser at another provider, that browser stays signed in there: you are told the page \
             that ends it. --browser opens it.
@@ -136,6 +136,7 @@ struct LogoutCommand: AsyncParsableCommand {
             let profile = try client.load()
             let assent = try profile.assent()
             let page = Locked<String?>(nil)
+            let before = retry ? nil : await Before(assent)
             let result = retry ? nil : await signOut(assent, of: profile.file, page)
             var undone = result?.undone ?? []
             // An earlier sign-out may wait to be passed on: only when that is done, too, does the server know
@@ -150,7 +151,7 @@ struct LogoutCommand: AsyncParsableCommand {
                     "browserPage": page.withLock { $0 }.map(JSONValue.string) ?? .null,
                 ])
             } else {
-                report(result, undone, console)
+                report(result, undone, after: before, console)
             }
             if let url = page.withLock({ $0 }) { await lead(to: url, at: profile.file, console) }
             if !undone.isEmpty || result?.localFailure != nil { throw ExitCode(1) }
@@ -180,12 +181,26 @@ struct LogoutCommand: AsyncParsableCommand {
 
     static let openingTime = Duration.seconds(5)
 
-    private func report(_ result: SignOutResult?, _ undone: [SignOutResult.Undone], _ console: Console) {
+    /// What there was to end when the command began; `nil` in its place where it signs nobody out.
+    private struct Before {
+        let isSignedIn: Bool
+        let isServerBehind: Bool
+
+        init(_ assent: Assent) async {
+            // A vault that cannot be read does not say that it is empty.
+            do { isSignedIn = try await assent.user() != nil } catch { isSignedIn = true }
+            isServerBehind = (try? await assent.tokens.pendingSignOuts())?.isEmpty == false
+        }
+    }
+
+    private func report(
+        _ result: SignOutResult?, _ undone: [SignOutResult.Undone], after before: Before?, _ console: Console
+    ) {
         if let failure = result?.localFailure {
             console.warn(DisplayText.escapedForTerminal("The vault could not be emptied. \(failure.words)"))
             console.warn("Put that right and run the command again.")
         } else if !retry {
-            console.say("Signed out here.")
+            console.say(before?.isSignedIn == false ? "Nobody was signed in." : "Signed out here.")
         }
         for undone in undone {
             console.warn(DisplayText.escapedForTerminal("\(undone.step.goesOn) \(undone.reason)"))
@@ -194,7 +209,7 @@ struct LogoutCommand: AsyncParsableCommand {
             console.warn("The parts that are missing are kept sealed. Try again later: assent logout --retry")
         } else if !undone.isEmpty {
             console.warn("It is not tried again: it ends when it expires, or when an administrator ends it.")
-        } else if result?.localFailure == nil {
+        } else if result?.localFailure == nil, before.map({ $0.isSignedIn || $0.isServerBehind }) ?? true {
             console.say("The server knows.")
         }
     }
