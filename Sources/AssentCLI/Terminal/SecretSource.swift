@@ -9,10 +9,12 @@ enum SecretSource {
 
     /// The secret in `file` or behind `descriptor` without the line's end; `nil` when neither is named.
     ///
-    /// - Throws: ``CommandFailure`` when it cannot be read, is empty or has more than `limit` bytes; `ValidationError`
-    ///   when both are named.
+    /// With `isPrivate` other users may neither read nor change the file.
+    ///
+    /// - Throws: ``CommandFailure`` when it cannot be read, is empty, has more than `limit` bytes or is not private;
+    ///   `ValidationError` when both are named.
     static func read(
-        file: String?, descriptor: Int32?, _ what: String, limit: Int = SecretSource.limit
+        file: String?, descriptor: Int32?, _ what: String, limit: Int = SecretSource.limit, isPrivate: Bool = false
     ) throws -> Secret? {
         if file != nil, descriptor != nil {
             throw ValidationError("Name a file or a descriptor for \(what), not both.")
@@ -24,6 +26,7 @@ enum SecretSource {
             } catch {
                 throw CommandFailure.unreadable(file, error, "Name a file that has \(what) in it.")
             }
+            if isPrivate { try TrustText.checkPrivate(handle, file) }
             return try read(handle, from: file, what, limit)
         }
         guard let descriptor else { return nil }

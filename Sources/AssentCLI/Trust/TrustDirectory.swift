@@ -79,8 +79,9 @@ enum TrustText {
         return Array(data)
     }
 
-    /// Looks at the file that is open, so that it cannot be another one by then.
-    private static func checkPrivate(_ handle: FileHandle, _ path: String) throws {
+    /// Refuses a file that other users may read or change. It looks at the one that is open, so that it cannot be
+    /// another one by then.
+    static func checkPrivate(_ handle: FileHandle, _ path: String) throws {
         var status = stat()
         guard fstat(handle.fileDescriptor, &status) == 0, status.st_mode & 0o077 == 0 else {
             throw CommandFailure(

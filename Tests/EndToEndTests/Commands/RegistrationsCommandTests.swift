@@ -75,7 +75,7 @@ struct RegistrationsCommandTests {
         file.registration = .init(clientName: name)
         let program = try Program(below: "\(typist.program.home)/\(name)", client: file.yaml)
         let tokenFile = program.home + "/token.txt"
-        try Data(token.utf8).write(to: URL(fileURLWithPath: tokenFile))
+        try program.keep(token, in: tokenFile)
         return try await program.run("register", "--config", program.clientFile, "--token-file", tokenFile)
     }
 }

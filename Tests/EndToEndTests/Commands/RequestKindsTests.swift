@@ -56,7 +56,7 @@ struct RequestKindsTests {
                 ClientFile.ofApp(endpoints: typist.world.endpoints, configuration: typist.world.configuration))
             let program = try Program(below: typist.program.home + "/newcomer", client: file.yaml)
             try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: program.home + "/app.yaml"))
-            if let token { try Data(token.utf8).write(to: URL(fileURLWithPath: program.home + "/token.txt")) }
+            if let token { try program.keep(token, in: program.home + "/token.txt") }
             // Assertions and proofs say the machine's time, and the server's clock is moved by codes alone.
             typist.clock.advance(by: Date().timeIntervalSince(typist.clock.now) - 20)
             try await body(Newcomer(typist: typist, program: program))

@@ -24,6 +24,14 @@ struct Program: Sendable {
 
     var clientFile: String { home + "/client.yaml" }
 
+    /// Makes a file with a secret that only this user may read.
+    func keep(_ secret: String, in path: String) throws {
+        guard
+            FileManager.default.createFile(
+                atPath: path, contents: Data(secret.utf8), attributes: [.posixPermissions: 0o600])
+        else { throw PeerFailure("\(path) cannot be made") }
+    }
+
     /// Runs it to its end, for ``Patience/seconds`` at most. After the lines its input has ended.
     func run(_ arguments: String..., typing lines: [String] = []) async throws -> Result {
         try await run(arguments, typing: lines)

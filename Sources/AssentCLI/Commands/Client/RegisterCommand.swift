@@ -20,7 +20,9 @@ struct RegisterCommand: AsyncParsableCommand {
 
     @OptionGroup var client: ClientOptions
 
-    @Option(name: .long, help: "A file that holds the initial access token.", completion: .file())
+    @Option(
+        name: .long, help: "A file that holds the initial access token, and that only you may read.",
+        completion: .file())
     var tokenFile: String?
 
     @Option(name: .customLong("token-fd"), help: "A file descriptor to read the initial access token from.")
@@ -46,7 +48,7 @@ struct RegisterCommand: AsyncParsableCommand {
             }
             profile.file.registration = profile.file.registration ?? .init()
             profile.initialAccessToken = try SecretSource.read(
-                file: tokenFile, descriptor: tokenDescriptor, ClientFile.Registration.tokenName)
+                file: tokenFile, descriptor: tokenDescriptor, ClientFile.Registration.tokenName, isPrivate: true)
             let assent = try profile.assent()
             let before = try await assent.registration?.current()
             let instance = try await assent.registration?.register()
