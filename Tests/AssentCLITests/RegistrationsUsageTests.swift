@@ -12,6 +12,8 @@ struct RegistrationsUsageTests {
             ["token", "--app", "pay", "--count", "many"], ["token", "--app", "pay", "--days", "0"],
             ["token", "--app", "pay", "--days", "366"], ["end"], ["end", "--all"], ["end", "--app", "pay"],
             ["end", "pay~1", "--all"], ["end", "pay~1", "--app", "pay", "--all"], ["list", "pay"], ["purge"],
+            ["token", "--app", "pay", "--output", "/dev/null"],
+            ["token", "--app", "pay", "--output", "token.txt", "--json"],
         ])
     func badInput(words: [String]) {
         #expect(throws: (any Error).self) { try RegistrationsCommand.parseAsRoot(words) }
@@ -21,6 +23,7 @@ struct RegistrationsUsageTests {
     func goodInput() throws {
         for words in [
             ["token", "--app", "pay", "--count", "1000000", "--days", "365"], ["end", "pay~1"],
+            ["token", "--app", "pay", "--output", "/tmp/no-such-file-of-assent"],
             ["end", "--app", "pay", "--all"],
         ] { _ = try RegistrationsCommand.parseAsRoot(words) }
     }

@@ -56,11 +56,18 @@ struct RegistrationsCommandTests {
             #expect(ended.status == 0, "\(ended.errors)")
             #expect(try await admin("end", id).status == 2)
             // The token that is still valid ends as well.
+            let place = typist.program.home + "/kept.txt"
+            let kept = try await admin("token", "--app", app, "--output", place)
+            let mode = try FileManager.default.attributesOfItem(atPath: place)[.posixPermissions] as? Int
+            let secret = try String(contentsOfFile: place, encoding: .utf8).trimmingCharacters(in: .newlines)
+            #expect(kept.status == 0 && mode == 0o600 && !kept.output.contains(secret), "\(kept.errors)")
+            #expect(try await Self.register(typist, "kept", by: secret).status == 0)
+            #expect(try await admin("token", "--app", app, "--output", place).status == 64)
             let plain = try await admin("token", "--app", app)
             let open = plain.output.trimmingCharacters(in: .whitespacesAndNewlines)
             #expect(plain.status == 0 && !open.isEmpty && !open.contains(where: \.isWhitespace), "\(plain.output)")
             let all = try await admin("end", "--app", app, "--all", "--json")
-            #expect(try all.status == 0 && JSONValue.parse(all.output)["ended"] == 1, "\(all.output)\(all.errors)")
+            #expect(try all.status == 0 && JSONValue.parse(all.output)["ended"] == 2, "\(all.output)\(all.errors)")
             #expect(try await admin("end", "--app", app, "--all").output.contains("0 instances have ended."))
             #expect(try await Self.register(typist, "fourth", by: open).status != 0)
             #expect(try await admin("list").output.isEmpty)

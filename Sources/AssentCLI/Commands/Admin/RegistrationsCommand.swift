@@ -12,7 +12,12 @@ struct RegistrationsCommand: AsyncParsableCommand {
     /// `assent admin registrations token`
     struct Token: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make an initial access token, with which instances of an app register. It is shown this once.")
+            abstract: "Make an initial access token, with which instances of an app register. It is shown this once.",
+            discussion: """
+                With --output it goes into a file that only you may read, as 'assent register --token-file' wants it.
+
+                Example:  assent admin registrations token --app bank-pay --output token.txt
+                """)
 
         @OptionGroup var result: ResultOptions
 
@@ -27,7 +32,16 @@ struct RegistrationsCommand: AsyncParsableCommand {
         @Option(name: .long, help: "For how many days it is valid, at most 365.")
         var days = 7
 
+        @Option(name: .long, help: "A new file to write it into, which only you may read.", completion: .file())
+        var output: String?
+
         func validate() throws {
+            guard output == nil || !result.json else {
+                throw ValidationError("--json prints what --output keeps: leave one out.")
+            }
+            if let output, FileManager.default.fileExists(atPath: output) {
+                throw ValidationError("\(output) is there already. No token was made: name a new file.")
+            }
             guard (1...1_000_000).contains(count) else { throw ValidationError("--count is from 1 to 1000000.") }
             guard (1...365).contains(days) else { throw ValidationError("--days is from 1 to 365.") }
         }
@@ -36,10 +50,14 @@ struct RegistrationsCommand: AsyncParsableCommand {
             let body: JSONValue = ["app": .string(app), "count": .integer(count), "days": .integer(days)]
             let console = result.console
             let answer = try await SessionCalls(client, console: console).administer("createRegistrationToken") { body }
-            if console.json {
+            let token = answer["token"]?.string ?? ""
+            if let output {
+                try TrustText.write(token + "\n", to: output, mode: 0o600)
+                console.say("The token is in \(output).")
+            } else if console.json {
                 console.emit(answer)
             } else {
-                console.say(DisplayText.escapedForTerminal(answer["token"]?.string ?? ""))
+                console.say(DisplayText.escapedForTerminal(token))
             }
             try console.finish()
         }

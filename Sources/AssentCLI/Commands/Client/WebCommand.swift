@@ -76,7 +76,10 @@ struct WebCommand: AsyncParsableCommand {
         let link: WebLink?
         do throws(ResourceError) {
             link = try await assent.userClient.webLink(to: url)
-        } catch where error.code == .userNotAuthenticated && profile.file.registration?.remembersUsers == true {
+        } catch {
+            guard error.code == .userNotAuthenticated, profile.file.registration?.remembersUsers == true else {
+                throw error
+            }
             guard !json else {
                 throw CommandFailure(
                     "Sign in first: assent login. \(error.words) "

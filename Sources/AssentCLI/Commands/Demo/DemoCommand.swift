@@ -166,7 +166,7 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("An installation that is a client of its own (its operator is who has signed in above):")
         console.say("  \(program) admin bootstrap --token-file \(bootstrap)")
         console.say(
-            "  (umask 077 && \(program) admin registrations token --count 2 --app \(file.clientID) > \(token))")
+            "  \(program) admin registrations token --count 2 --app \(file.clientID) --output \(token)")
         console.say("  \(program) register --profile app --config \(path) --token-file \(token)")
         console.say("  \(program) request --profile app --as device GET /app-info")
         console.say("The same in a program, Snippets/FirstResource.swift, which asks for the token in token.txt:")

@@ -182,7 +182,7 @@ private struct Announcement: Service {
                 if needsToken {
                     console.say(
                         "  (an administrator makes its token:  "
-                            + "(umask 077 && assent admin registrations token --app \(app.clientID) > token.txt))")
+                            + "assent admin registrations token --app \(app.clientID) --output token.txt)")
                 }
             }
         }
