@@ -10,6 +10,9 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     /// The values of the parameters, in their order in the text.
     package private(set) var arguments: [SQLValue]
 
+    /// The text with numbered parameters where it was made before.
+    private var numbered: NumberedText?
+
     /// No text of the program has this control character.
     private static let mark: Unicode.Scalar = "\u{1}"
 
@@ -40,6 +43,7 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     /// number.
     package func text(parameter sign: Unicode.Scalar = "?") -> String {
         guard !arguments.isEmpty else { return marked }
+        if let text = numbered?.text(parameter: sign) { return text }
         return replacingMarks { index, text in
             text += String(sign).utf8
             text += String(index + 1).utf8
@@ -73,6 +77,31 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
             })
         sql.arguments = arguments.filter { !$0.isNull }
         return sql
+    }
+
+    /// The same text, whose parameters have been numbered for both databases.
+    func withNumberedText() -> SQL {
+        var sql = self
+        sql.numbered = NumberedText(question: text(parameter: "?"), dollar: text(parameter: "$"))
+        return sql
+    }
+
+    /// The same text with other arguments, as many as there are.
+    func with(arguments values: [SQLValue]) -> SQL {
+        var sql = self
+        sql.arguments = values
+        return sql
+    }
+
+    /// Two are equal when they have the same text and the same arguments.
+    package static func == (left: Self, right: Self) -> Bool {
+        left.marked == right.marked && left.arguments == right.arguments
+    }
+
+    /// Hashes text and arguments.
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(marked)
+        hasher.combine(arguments)
     }
 
     private mutating func append(_ argument: SQLValue) {
@@ -113,5 +142,24 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
 
         /// 1 or 0.
         package mutating func appendInterpolation(_ flag: Bool) { sql.append(SQLValue(flag)) }
+    }
+}
+
+/// A text with its parameters as each of the databases writes them.
+private final class NumberedText: Sendable {
+    private let question: String
+    private let dollar: String
+
+    init(question: String, dollar: String) {
+        self.question = question
+        self.dollar = dollar
+    }
+
+    func text(parameter sign: Unicode.Scalar) -> String? {
+        switch sign {
+        case "?": question
+        case "$": dollar
+        default: nil
+        }
     }
 }

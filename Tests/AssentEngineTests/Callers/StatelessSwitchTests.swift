@@ -84,6 +84,8 @@ struct StatelessSwitchTests {
                 let claims = try #require(try await node.accessClaims(token))
                 let lookUp = claims.lookUp(in: node.configuration, at: node.now)
                 #expect(try await world.spending(lookUp) == (counts ? 1 : 0))
+                // One look-up, whether a proof stands beside the token or not.
+                #expect(claims.reading(realm: node.configuration.realm, at: node.now) == lookUp.reading)
             }
         }
     }

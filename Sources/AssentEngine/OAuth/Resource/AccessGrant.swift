@@ -108,9 +108,7 @@ extension OAuthProvider {
     package func check(accessToken token: Secret, keyThumbprint: String? = nil) async throws -> AccessCheck {
         guard let claims = try await accessClaims(token) else { return .refused(.notOurs) }
         guard claims.expiresAt > now else { return .refused(.expired) }
-        let row = try await context.database.run(
-            claims.lookUp(in: configuration, at: now).reading
-        ).first
+        let row = try await context.database.run(claims.reading(realm: configuration.realm, at: now)).first
         return try check(claims, found: row, keyThumbprint: keyThumbprint)
     }
 
@@ -177,17 +175,40 @@ struct AccessClaims: Sendable {
     let expiresAt: Int64
     let sender: SenderBinding?
 
-    /// How the rest of what an access token stands for is found. A proof beside it is not spent by a plain request that
-    /// must be sealed, nor by one through a session of payload encryption that proves nothing about who has made it.
+    /// How the rest of what an access token stands for is found.
+    func reading(realm: String, at now: Int64) -> SQLStatement {
+        .read(Self.text.with([.text(tokenID), .text(grantID), .text(realm), .integer(now)]))
+    }
+
+    /// The text of ``reading(realm:at:)``, which nearly every request runs.
+    private static let text: SQLTemplate = {
+        let found = Self.found(tokenID: "tokenID", grantID: "grantID", realm: "realm", at: .min)
+        return SQLTemplate(
+            "SELECT \(found.columns) FROM \(found.source)", standIns: ["tokenID", "grantID", "realm", .integer(.min)])
+    }()
+
+    private static func revoked(_ tokenID: String) -> SQL {
+        "(SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(tokenID))"
+    }
+
+    /// What is read, and where it comes from: all in one read, so that nothing can end between two of them.
+    private static func found(
+        tokenID: String, grantID: String, realm: String, at now: Int64
+    ) -> (columns: SQL, source: SQL) {
+        (
+            columns: "\(GrantRecord.columns), \(revoked(tokenID)) AS token_revoked",
+            source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(realm)"
+        )
+    }
+
+    /// As ``reading(realm:at:)``, where a proof may be spent with it. A proof beside it is not spent by a plain request
+    /// that must be sealed, nor by one through a session of payload encryption that proves nothing about who has made
+    /// it.
     func lookUp(
         in configuration: OAuthProviderConfiguration, at now: Int64, isSealed: Bool = true
     ) -> ProofLookUp {
-        // All in one read, so that nothing can end between two of them.
-        let revoked: SQL = "(SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(tokenID))"
-        return ProofLookUp(
-            columns: "\(GrantRecord.columns), \(revoked) AS token_revoked",
-            source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(configuration.realm)"
-        ) {
+        let found = Self.found(tokenID: tokenID, grantID: grantID, realm: configuration.realm, at: now)
+        return ProofLookUp(columns: found.columns, source: found.source) {
             // The token is signed, so its client is known before anything is looked up.
             let app = configuration.app(ofInstance: clientID)
             let isServed = app?.versions.isServed("i.app_version") ?? "1 = 1"
@@ -195,7 +216,8 @@ struct AccessClaims: Sendable {
                 "\($0) AND (s.id IS NULL OR s.kind <> \($1.rawValue))"
             }
             let mayCome = isSealed ? "1 = 1" : app?.versions.mayCallPlainly("i.app_version") ?? "1 = 1"
-            return "\(revoked) = 0 AND \(isServed) AND \(isLetIn) AND \(mayCome) AND \(GrantRecord.isValid)"
+            let isRevoked = Self.revoked(tokenID)
+            return "\(isRevoked) = 0 AND \(isServed) AND \(isLetIn) AND \(mayCome) AND \(GrantRecord.isValid)"
         }
     }
 
