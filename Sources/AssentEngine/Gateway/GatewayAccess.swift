@@ -2,8 +2,8 @@ package import AssentCore
 import Logging
 
 /// What the gateway asks of the engine, in the order of a request: who sends it and which policies are about it, what
-/// is decided, and, with a transaction, that it is forwarded once.
-package struct GatewayAccess: Sendable {
+/// is decided, and, with a transaction, that it is forwarded once. It is a class because each request hands it on.
+package final class GatewayAccess: Sendable {
     let callers: Callers
     let settlement: AccessSettlement
 
