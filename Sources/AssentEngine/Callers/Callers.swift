@@ -121,7 +121,9 @@ package struct Callers: Sendable {
     /// Refuses a valid token that has come plainly, of a version that must seal its calls, or through a session of
     /// payload encryption in which it does not count.
     func demandSealing(_ grant: AccessGrant, in provider: OAuthProvider) throws(EngineError) {
-        let isRequired = provider.configuration.requiresSealing(grant.clientID, version: grant.version)
+        // A client of the file need not seal its calls.
+        let isRequired =
+            grant.app != nil && provider.configuration.requiresSealing(grant.clientID, version: grant.version)
         if let code = SealedSession.refusal(of: grant.clientID, requiresSealing: isRequired, isSealed: isSealed) {
             throw EngineError(code)
         }

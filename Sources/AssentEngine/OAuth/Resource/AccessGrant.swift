@@ -121,21 +121,23 @@ extension OAuthProvider {
         let grant = try GrantRecord(row)
         guard try !row.bool("token_revoked") else { return .refused(.revoked) }
         if let refusal = grant.refusal { return .refused(refusal) }
-        // Grants of an instance that has ended are not there any more.
-        guard let client = configuration.definition(of: grant.clientID) else { return .refused(.clientUnknown) }
-        guard configuration.isServed(grant.clientID, version: grant.version) else {
-            return .refused(.versionDisabled)
+        // Asked so that a client of the file, which is large, is not copied.
+        let isOfInstance = !configuration.clients.keys.contains(grant.clientID)
+        let app = isOfInstance ? configuration.app(ofInstance: grant.clientID) : nil
+        if isOfInstance {
+            // Grants of an instance that has ended are not there any more.
+            guard let app else { return .refused(.clientUnknown) }
+            guard app.versions.status(of: grant.version) != .disabled else { return .refused(.versionDisabled) }
         }
         guard grant.clientID == claims.clientID, grant.owner?.user.id ?? grant.clientID == claims.subject
         else { return .refused(.notOurs) }
         guard claims.sender?.isProved(byKey: keyThumbprint) ?? true else { return .refused(.keyMismatch) }
-        let isOfInstance = configuration.client(grant.clientID) == nil
         // An instance never has more than its app, and a remembered user never more than the app lets them.
-        var scopes = isOfInstance ? claims.scopes.filter(client.scopes.contains) : claims.scopes
-        if isOfInstance, let kind = grant.owner?.session?.kind, kind != .user {
-            guard let app = configuration.app(ofInstance: grant.clientID), !app.closedKinds.contains(kind) else {
-                return .refused(.kindDisabled)
-            }
+        var scopes = claims.scopes
+        if let app {
+            scopes = scopes.filter(app.client.scopes.contains)
+            let kind = grant.owner?.session?.kind ?? .user
+            guard !app.closedKinds.contains(kind) else { return .refused(.kindDisabled) }
             if kind == .implicit { scopes = scopes.filter((app.implicitScopes ?? []).contains) }
         }
         return .granted(
