@@ -31,16 +31,33 @@ package final class ServerKeys: Sendable {
         let algorithm: SignatureAlgorithm
     }
 
-    private struct Entry: Sendable {
+    /// A class, since each request goes through them.
+    private final class Entry: Sendable {
         let purpose: Purpose
         let jwk: JWK
         let key: SoftwareSigningKey?
         let retiredAt: Int64?
+
+        init(purpose: Purpose, jwk: JWK, key: SoftwareSigningKey?, retiredAt: Int64?) {
+            self.purpose = purpose
+            self.jwk = jwk
+            self.key = key
+            self.retiredAt = retiredAt
+        }
     }
 
     private struct Snapshot: Sendable {
         let readAt: Int64
         let entries: [Entry]
+
+        /// Whether those are there that there always are.
+        let isComplete: Bool
+
+        init(readAt: Int64, entries: [Entry]) {
+            self.readAt = readAt
+            self.entries = entries
+            isComplete = ServerKeys.always.allSatisfy { slot in entries.contains { Self.signs($0, slot) } }
+        }
 
         /// The key that signs.
         func active(_ slot: Slot) -> Entry? { entries.first { Self.signs($0, slot) } }
@@ -231,7 +248,7 @@ package final class ServerKeys: Sendable {
     private func current(having slots: [Slot] = [], upTo age: Int64 = staleness) async throws -> Snapshot {
         let now = context.clock.epochSeconds
         if let known = snapshot.withLock({ $0 }), (0..<age).contains(now - known.readAt),
-            Self.always.allSatisfy(known.hasActive), slots.allSatisfy(known.hasActive)
+            known.isComplete, slots.allSatisfy(known.hasActive)
         {
             return known
         }

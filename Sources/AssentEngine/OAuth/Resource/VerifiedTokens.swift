@@ -7,9 +7,15 @@ import Crypto
 /// It knows what a token says, never whether it is valid: its time, its grant, its session and the key that has signed
 /// it are looked at every time. Only tokens of ours come in here, so a stranger cannot push others out.
 final class VerifiedTokens: Sendable {
-    struct Entry: Sendable {
+    /// A class, so that it is handed out of the lock without copying what the token says.
+    final class Entry: Sendable {
         let claims: AccessClaims
         let keyID: String
+
+        init(claims: AccessClaims, keyID: String) {
+            self.claims = claims
+            self.keyID = keyID
+        }
     }
 
     /// How many tokens each of the two generations holds.
