@@ -31,6 +31,15 @@ package indirect enum Caller: Sendable {
         }
     }
 
+    /// The session of this realm, however it was presented; `nil` without one.
+    var liveSession: LiveSession? {
+        switch self {
+        case .session(let session, _, _): session
+        case .accessToken(let grant, _): grant.owner?.session
+        case .anonymous, .foreignSession, .refusedToken, .refusedKind: nil
+        }
+    }
+
     /// The user; `nil` for a caller who is not known, and for a client that acts for itself.
     package var user: User? {
         switch self {

@@ -194,7 +194,7 @@ package struct Callers: Sendable {
         if case .refusedToken(let refusal) = caller, requirement.isSenderConstrained {
             return .refusedToken(TokenRefusal(refusal.reason, .dpop, proof: refusal.proof))
         }
-        if let presented = caller.presented { try await sessions.touch(presented.session) }
+        if let session = caller.liveSession { try await sessions.touch(session) }
         return caller
     }
 }

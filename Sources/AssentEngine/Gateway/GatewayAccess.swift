@@ -195,11 +195,12 @@ extension AccessSettlement {
     /// Who sends a request, and under which circumstances.
     func facts(of request: GatewayRequest, _ matched: MatchedPolicies) async throws -> PolicyFacts {
         let caller = request.admission.caller
-        let session = caller.presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
-        let facts = PolicyFacts(
+        let session = caller.liveSession.flatMap { $0.realm == matched.set.realm ? $0 : nil }
+        var facts = PolicyFacts(
             user: caller.user, client: caller.clientItself, session: session, clientAddress: request.clientAddress,
             now: context.clock.epochSeconds, scopes: caller.scopes)
-        return try await withSightings(facts, for: matched.policies)
+        try await addSightings(to: &facts, for: matched.policies)
+        return facts
     }
 
     /// What a request is denied for that could not be decided on.

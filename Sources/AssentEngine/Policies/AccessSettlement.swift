@@ -29,7 +29,9 @@ package struct AccessSettlement: Sendable {
             settled.reasons.append("several policies ask for a transaction; one access can have one")
         case .granted:
             guard let pending = assessment.pending else {
-                settled.decision = try await spendUnneeded(question, &settled) ?? settled.decision
+                if question.transactionID != nil {
+                    settled.decision = try await spendUnneeded(question, &settled) ?? settled.decision
+                }
                 break
             }
             guard question.maySignInFurther else {

@@ -42,7 +42,7 @@ extension AccessSettlement {
             session: presented?.session.realm == request.realm ? presented?.session : nil,
             clientAddress: Self.isEnforcementPoint(caller) ? address : nil, now: context.clock.epochSeconds)
         facts.claims = request.subject.verifiedClaims
-        facts = try await withSightings(facts, for: set.policies)
+        try await addSightings(to: &facts, for: set.policies)
         var transactionID = request.environment["TxId"]?.first
         var hasTaken = false
         var answers: [PolicyDecision] = []

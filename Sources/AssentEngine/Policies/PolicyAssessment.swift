@@ -208,7 +208,11 @@ package struct PolicyAssessment: Sendable {
     var pending: Pending? { pendings.first }
 
     private mutating func grant(_ policy: Policy, _ facts: PolicyFacts) {
-        actions.merge(policy.actionValues) { $0 && $1 }
+        if actions.isEmpty {
+            actions = policy.actionValues
+        } else {
+            actions.merge(policy.actionValues) { $0 && $1 }
+        }
         for attribute in policy.attributes {
             switch attribute {
             case .fixed(let name, let values): attributes[name, default: []] += values

@@ -79,15 +79,13 @@ package struct UsualNetworks: Sendable {
 }
 
 extension AccessSettlement {
-    /// The facts with where the user was before, if one of these policies asks for that and both the user and the
-    /// address are known.
-    func withSightings(_ facts: PolicyFacts, for policies: [Policy]) async throws -> PolicyFacts {
+    /// Adds where the user was before, if one of these policies asks for that and both the user and the address are
+    /// known.
+    func addSightings(to facts: inout PolicyFacts, for policies: [Policy]) async throws {
         guard policies.contains(where: \.asksForNetwork), let session = facts.session,
             let address = facts.clientAddress
-        else { return facts }
-        var facts = facts
+        else { return }
         facts.sightings = try await UsualNetworks(context).sightings(of: session.user, at: address)
-        return facts
     }
 }
 
