@@ -6,24 +6,33 @@ import Hummingbird
 /// The body of a request that a policy may bind: what is hashed is what will be forwarded.
 struct BoundBodyReader: Sendable {
     private let request: Request
-    private let route: GatewayRoute
+    private let mediaType: String
+    private let limit: Int
 
-    init(_ request: Request, _ route: GatewayRoute) {
+    /// The body of a request.
+    ///
+    /// - Parameters:
+    ///   - request: the request, whose body is read once at most.
+    ///   - mediaType: the type that can be bound (``GatewayRoute/mediaType``).
+    ///   - limit: the largest that is read whole, in bytes.
+    init(_ request: Request, mediaType: String, limit: Int) {
         self.request = request
-        self.route = route
+        self.mediaType = mediaType
+        self.limit = limit
     }
 
-    /// Whether its length and type are stated, and such that it could be bound.
+    /// Whether its length and type are stated, and such that it could be bound: so that reading it is no mistake,
+    /// whatever the policies say.
     var isShort: Bool {
         let length = request.headers[.contentLength].map { Int($0) ?? .max }
         guard let length else { return request.headers[.transferEncoding] == nil }
-        return length <= route.maxBodyBytes && (try? type()) != nil
+        return length <= limit && (try? type()) != nil
     }
 
     /// Reads it whole.
     ///
     /// - Throws: ``RequestError`` when it is longer than the route allows, or does not come.
-    func bytes() async throws -> [UInt8] { try await request.bytes(upTo: route.maxBodyBytes) }
+    func bytes() async throws -> [UInt8] { try await request.bytes(upTo: limit) }
 
     /// Reads it whole and checks that it can be bound.
     ///
@@ -42,10 +51,10 @@ struct BoundBodyReader: Sendable {
 
     private func check(_ bytes: [UInt8], _ type: BoundMediaType?) throws {
         guard let type else {
-            guard bytes.isEmpty else { throw BoundMediaType.refusal(of: route.mediaType) }
+            guard bytes.isEmpty else { throw BoundMediaType.refusal(of: mediaType) }
             return
         }
-        if type.isJSON { _ = try BoundJSON.parse(bytes, limits: JSONLimits(bytes: route.maxBodyBytes)) }
+        if type.isJSON { _ = try BoundJSON.parse(bytes, limits: JSONLimits(bytes: limit)) }
     }
 
     /// The type of the content; `nil` when none is stated.
@@ -56,6 +65,6 @@ struct BoundBodyReader: Sendable {
         guard request.headers[.contentEncoding].map({ $0.lowercased() == "identity" }) ?? true else {
             throw RequestError(415, "A request that must be approved cannot have a Content-Encoding.")
         }
-        return try request.headers[.contentType].map { try BoundMediaType.required(route.mediaType, $0) }
+        return try request.headers[.contentType].map { try BoundMediaType.required(mediaType, $0) }
     }
 }

@@ -6,7 +6,7 @@ import Hummingbird
 /// One request on its way from the gateway to the service and back.
 struct Forwarding: Sendable {
     let upstream: Upstream
-    let route: GatewayRoute
+    let served: ServedRoute
     let resource: CanonicalResource
 
     /// The user's name, for the service.
@@ -15,7 +15,6 @@ struct Forwarding: Sendable {
     /// The id of the transaction that was spent for it, if there was one. It is then sent once at most.
     let transaction: String?
 
-    let cookie: SessionCookie
     let publicOrigin: Origin
 
     /// The address of the connection that the request came by.
@@ -24,8 +23,9 @@ struct Forwarding: Sendable {
     /// Stays with a reply that does not end by itself.
     let streams: StreamWatch
 
-    /// What the service is told of the caller in a signed token, given the body that is bound.
-    let identify: @Sendable (_ boundBody: [UInt8]?) async throws -> HTTPField?
+    /// What the service is told of the caller in a signed token, given the body that is bound; `nil` where it is not
+    /// told.
+    let identify: (@Sendable (_ boundBody: [UInt8]?) async throws -> HTTPField?)?
 
     /// The answer to a request whose transaction was spent.
     static func response(to result: ForwardingResult<Response>, transaction: String) -> Response {
@@ -64,9 +64,9 @@ struct Forwarding: Sendable {
         do {
             let reply = try await upstream.forward(
                 HTTPRequest(
-                    method: request.method, scheme: nil, authority: nil, path: route.target(of: resource),
+                    method: request.method, scheme: nil, authority: nil, path: served.target(of: resource),
                     headerFields: fields),
-                body: body(of: request, boundBody: boundBody, fault: fault), to: route.upstream,
+                body: body(of: request, boundBody: boundBody, fault: fault), to: served.route.upstream,
                 once: transaction != nil)
             return (response(to: reply, method: request.method), .answered(status: reply.status))
         } catch Upstream.Failure.notForwarded {
@@ -94,18 +94,15 @@ struct Forwarding: Sendable {
         }
         return Response(
             status: .init(code: reply.status),
-            headers: ForwardedFields.reply(reply.response.headerFields, cookie: cookie), body: body)
+            headers: ForwardedFields.reply(reply.response.headerFields, cookie: served.fields.cookie), body: body)
     }
 
     /// The fields that the service gets. Throws when nothing can be signed.
     func fields(of request: Request, boundBody: [UInt8]?) async throws -> HTTPFields {
         var fields = ForwardedFields.request(
-            request.headers,
-            .init(
-                cookie: cookie, keepsAuthorization: route.keepsAuthorization, passes: route.passHeaders,
-                strips: route.stripHeaders),
-            user: user, idempotencyKey: transaction, publicOrigin: publicOrigin, client: client)
-        if let identity = try await identify(boundBody) { fields[identity.name] = identity.value }
+            request.headers, served.fields, user: user, idempotencyKey: transaction, publicOrigin: publicOrigin,
+            client: client)
+        if let identity = try await identify?(boundBody) { fields[identity.name] = identity.value }
         return fields
     }
 

@@ -14,7 +14,7 @@ struct Gateway: RequestHandler {
     private let serverURL: String
 
     private let hosts: ServedHosts
-    private let routes: [GatewayRoute]
+    private let routes: [ServedRoute]
     private let decisions: any GatewayDecisions
     private let cookie: SessionCookie
     private let upstream: Upstream
@@ -32,14 +32,15 @@ struct Gateway: RequestHandler {
         self.publicOrigin = publicOrigin
         self.serverURL = serverURL
         self.hosts = hosts
-        self.routes = routes
         self.decisions = decisions
         self.cookie = cookie
         self.upstream = upstream
         self.logger = logger
-        origin = publicOrigin.description
+        let origin = publicOrigin.description
+        self.origin = origin
+        self.routes = routes.map { ServedRoute($0, origin: origin, cookie: cookie) }
         let listed = Set(routes.flatMap(\.allowedOrigins))
-        anywhere = listed.isEmpty ? nil : TrustedOrigins(own: publicOrigin.description, listed: listed)
+        anywhere = listed.isEmpty ? nil : TrustedOrigins(own: origin, listed: listed)
     }
 
     static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
@@ -55,24 +56,22 @@ struct Gateway: RequestHandler {
             }
             guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
             let (resource, transactionID) = try target(of: request)
-            guard let route = GatewayRoute.answering(resource.path, of: routes) else {
+            guard let served = ServedRoute.answering(resource.path, of: routes) else {
                 if let answer = anywhere?.preflight(request, methods: Self.methodsInOrder) { return answer }
                 throw RequestError(404, "Nothing is behind this path.")
             }
-            let pages = TrustedOrigins(own: origin, listed: route.allowedOrigins)
             // A route that lists nobody leaves it to its service what pages may do.
-            trusted = route.allowedOrigins.isEmpty ? nil : pages
-            if let answer = pages.preflight(request, methods: Self.methodsInOrder) { return answer }
-            guard decisions.isSealed || !route.requiresSealing else {
+            trusted = served.pages.listed.isEmpty ? nil : served.pages
+            if let answer = served.pages.preflight(request, methods: Self.methodsInOrder) { return answer }
+            guard decisions.isSealed || !served.route.requiresSealing else {
                 throw EngineError(
                     .payloadEncryptionRequired,
                     "Calls of this route must be sealed: send it again with payload encryption (pe1).")
             }
-            let isUpgrade = route.tunnels != nil && request.headers.contains(.upgrade)
+            let isUpgrade = served.route.tunnels != nil && request.headers.contains(.upgrade)
             response = try await answer(
                 Visit(
-                    request: request, resource: resource, transactionID: transactionID, route: route, pages: pages,
-                    client: client,
+                    request: request, resource: resource, transactionID: transactionID, served: served, client: client,
                     handshake: isUpgrade ? try WebSocketHandshake(request.method, request.headers) : nil))
         } catch let error as RequestError {
             response = .problem(error.status, error.message)
@@ -93,26 +92,37 @@ struct Gateway: RequestHandler {
         return response
     }
 
-    /// A request, and what it leads to.
-    private struct Visit {
+    /// A request, and what it leads to. It is a class because it is large, and more than one closure holds it.
+    private final class Visit: Sendable {
         let request: Request
         let resource: CanonicalResource
         let transactionID: String?
-        let route: GatewayRoute
-        let pages: TrustedOrigins
+        let served: ServedRoute
         let client: ClientAddress
         /// What opens a WebSocket; `nil` for any other request.
         let handshake: WebSocketHandshake?
+
+        init(
+            request: Request, resource: CanonicalResource, transactionID: String?, served: ServedRoute,
+            client: ClientAddress, handshake: WebSocketHandshake?
+        ) {
+            self.request = request
+            self.resource = resource
+            self.transactionID = transactionID
+            self.served = served
+            self.client = client
+            self.handshake = handshake
+        }
     }
 
     private func answer(_ visit: Visit) async throws -> Response {
         let request = visit.request
-        if visit.handshake != nil, visit.pages.sender(of: request.headers) == .foreign {
+        if visit.handshake != nil, visit.served.pages.sender(of: request.headers) == .foreign {
             return .problem(403, "A page of this origin cannot open a WebSocket here.")
         }
-        guard case .policies(let realm, let policySet) = visit.route.access else {
+        guard case .policies(let realm, let policySet) = visit.served.route.access else {
             let forwarding = forwarding(of: visit, grant: nil)
-            if let tunnel = try await open(visit, forwarding) { return tunnel }
+            if visit.handshake != nil, let tunnel = try await open(visit, forwarding) { return tunnel }
             return await forwarding.send(request, boundBody: nil).response
         }
         // What is spent below is not given back. Others are let in first, and then told.
@@ -122,15 +132,18 @@ struct Gateway: RequestHandler {
         let question = GatewayQuestion(
             inquiry: GatewayInquiry(
                 realm: realm, policySet: policySet, method: request.method.rawValue,
-                action: visit.route.actions.action(of: request.method, visit.resource), resource: visit.resource,
+                action: visit.served.route.actions.action(of: request.method, visit.resource),
+                resource: visit.resource,
                 credentials: PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway),
-                accessToken: visit.route.requirement(origin: origin)),
+                accessToken: visit.served.requirement),
             mediaType: request.headers[.contentType], transactionID: visit.transactionID,
             clientAddress: visit.client.ip, idempotencyKey: request.headers[.idempotencyKey],
-            mayUseCookie: mayUseCookie(visit), cacheSeconds: visit.route.cacheSeconds,
-            authorization: request.headers[values: .authorization], identity: visit.route.identity?.service,
+            mayUseCookie: mayUseCookie(visit), cacheSeconds: visit.served.route.cacheSeconds,
+            authorization: request.headers[values: .authorization], identity: visit.served.route.identity?.service,
             issuer: origin)
-        let answer = try await decisions.decide(question, body: body(of: visit))
+        let body = BoundBodyReader(
+            request, mediaType: visit.served.route.mediaType, limit: visit.served.route.maxBodyBytes)
+        let answer = try await decisions.decide(question, body: body)
         var response = try await carryOut(answer.verdict, visit, question.inquiry)
         response.give(nonce: answer.newNonce)
         return response
@@ -144,7 +157,7 @@ struct Gateway: RequestHandler {
         case .granted(let grant, let boundBody):
             let forwarding = forwarding(of: visit, grant: grant)
             guard let transaction = grant.transaction else {
-                if let tunnel = try await open(visit, forwarding) { return tunnel }
+                if visit.handshake != nil, let tunnel = try await open(visit, forwarding) { return tunnel }
                 return await forwarding.send(request, boundBody: boundBody).response
             }
             let result = await grant.forwarding { await forwarding.send(request, boundBody: boundBody) }
@@ -164,10 +177,10 @@ struct Gateway: RequestHandler {
 
     /// Opens the WebSocket that a visit asks for, and stays with it; `nil` for any other request.
     private func open(_ visit: Visit, _ forwarding: Forwarding) async throws -> Response? {
-        guard let handshake = visit.handshake, let settings = visit.route.tunnels else { return nil }
+        guard let handshake = visit.handshake, let settings = visit.served.route.tunnels else { return nil }
         return await TunnelOpening(
-            route: visit.route, settings: settings, handshake: handshake,
-            target: visit.route.target(of: visit.resource),
+            route: visit.served.route, settings: settings, handshake: handshake,
+            target: visit.served.target(of: visit.resource),
             fields: try await forwarding.fields(of: visit.request, boundBody: nil), count: tunnels, logger: logger,
             isGranted: forwarding.streams.isGranted
         ).run()
@@ -176,25 +189,32 @@ struct Gateway: RequestHandler {
     private func forwarding(of visit: Visit, grant: (any GatewayGrant)?) -> Forwarding {
         let transaction = grant?.transaction
         return Forwarding(
-            upstream: upstream, route: visit.route, resource: visit.resource, user: grant?.user,
-            transaction: transaction, cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text,
-            streams: streams(of: visit, grant: grant),
-            identify: { [origin] boundBody in
-                guard let grant, let identity = visit.route.identity else { return nil }
-                let spent = transaction.map { id in
-                    SpentRequest(
-                        transaction: id, method: visit.request.method.rawValue, resource: visit.resource,
-                        body: boundBody)
-                }
-                let token = try await grant.token(identity.service, issuer: origin, of: spent)
-                return token.map { HTTPField(name: identity.field, value: $0.reveal()) }
-            })
+            upstream: upstream, served: visit.served, resource: visit.resource, user: grant?.user,
+            transaction: transaction, publicOrigin: publicOrigin, client: visit.client.text,
+            streams: streams(of: visit, grant: grant), identify: identify(visit, grant: grant))
+    }
+
+    /// What signs who calls; `nil` where the service is not told.
+    private func identify(
+        _ visit: Visit, grant: (any GatewayGrant)?
+    ) -> (@Sendable (_ boundBody: [UInt8]?) async throws -> HTTPField?)? {
+        guard let grant, let identity = visit.served.route.identity else { return nil }
+        let transaction = grant.transaction
+        return { [origin] boundBody in
+            let spent = transaction.map { id in
+                SpentRequest(
+                    transaction: id, method: visit.request.method.rawValue, resource: visit.resource,
+                    body: boundBody)
+            }
+            let token = try await grant.token(identity.service, issuer: origin, of: spent)
+            return token.map { HTTPField(name: identity.field, value: $0.reveal()) }
+        }
     }
 
     private func streams(of visit: Visit, grant: (any GatewayGrant)?) -> StreamWatch {
         var isGranted: (@Sendable () async -> Bool)?
         if let grant { isGranted = { await grant.isStillGranted() } }
-        return StreamWatch(route: visit.route, count: tunnels, logger: logger, isGranted: isGranted)
+        return StreamWatch(served: visit.served, count: tunnels, logger: logger, isGranted: isGranted)
     }
 
     private func adviceClient(
@@ -203,7 +223,7 @@ struct Gateway: RequestHandler {
         // Who came with one that is not valid gets no advice.
         let scheme = credentials.accessToken.scheme
         var isForeignPage = false
-        if case .listed = visit.pages.sender(of: visit.request.headers) { isForeignPage = true }
+        if case .listed = visit.served.pages.sender(of: visit.request.headers) { isForeignPage = true }
         return AdviceReply.Client(
             isForeignPage: isForeignPage, hasTokenAlone: scheme != nil && credentials.session == nil,
             scheme: scheme ?? .bearer, acrValues: acrValues)
@@ -225,17 +245,10 @@ struct Gateway: RequestHandler {
     /// Whether the route of a request asks who sends it, and so verifies the proof of its token.
     func verifiesSenders(of request: HTTPRequest) -> Bool {
         guard let path = request.path, let resource = try? CanonicalResource(origin + path),
-            let route = GatewayRoute.answering(resource.path, of: routes)
+            let served = ServedRoute.answering(resource.path, of: routes)
         else { return false }
-        if case .policies = route.access { return true }
+        if case .policies = served.route.access { return true }
         return false
-    }
-
-    private func body(of visit: Visit) -> QuestionBody {
-        let reader = BoundBodyReader(visit.request, visit.route)
-        return QuestionBody(
-            limit: visit.route.maxBodyBytes, isShort: reader.isShort, bytes: reader.bytes, checked: reader.checked,
-            check: reader.check)
     }
 
     private func target(of request: Request) throws -> (CanonicalResource, String?) {
@@ -264,7 +277,7 @@ struct Gateway: RequestHandler {
         let request = visit.request
         let fields = request.headers
         let site = fields[.secFetchSite]
-        switch visit.pages.sender(of: fields) {
+        switch visit.served.pages.sender(of: fields) {
         case .own, .listed: return true
         case .foreign: return Self.safeMethods.contains(request.method) && site != "cross-site"
         case .unnamed:

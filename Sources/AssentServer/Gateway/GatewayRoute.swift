@@ -83,7 +83,7 @@ package struct GatewayRoute: Sendable, Hashable {
     static let longestCache = 60
 
     /// The path as it is compared: policies do not tell upper from lower case either.
-    private let folded: String
+    let folded: String
 
     /// A route.
     package init(
@@ -122,9 +122,12 @@ package struct GatewayRoute: Sendable, Hashable {
     /// Whether both answer the same paths.
     func isRival(of other: GatewayRoute) -> Bool { folded == other.folded }
 
-    /// Whether the route answers a path in lower case: its own path, or one below it.
-    private func answers(folded path: String) -> Bool {
-        folded == "/" || path == folded || path.hasPrefix(folded + "/")
+    /// Whether a route at the path `folded` answers another path, both in lower case: its own path, or one below it.
+    private static func answers(_ path: String, at folded: String) -> Bool {
+        guard folded != "/" else { return true }
+        guard path.utf8.starts(with: folded.utf8) else { return false }
+        let next = path.utf8.dropFirst(folded.utf8.count).first
+        return next == nil || next == UInt8(ascii: "/")
     }
 
     /// The request target that the service gets. The policies decide about the resource as the caller named it, which
@@ -150,7 +153,18 @@ package struct GatewayRoute: Sendable, Hashable {
 
     /// The route of `routes` that answers `path`: of several the one with the longest path, wherever it stands.
     static func answering(_ path: String, of routes: [GatewayRoute]) -> GatewayRoute? {
+        answering(path, of: routes, folded: \.folded)
+    }
+
+    /// The same of what has a route: `folded` is its path in lower case.
+    static func answering<Served>(_ path: String, of routes: [Served], folded: (Served) -> String) -> Served? {
         let path = path.lowercased()
-        return routes.lazy.filter { $0.answers(folded: path) }.max { $0.folded.utf8.count < $1.folded.utf8.count }
+        var (found, length) = (nil as Served?, -1)
+        for route in routes {
+            let own = folded(route)
+            guard own.utf8.count > length, answers(path, at: own) else { continue }
+            (found, length) = (route, own.utf8.count)
+        }
+        return found
     }
 }

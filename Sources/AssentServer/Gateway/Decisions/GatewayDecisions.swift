@@ -16,7 +16,7 @@ protocol GatewayDecisions: Sendable {
     /// - Returns: what is to be done with it.
     /// - Throws: what `body` throws; `EngineError` for what is wrong with the request; anything else when nobody can
     ///   decide now.
-    func decide(_ question: GatewayQuestion, body: QuestionBody) async throws -> GatewayAnswer
+    func decide(_ question: GatewayQuestion, body: BoundBodyReader) async throws -> GatewayAnswer
 }
 
 /// What the gateway asks before it forwards a request.
@@ -50,25 +50,6 @@ struct GatewayQuestion: Sendable {
 
     /// The gateway's own origin.
     let issuer: String
-}
-
-/// The body of a request that is decided on.
-struct QuestionBody: Sendable {
-    /// The largest that is read whole, in bytes.
-    let limit: Int
-
-    /// Whether it is known to be no longer than ``limit``, and of the type that can be bound: so that reading it is no
-    /// mistake, whatever the policies say.
-    let isShort: Bool
-
-    /// Reads it whole, with nothing checked but its length.
-    let bytes: @Sendable () async throws -> [UInt8]
-
-    /// Reads it whole and checks that it can be bound.
-    let checked: @Sendable () async throws -> [UInt8]
-
-    /// Checks that what was read can be bound.
-    let check: @Sendable ([UInt8]) throws -> Void
 }
 
 /// What came of a question.

@@ -9,7 +9,7 @@ struct LocalDecisions: GatewayDecisions {
 
     var isSealed: Bool { access.isSealed }
 
-    func decide(_ question: GatewayQuestion, body: QuestionBody) async throws -> GatewayAnswer {
+    func decide(_ question: GatewayQuestion, body: BoundBodyReader) async throws -> GatewayAnswer {
         let inquiry = question.inquiry
         // Also a proof is verified here, before anything is made or taken: who is asked for another nonce may repeat
         // an approved request.

@@ -33,7 +33,7 @@ struct RemoteDecisions: GatewayDecisions {
         self.logger = logger
     }
 
-    func decide(_ question: GatewayQuestion, body: QuestionBody) async throws -> GatewayAnswer {
+    func decide(_ question: GatewayQuestion, body: BoundBodyReader) async throws -> GatewayAnswer {
         guard let engine = engines[question.inquiry.realm] else {
             logger.error("a route names a realm without a client", metadata: ["realm": "\(question.inquiry.realm)"])
             return GatewayAnswer(verdict: .denied(.unavailable))
@@ -131,7 +131,7 @@ struct RemoteDecisions: GatewayDecisions {
 private struct Exchange {
     let engine: EnforcementClient
     private(set) var question: EnforcementQuestion
-    let body: QuestionBody
+    let body: BoundBodyReader
 
     /// The body, once it was read.
     private(set) var bytes: [UInt8]?
@@ -139,7 +139,7 @@ private struct Exchange {
     /// Whether a reply was lost, so that a question was asked again.
     private(set) var isRepeated = false
 
-    init(engine: EnforcementClient, question: EnforcementQuestion, body: QuestionBody) {
+    init(engine: EnforcementClient, question: EnforcementQuestion, body: BoundBodyReader) {
         self.engine = engine
         self.question = question
         self.body = body

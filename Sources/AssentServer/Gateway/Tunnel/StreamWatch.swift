@@ -11,7 +11,7 @@ import NIOPosix
 /// An event stream has a place of its route from its beginning. Any other reply that does not say how long it is needs
 /// one when it has gone on for ``RouteStreams/recheckSeconds``. One that says its length ends by itself.
 struct StreamWatch: Sendable {
-    let route: GatewayRoute
+    let served: ServedRoute
     let count: TunnelCount
     let logger: Logger
 
@@ -23,7 +23,7 @@ struct StreamWatch: Sendable {
     /// Whether a request can be answered at all: one that asks for events needs a place for them.
     func hasPlace(for request: HTTPFields) -> Bool {
         guard request[values: .accept].contains(where: Self.asksForEvents) else { return true }
-        let hasPlace = count.hasPlace(route.name, .stream, limit: route.streams.limit)
+        let hasPlace = count.hasPlace(served.route.name, .stream, limit: served.route.streams.limit)
         if !hasPlace { noteFull() }
         return hasPlace
     }
@@ -52,14 +52,15 @@ struct StreamWatch: Sendable {
     /// Watches until the reply is over, or breaks it off.
     private func watch(_ life: Tunnel, _ reading: BreakableReading, _ taken: Locked<TunnelPlace?>) async {
         let limits = TunnelLife.Limits(
-            silence: Int64(route.upstream.timeouts.silence) * 1000,
-            recheck: Int64(route.streams.recheckSeconds) * 1000)
+            silence: Int64(served.route.upstream.timeouts.silence) * 1000,
+            recheck: Int64(served.route.streams.recheckSeconds) * 1000)
         let ending = await life.watch(limits, on: MultiThreadedEventLoopGroup.singleton.any()) {
             guard hasPlace(in: taken) else { return false }
             return await isGranted?() ?? true
         }
         guard let ending else { return }
-        logger.info("a stream was closed", metadata: ["route": "\(route.name)", "reason": "\(ending.rawValue)"])
+        logger.info(
+            "a stream was closed", metadata: ["route": "\(served.route.name)", "reason": "\(ending.rawValue)"])
         reading.breakOff()
     }
 
@@ -71,7 +72,7 @@ struct StreamWatch: Sendable {
     }
 
     private func takePlace() -> TunnelPlace? {
-        let place = TunnelPlace.take(count, route.name, .stream, limit: route.streams.limit)
+        let place = TunnelPlace.take(count, served.route.name, .stream, limit: served.route.streams.limit)
         if place == nil { noteFull() }
         return place
     }
@@ -79,7 +80,7 @@ struct StreamWatch: Sendable {
     private func noteFull() {
         logger.notice(
             "a stream was refused: there are as many as maxStreams or the open files (ulimit -n) allow",
-            metadata: ["route": "\(route.name)"])
+            metadata: ["route": "\(served.route.name)"])
     }
 
     private static func asksForEvents(_ accept: String) -> Bool {
