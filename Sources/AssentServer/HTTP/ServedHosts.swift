@@ -5,6 +5,9 @@ import AssentCore
 struct ServedHosts: Sendable, Hashable {
     private let names: Set<NormalizedHost>
 
+    /// The same as texts, in order.
+    private let texts: [String]
+
     /// Whether this server is for its own machine, under whatever name of it.
     private let isLocal: Bool
 
@@ -15,6 +18,7 @@ struct ServedHosts: Sendable, Hashable {
         var hosts = try Set(urls.map { try Origin($0).host })
         hosts.formUnion(try names.map { try NormalizedHost($0) })
         self.names = hosts
+        texts = hosts.map(\.text).sorted()
         isLocal = hosts.contains(where: \.isLoopback)
     }
 
@@ -26,6 +30,8 @@ struct ServedHosts: Sendable, Hashable {
         let bytes = authority.utf8
         let end = bytes.lastIndex(of: UInt8(ascii: "]")) ?? bytes.startIndex
         let host = bytes[end...].firstIndex(of: UInt8(ascii: ":")).map { authority[..<$0] } ?? authority[...]
+        // Most clients write a name as it stands here, and then there is nothing to normalise.
+        if texts.contains(where: { $0.utf8.elementsEqual(host.utf8) }) { return true }
         guard let named = try? NormalizedHost(host) else { return false }
         return names.contains(named) || isLocal && named.isLoopback
     }
