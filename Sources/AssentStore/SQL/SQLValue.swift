@@ -54,7 +54,9 @@ package struct SQLRow: Sendable, Hashable {
 
     /// The value of a column, whatever it is; `nil` if there is no such column.
     func value(_ name: String) -> SQLValue? {
-        names.firstIndex(of: name).map { values[$0] }
+        // Most columns have a name of another length, and need no comparison. All names are ASCII.
+        let length = name.utf8.count
+        return names.firstIndex { $0.utf8.count == length && $0 == name }.map { values[$0] }
     }
 
     /// Rows are equal when they have the same columns with the same values, in whatever order.
