@@ -13,12 +13,12 @@ package enum TokenCredentials: Equatable, Sendable {
 
     /// Reads all values of `Authorization`.
     package init(_ fields: [String]) {
-        let schemes = fields.compactMap(TokenScheme.init(of:))
         guard fields.count <= 1 else {
+            let schemes = fields.compactMap(TokenScheme.init(of:))
             self = .malformed(schemes.contains(.dpop) ? .dpop : .bearer)
             return
         }
-        guard let field = fields.first, let scheme = schemes.first else {
+        guard let field = fields.first, let scheme = TokenScheme(of: field) else {
             self = .absent
             return
         }
@@ -35,12 +35,20 @@ package enum TokenCredentials: Equatable, Sendable {
 
     /// `b64token` or `token68`, behind the scheme and at least one space.
     private static func token(_ field: String, behind scheme: TokenScheme) -> Secret? {
-        let bytes = Array(field.utf8)
-        var token = bytes.dropFirst(scheme.rawValue.utf8.count).drop { $0 == UInt8(ascii: " ") }
-        while token.last == UInt8(ascii: " ") { token.removeLast() }
-        guard (1...limit).contains(token.count) else { return nil }
-        let body = token.prefix { $0.isURIUnreserved || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") }
-        guard !body.isEmpty, token[body.endIndex...].allSatisfy({ $0 == UInt8(ascii: "=") }) else { return nil }
-        return Secret(bytes: token)
+        var field = field
+        // In place: a copy would stay in memory, and each request has a token.
+        return field.withUTF8 { bytes -> Secret? in
+            var token = bytes.dropFirst(scheme.rawValue.utf8.count).drop { $0 == UInt8(ascii: " ") }
+            while token.last == UInt8(ascii: " ") { token.removeLast() }
+            guard (1...limit).contains(token.count) else { return nil }
+            let body = token.prefix(while: isCharacter)
+            guard !body.isEmpty, token[body.endIndex...].allSatisfy({ $0 == UInt8(ascii: "=") }) else { return nil }
+            return Secret(bytes: token)
+        }
+    }
+
+    /// Letters come first, since most characters are some.
+    private static func isCharacter(_ byte: UInt8) -> Bool {
+        byte.isASCIILetter || byte.isURIUnreserved || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/")
     }
 }

@@ -46,6 +46,7 @@ package struct URLParts {
 
     private static func collapsingSlashes(_ bytes: some Sequence<UInt8>) -> [UInt8] {
         var path: [UInt8] = []
+        path.reserveCapacity(bytes.underestimatedCount)
         for byte in bytes where !(byte == UInt8(ascii: "/") && path.last == byte) { path.append(byte) }
         return path
     }
@@ -77,6 +78,10 @@ package enum EscapedText {
             case 0..<0x20, 0x7F: throw .encodedControl
             default: break
             }
+        }
+        // Neither escapes nor dots: most paths.
+        guard text.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else {
+            return String(decoding: text, as: UTF8.self)
         }
         // `%25%32%65` is `%252e` once its own escapes are brought into their one form.
         var rest = text[...]
@@ -140,6 +145,7 @@ package enum EscapedText {
     private static func normalised(
         _ bytes: [UInt8], check: (_ value: UInt8, _ digitsFollow: Bool) throws(ResourceURLError) -> Void
     ) throws(ResourceURLError) -> [UInt8] {
+        guard bytes.contains(UInt8(ascii: "%")) else { return bytes }
         var text: [UInt8] = []
         var rest = bytes[...]
         while let byte = rest.popFirst() {

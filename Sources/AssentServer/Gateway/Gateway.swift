@@ -265,7 +265,7 @@ struct Gateway: RequestHandler {
         let (bare, _) = whole.removingParameter(WireName.idTokenParameter)
         let (resource, inQuery) = bare.removingParameter(WireName.transactionParameter)
         let named = inQuery + request.headers[values: .transactionID]
-        guard Set(named).count <= 1, inQuery.count <= 1 else {
+        guard named.count <= 1 || Set(named).count == 1, inQuery.count <= 1 else {
             throw RequestError(400, "The request names more than one transaction.")
         }
         return (resource, named.first.flatMap { $0.isEmpty ? nil : $0 })
