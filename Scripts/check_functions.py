@@ -20,6 +20,7 @@ LARGER = {"FileVault": 71}
 WIDER = {
     "SigningDevice.init": 9,
     # Values that are classes only so that they are not copied.
+    "AccessGrant.init": 14,
     "Policy.init": 10,
 }
 

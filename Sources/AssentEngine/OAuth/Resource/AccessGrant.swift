@@ -2,8 +2,9 @@ package import AssentCore
 import AssentJOSE
 import AssentStore
 
-/// What an access token stands for, as it was when the token was looked up.
-package struct AccessGrant: Sendable {
+/// What an access token stands for, as it was when the token was looked up. It is a class because it is large, and a
+/// request asks it often.
+package final class AccessGrant: Sendable {
     /// The grant's id, which stays the same over refreshes.
     package let grantID: String
 
@@ -38,13 +39,34 @@ package struct AccessGrant: Sendable {
     package let isOffline: Bool
 
     /// The app that the client is an installation of; `nil` for a client of the file.
-    package var app: String?
+    package let app: String?
 
     /// Which version of the app the installation says that it is.
-    package var version: String?
+    package let version: String?
 
     /// On which platform it says that it runs.
-    package var platform: String?
+    package let platform: String?
+
+    init(
+        grantID: String, tokenID: String, clientID: String, owner: ResourceOwner?, scopes: [String],
+        audience: [String], acr: String?, issuedAt: Int64, expiresAt: Int64, sender: SenderBinding?, isOffline: Bool,
+        app: String? = nil, version: String? = nil, platform: String? = nil
+    ) {
+        self.grantID = grantID
+        self.tokenID = tokenID
+        self.clientID = clientID
+        self.owner = owner
+        self.scopes = scopes
+        self.audience = audience
+        self.acr = acr
+        self.issuedAt = issuedAt
+        self.expiresAt = expiresAt
+        self.sender = sender
+        self.isOffline = isOffline
+        self.app = app
+        self.version = version
+        self.platform = platform
+    }
 }
 
 /// Why an access token is not valid. For the log and the audit record; the client gets
