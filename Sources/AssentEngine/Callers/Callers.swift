@@ -242,6 +242,6 @@ package struct AccessTokenRequirement: Sendable {
         guard grant.audience.contains(where: { audience.contains($0) || includesIssuer && $0 == issuer }) else {
             return .otherAudience
         }
-        return Set(scopes).isSubset(of: grant.scopes) ? nil : .insufficientScope
+        return scopes.allSatisfy(grant.scopes.contains) ? nil : .insufficientScope
     }
 }
