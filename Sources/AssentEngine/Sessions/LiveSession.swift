@@ -71,17 +71,17 @@ extension LiveSession {
         try self.init(joined: row, user: User(row, id: row.text("user_id")))
     }
 
-    /// A session from ``joinedColumns``.
+    /// A session from ``joinedColumns``. Their names stand here as a whole, behind ``joinedPrefix``: each request would
+    /// put them together.
     init(joined row: SQLRow, user: User) throws {
-        let prefix = Self.joinedPrefix
         self.init(
-            id: try row.text(prefix + "id"), auditID: try row.text(prefix + "audit_id"), user: user,
-            realm: try row.text(prefix + "realm"), authLevel: Int(try row.integer(prefix + "auth_level")),
-            createdAt: try row.integer(prefix + "created_at"), latestAccess: try row.integer(prefix + "latest_access"),
-            maxIdle: try row.integer(prefix + "max_idle"), expiresAt: try row.integer(prefix + "expires_at"),
-            kind: try row.sessionKind(prefix + "kind"), isOfJourney: try row.bool(prefix + "is_of_journey"),
-            journeyLevel: Int(try row.integer(prefix + "journey_level")),
-            properties: try JSONValue.parse(row.text(prefix + "properties")).object ?? JSONObject(),
+            id: try row.text("s_id"), auditID: try row.text("s_audit_id"), user: user,
+            realm: try row.text("s_realm"), authLevel: Int(try row.integer("s_auth_level")),
+            createdAt: try row.integer("s_created_at"), latestAccess: try row.integer("s_latest_access"),
+            maxIdle: try row.integer("s_max_idle"), expiresAt: try row.integer("s_expires_at"),
+            kind: try row.sessionKind("s_kind"), isOfJourney: try row.bool("s_is_of_journey"),
+            journeyLevel: Int(try row.integer("s_journey_level")),
+            properties: try JSONValue.parse(row.text("s_properties")).object ?? JSONObject(),
             sender: try row.sender(Self.joinedSender))
     }
 }
