@@ -1,6 +1,6 @@
 /// Base 64 with the URL and file name safe alphabet and without padding (RFC 4648 §5, RFC 7515 §2).
 public enum Base64URL {
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    private static let alphabet: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
     /// The unpadded text for `bytes`.
     public static func encode(_ bytes: some Collection<UInt8>) -> String {
@@ -8,24 +8,48 @@ public enum Base64URL {
             ?? Array(bytes).withUnsafeBufferPointer { encode(contiguous: $0) }
     }
 
-    private static func encode(contiguous bytes: UnsafeBufferPointer<UInt8>) -> String {
-        String(unsafeUninitializedCapacity: (bytes.count * 4 + 2) / 3) { text in
-            alphabet.withUnsafeBufferPointer { alphabet in
-                var (buffer, bits, end) = (UInt32(0), 0, 0)
-                for byte in bytes {
-                    buffer = (buffer & 0xFFFF) << 8 | UInt32(byte)
-                    bits += 8
-                    while bits >= 6 {
-                        bits -= 6
-                        text[end] = alphabet[Int(buffer >> UInt32(bits) & 0x3F)]
-                        end += 1
-                    }
-                }
-                guard bits > 0 else { return end }
-                text[end] = alphabet[Int(buffer << UInt32(6 - bits) & 0x3F)]
-                return end + 1
+    /// Appends the unpadded text for `bytes`.
+    package static func append(_ bytes: [UInt8], to text: inout [UInt8]) {
+        let start = text.count
+        text += repeatElement(0, count: length(of: bytes.count))
+        bytes.withUnsafeBufferPointer { bytes in
+            text.withUnsafeMutableBufferPointer { text in
+                _ = write(bytes, to: UnsafeMutableBufferPointer(rebasing: text[start...]))
             }
         }
+    }
+
+    /// How many characters stand for so many bytes.
+    package static func length(of count: Int) -> Int { (count * 4 + 2) / 3 }
+
+    private static func encode(contiguous bytes: UnsafeBufferPointer<UInt8>) -> String {
+        String(unsafeUninitializedCapacity: length(of: bytes.count)) { write(bytes, to: $0) }
+    }
+
+    /// Three bytes at a time: tokens, digests and the proof of each call are written by it. `text` has room for as many
+    /// characters as ``length(of:)`` says; returns how many it has written.
+    private static func write(
+        _ bytes: UnsafeBufferPointer<UInt8>, to text: UnsafeMutableBufferPointer<UInt8>
+    ) -> Int {
+        let letters = alphabet.utf8Start
+        var (index, end) = (0, 0)
+        while bytes.count - index >= 3 {
+            let three = Int(bytes[index]) << 16 | Int(bytes[index + 1]) << 8 | Int(bytes[index + 2])
+            text[end] = letters[three >> 18]
+            text[end + 1] = letters[three >> 12 & 0x3F]
+            text[end + 2] = letters[three >> 6 & 0x3F]
+            text[end + 3] = letters[three & 0x3F]
+            index += 3
+            end += 4
+        }
+        let rest = bytes.count - index
+        guard rest > 0 else { return end }
+        let last = Int(bytes[index]) << 8 | (rest == 2 ? Int(bytes[index + 1]) : 0)
+        text[end] = letters[last >> 10]
+        text[end + 1] = letters[last >> 4 & 0x3F]
+        guard rest == 2 else { return end + 2 }
+        text[end + 2] = letters[last << 2 & 0x3F]
+        return end + 3
     }
 
     /// The bytes that `text` stands for, or `nil` when it has padding, white space, another alphabet's characters, an

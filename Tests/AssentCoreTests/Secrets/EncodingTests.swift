@@ -44,6 +44,22 @@ struct Base64URLTests {
         }
     }
 
+    @Test("What is appended is what Foundation writes, behind what was there, and Foundation's text is read back")
+    func appended() {
+        let random = SeededRandom(seed: 9)
+        for length in 0...100 {
+            let bytes = random.bytes(length)
+            var text = Array("before.".utf8)
+            Base64URL.append(bytes, to: &text)
+            let standard = Data(bytes).base64EncodedString().filter { $0 != "=" }
+            let expected = String(standard.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+            #expect(String(decoding: text, as: UTF8.self) == "before." + expected)
+            #expect(Base64URL.length(of: length) == expected.utf8.count)
+            #expect(Base64URL.encode(bytes[...]) == expected)
+            #expect(Base64URL.decode(expected) == bytes)
+        }
+    }
+
     @Test("Every text is refused or the one that encoding gives")
     func canonical() throws {
         let random = SeededRandom(seed: 8)
