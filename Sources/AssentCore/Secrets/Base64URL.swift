@@ -62,22 +62,24 @@ public enum Base64URL {
     }
 
     private static func decode(utf8: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
         guard utf8.count % 4 != 1 else { return nil }
-        bytes.reserveCapacity(utf8.count * 3 / 4)
-        var buffer: UInt32 = 0
-        var bits = 0
-        for character in utf8 {
-            guard let value = value(of: character) else { return nil }
-            buffer = (buffer & 0xFFFF) << 6 | UInt32(value)
-            bits += 6
-            if bits >= 8 {
-                bits -= 8
-                bytes.append(UInt8(truncatingIfNeeded: buffer >> UInt32(bits)))
+        var isCanonical = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: utf8.count * 3 / 4) { bytes, end in
+            var buffer: UInt32 = 0
+            var bits = 0
+            for character in utf8 {
+                guard let six = value(of: character) else { return }
+                buffer = (buffer & 0xFFFF) << 6 | UInt32(six)
+                bits += 6
+                if bits >= 8 {
+                    bits -= 8
+                    bytes[end] = UInt8(truncatingIfNeeded: buffer >> UInt32(bits))
+                    end += 1
+                }
             }
+            isCanonical = buffer & ((1 << UInt32(bits)) - 1) == 0
         }
-        guard buffer & ((1 << UInt32(bits)) - 1) == 0 else { return nil }
-        return bytes
+        return isCanonical ? bytes : nil
     }
 
     private static func value(of character: UInt8) -> UInt8? {
