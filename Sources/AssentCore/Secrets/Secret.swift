@@ -49,6 +49,14 @@ public struct Secret: Sendable, Equatable {
         try storage.withUnsafeBytes(body)
     }
 
+    /// Whether both are the same bytes in the same memory, as copies of one value are. No byte is looked at, so this
+    /// shows nothing of them; values that were made from the same text are not the same in this sense.
+    package func isCopy(of other: Secret) -> Bool {
+        withUnsafeBytes { own in
+            other.withUnsafeBytes { $0.baseAddress == own.baseAddress && $0.count == own.count }
+        }
+    }
+
     /// Compares in constant time; only the lengths may show.
     public static func == (left: Secret, right: Secret) -> Bool {
         left.storage == right.storage

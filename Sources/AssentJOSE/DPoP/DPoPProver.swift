@@ -37,7 +37,9 @@ package struct DPoPProver: Sendable {
 
     private func digest(_ token: Secret) -> String {
         lastDigest.withLock { last in
-            if let last, last.token == token { return last.digest }
+            // Mostly it is the very token that is kept here, whose memory then is no other's; to compare its bytes in
+            // constant time takes about as long as to hash them.
+            if let last, last.token.isCopy(of: token) || last.token == token { return last.digest }
             let digest = DPoPProof.digest(token)
             last = (token, digest)
             return digest

@@ -79,6 +79,15 @@ struct SecretTests {
         #expect(ConstantTime.equal(Array(one.utf8), Array(other.utf8)) == expected)
     }
 
+    @Test("A copy is told from another secret of the same bytes")
+    func copies() {
+        let secret = Secret("a token")
+        let copy = secret
+        #expect(copy.isCopy(of: secret))
+        #expect(!Secret("a token").isCopy(of: secret))
+        #expect(!Secret("a tokens").isCopy(of: secret))
+    }
+
     @Test("Every single bit counts")
     func bits() {
         let bytes = Array("a secret of some length".utf8)
