@@ -1,27 +1,41 @@
 #if PostgreSQL && os(Linux)
 /// One command to the server. No argument is NULL.
 struct PostgreSQLCommand {
-    /// The text with `$1`, `$2`, ….
-    let text: String
-    let arguments: [SQLValue]
+    /// What it is written in, whatever its values are.
+    let form: String
+    /// The values that belong into ``form``. Those that are NULL stand in the text.
+    let values: [SQLValue]
+    /// What the store wants to run; `nil` for a command that belongs to the connection.
+    private let statement: SQL?
     /// Whether the connection keeps it prepared.
     let isKept: Bool
 
     /// A statement of the store.
     init(_ statement: SQLStatement) {
-        let sql = statement.sql.withoutNulls()
-        let text = sql.text(parameter: "$")
+        let sql = statement.sql
+        form = sql.form
+        values = sql.arguments
+        self.statement = sql
         isKept = !sql.definesSchema
-        self.text = isKept ? text : PostgreSQLText.translate(text)
-        arguments = sql.arguments
     }
 
     /// A command that belongs to the connection.
     init(_ text: String, _ arguments: [SQLValue] = [], isKept: Bool = true) {
-        self.text = text
-        self.arguments = arguments
+        form = text
+        values = arguments
+        statement = nil
         self.isKept = isKept
     }
+
+    /// The text with `$1`, `$2`, …. It is made anew each time, so only for a server that does not know it yet.
+    var text: String {
+        guard let statement else { return form }
+        let text = statement.withoutNulls().text(parameter: "$")
+        return isKept ? text : PostgreSQLText.translate(text)
+    }
+
+    /// The values of its parameters.
+    var arguments: [SQLValue] { values.contains(where: \.isNull) ? values.filter { !$0.isNull } : values }
 
     static let begin = PostgreSQLCommand("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
     /// All statements see the database as it is when the first of them begins.

@@ -177,9 +177,10 @@ final class PostgreSQLSession {
         return answers
     }
 
-    /// What is prepared: the same text with other types is another statement.
+    /// What is prepared: the same form with other types, or with a NULL elsewhere, is another statement.
     private struct Statement: Hashable {
-        let text: String
+        let form: String
+        /// 0 for a NULL, which is no parameter.
         let types: [Oid]
     }
 
@@ -192,8 +193,8 @@ final class PostgreSQLSession {
         var entries: [Entry] = []
         for command in commands {
             var name = ""
-            let types = command.arguments.map(\.postgreSQLType)
-            let key = Statement(text: command.text, types: types)
+            let key = Statement(form: command.form, types: command.values.map(\.postgreSQLType))
+            let arguments = command.arguments
             if command.isKept, let known = prepared[key] {
                 name = known
             } else {
@@ -202,12 +203,13 @@ final class PostgreSQLSession {
                     name = "s\(lastName)"
                     prepared[key] = name
                 }
+                let types = arguments.map(\.postgreSQLType)
                 guard PQsendPrepare(connection, name, command.text, Int32(types.count), types) == 1 else {
                     throw loss()
                 }
                 entries.append(.prepare(key))
             }
-            guard sendExecution(of: name, command.arguments) else { throw loss() }
+            guard sendExecution(of: name, arguments) else { throw loss() }
             entries.append(.execute)
         }
         guard PQpipelineSync(connection) == 1 else { throw loss() }

@@ -34,6 +34,9 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
         arguments = values
     }
 
+    /// The same text for all values of the arguments, with a sign where they stand.
+    var form: String { marked }
+
     /// Whether it changes the schema.
     var definesSchema: Bool { Self.definitions.contains { marked.utf8.starts(with: $0.utf8) } }
 

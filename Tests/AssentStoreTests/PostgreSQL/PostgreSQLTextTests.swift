@@ -35,6 +35,18 @@ struct PostgreSQLTextTests {
         #expect(command.arguments == [1, "a"])
     }
 
+    @Test("A statement is known by a form that its values do not change, and that a part of it does")
+    func forms() {
+        func command(_ id: String?, _ part: SQL) -> PostgreSQLCommand {
+            PostgreSQLCommand(SQLStatement("SELECT \(id), \(1) \(part)"))
+        }
+        let (first, second) = (command("a", "FROM a"), command(nil, "FROM a"))
+        #expect(first.form == second.form)
+        #expect(first.values.map(\.postgreSQLType) != second.values.map(\.postgreSQLType))
+        #expect(first.text != second.text)
+        #expect(first.form != command("a", "FROM b").form)
+    }
+
     @Test("A call is one kind of work")
     func kinds() {
         let (read, write) = (SQLStatement.read("SELECT 1"), SQLStatement("DELETE FROM a"))
