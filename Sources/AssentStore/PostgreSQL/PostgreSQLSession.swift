@@ -152,6 +152,7 @@ final class PostgreSQLSession {
         }
         let entries = try send(commands)
         var answers: [PostgreSQLAnswer] = []
+        answers.reserveCapacity(commands.count)
         var fault: PostgreSQLFault?
         for entry in entries {
             let answer = try read(patience, isCancelled)
@@ -191,6 +192,7 @@ final class PostgreSQLSession {
 
     private func send(_ commands: [PostgreSQLCommand]) throws(PostgreSQLLoss) -> [Entry] {
         var entries: [Entry] = []
+        entries.reserveCapacity(2 * commands.count)
         for command in commands {
             var name = ""
             let key = Statement(form: command.form, types: command.values.map(\.postgreSQLType))
@@ -217,22 +219,31 @@ final class PostgreSQLSession {
     }
 
     private func sendExecution(of name: String, _ arguments: [SQLValue]) -> Bool {
-        var bytes: [UInt8] = []
-        var places: [Int] = []
-        var lengths: [Int32] = []
-        for argument in arguments {
-            let place = bytes.count
-            argument.append(to: &bytes)
-            places.append(place)
-            lengths.append(Int32(clamping: bytes.count - place))
-        }
-        // What is empty needs an address, too: without one it would be NULL.
-        bytes.append(0)
-        let formats = [Int32](repeating: 1, count: arguments.count)
-        return bytes.withUnsafeBytes { buffer in
-            let start = buffer.assumingMemoryBound(to: CChar.self).baseAddress
-            let values = places.map { start?.advanced(by: $0) }
-            return PQsendQueryPrepared(connection, name, Int32(arguments.count), values, lengths, formats, 1) == 1
+        // Handed over as it is a text is copied twice.
+        name.withCString { name in
+            guard !arguments.isEmpty else {
+                return PQsendQueryPrepared(connection, name, 0, nil, nil, nil, 1) == 1
+            }
+            var bytes: [UInt8] = []
+            var places: [Int] = []
+            var lengths: [Int32] = []
+            bytes.reserveCapacity(48 * arguments.count)
+            places.reserveCapacity(arguments.count)
+            lengths.reserveCapacity(arguments.count)
+            for argument in arguments {
+                let place = bytes.count
+                argument.append(to: &bytes)
+                places.append(place)
+                lengths.append(Int32(clamping: bytes.count - place))
+            }
+            // What is empty needs an address, too: without one it would be NULL.
+            bytes.append(0)
+            let formats = [Int32](repeating: 1, count: arguments.count)
+            return bytes.withUnsafeBytes { buffer in
+                let start = buffer.assumingMemoryBound(to: CChar.self).baseAddress
+                let values = places.map { start?.advanced(by: $0) }
+                return PQsendQueryPrepared(connection, name, Int32(arguments.count), values, lengths, formats, 1) == 1
+            }
         }
     }
 
@@ -266,6 +277,7 @@ final class PostgreSQLSession {
         var rows: [SQLRow] = []
         for row in 0..<PQntuples(result) {
             var values: [SQLValue] = []
+            values.reserveCapacity(columns.count)
             for column in columns {
                 if PQgetisnull(result, row, column) == 1 {
                     values.append(.null)
