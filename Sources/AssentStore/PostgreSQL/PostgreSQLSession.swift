@@ -202,7 +202,7 @@ final class PostgreSQLSession {
             } else {
                 if command.isKept {
                     lastName += 1
-                    name = "s\(lastName)"
+                    name = "\(command.label)\(lastName)"
                     prepared[key] = name
                 }
                 let types = arguments.map(\.postgreSQLType)
