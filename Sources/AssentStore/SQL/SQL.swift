@@ -140,6 +140,11 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
         /// A whole number, or NULL.
         package mutating func appendInterpolation(_ integer: (some BinaryInteger)?) { sql.append(SQLValue(integer)) }
 
+        /// A time mostly, or NULL: what is generic is not made for its type in another module, and takes much longer.
+        package mutating func appendInterpolation(_ integer: Int64?) {
+            sql.append(integer.map(SQLValue.integer) ?? .null)
+        }
+
         /// Bytes, or NULL.
         package mutating func appendInterpolation(_ bytes: [UInt8]?) { sql.append(SQLValue(bytes)) }
 
