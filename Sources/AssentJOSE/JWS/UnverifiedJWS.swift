@@ -117,15 +117,19 @@ struct CompactParts {
     /// - Throws: ``JOSEError`` with `tooLarge` or `malformed`.
     init(_ compact: String, limit: Int) throws(JOSEError) {
         guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "The JWS has more than \(limit) bytes.") }
-        let (text, dot) = (compact.utf8, UInt8(ascii: "."))
-        guard let first = text.firstIndex(of: dot),
-            case let rest = text[text.index(after: first)...], let second = rest.firstIndex(of: dot),
-            case let last = rest[rest.index(after: second)...], !last.contains(dot)
+        // The dots are looked for in an array: through the text's view that takes several times as long.
+        let (text, bytes, dot) = (compact.utf8, Array(compact.utf8), UInt8(ascii: "."))
+        guard let first = bytes.firstIndex(of: dot), let second = bytes[(first + 1)...].firstIndex(of: dot),
+            !bytes[(second + 1)...].contains(dot)
         else {
             throw JOSEError(.malformed, "A compact JWS has three parts; this has another number.")
         }
-        (header, payload, signature) = (Substring(text[..<first]), Substring(rest[..<second]), Substring(last))
-        signingInput = Array(text[..<second])
+        let headerEnd = text.index(text.startIndex, offsetBy: first)
+        let payloadEnd = text.index(text.startIndex, offsetBy: second)
+        header = Substring(text[..<headerEnd])
+        payload = Substring(text[text.index(after: headerEnd)..<payloadEnd])
+        signature = Substring(text[text.index(after: payloadEnd)...])
+        signingInput = Array(bytes[..<second])
     }
 
     /// - Throws: ``JOSEError`` with `malformed`.
