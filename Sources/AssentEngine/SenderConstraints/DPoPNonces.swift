@@ -59,7 +59,7 @@ struct DPoPNonces: Sendable {
     func isAging(madeAt: Int64) -> Bool { clock.epochMilliseconds - madeAt >= Self.lifetime / 2 }
 
     private func tag(_ time: [UInt8]) -> [UInt8] {
-        Array(HMAC<SHA256>.authenticationCode(for: time, using: key).prefix(Self.tagLength))
+        HMAC<SHA256>.authenticationCode(for: time, using: key).withUnsafeBytes { Array($0.prefix(Self.tagLength)) }
     }
 
     private static func bytes(_ value: Int64) -> [UInt8] {

@@ -1,6 +1,5 @@
 import AssentCore
 import AssentStore
-import Crypto
 
 /// Sees to it that a proof is accepted once (RFC 9449 §11.1), at every endpoint and by every node, for as long as it or
 /// its nonce would be accepted.
@@ -41,7 +40,7 @@ final class DPoPReplays: Sendable {
 
     /// What a proof is remembered by: its key and its `jti`, which only that key's owner has chosen.
     static func name(thumbprint: String, jti: String) -> String {
-        Base64URL.encode(Array(SHA256.hash(data: Array("\(thumbprint).\(jti)".utf8))))
+        Base64URL.encode(SHA2.sha256(Array("\(thumbprint).\(jti)".utf8)))
     }
 
     /// Lets a table that all nodes share be complete from now on, unless it is from an earlier moment on.

@@ -164,7 +164,7 @@ public struct DPoPProof: Sendable {
         token.withUnsafeBytes { bytes in
             var hash = SHA256()
             hash.update(bufferPointer: bytes)
-            return Base64URL.encode(Array(hash.finalize()))
+            return hash.finalize().withUnsafeBytes { Base64URL.encode($0) }
         }
     }
 }
