@@ -22,10 +22,11 @@ final class PostgreSQLPool: Sendable {
         case end(PostgreSQLWorker)
         case closer(CheckedContinuation<Void, Never>)
 
-        func perform() {
+        /// `own` is the worker whose thread this is, if it is one's.
+        func perform(on own: UInt64?) {
             switch self {
             case .answer(let answer, let result): answer.resume(with: result)
-            case .run(let worker, let job): worker.run(job)
+            case .run(let worker, let job): worker.run(job, isAwake: worker.id == own)
             case .interrupt(let worker, let call): worker.interrupt(call)
             case .end(let worker): worker.end()
             case .closer(let closer): closer.resume()
@@ -119,8 +120,9 @@ final class PostgreSQLPool: Sendable {
         }
     }
 
+    /// Called on the connection's own thread, which then looks for its next job.
     func finished(_ connection: UInt64, _ call: UInt64, _ result: Result<[[SQLRow]], any Error>) {
-        change { contents in
+        change(on: connection) { contents in
             contents.answer(call, result)
             return contents.state.finished(connection)
         }
@@ -148,7 +150,7 @@ final class PostgreSQLPool: Sendable {
 
     // MARK: - Parts
 
-    private func change(_ body: (inout Contents) -> [PostgreSQLPoolState.Action]) {
+    private func change(on own: UInt64? = nil, _ body: (inout Contents) -> [PostgreSQLPoolState.Action]) {
         let wakes = contents.withLock { contents in
             var actions = body(&contents)
             while !actions.isEmpty { actions = actions.flatMap { perform($0, &contents) } }
@@ -159,7 +161,7 @@ final class PostgreSQLPool: Sendable {
             defer { contents.wakes = [] }
             return contents.wakes
         }
-        for wake in wakes { wake.perform() }
+        for wake in wakes { wake.perform(on: own) }
     }
 
     /// Returns what follows from an action that could not be performed.

@@ -47,9 +47,10 @@ final class PostgreSQLWorker: Sendable {
 
     // MARK: - From any thread
 
-    func run(_ job: Job) {
+    /// With `isAwake` this is its own thread, which needs no bell: it would find it rung while it waits for the server.
+    func run(_ job: Job, isAwake: Bool = false) {
         inbox.withLock { $0.job = job }
-        bell.ring()
+        if !isAwake { bell.ring() }
     }
 
     func interrupt(_ call: UInt64) {
