@@ -79,7 +79,7 @@ private struct HandshakeByHand: HandMadeRequest {
     init() throws {
         let (random, now) = (SystemRandom(), Int64(Date().timeIntervalSince1970))
         // As long as a sealed session is, in PostgreSQL's own form of bytes.
-        let sealed = "\\x" + random.bytes(260).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        let sealed = "\\x" + Hex.encode(random.bytes(260))
         rows = [
             """
             INSERT INTO payload_sessions (id, kid, sealed, begun_at, used_at)
