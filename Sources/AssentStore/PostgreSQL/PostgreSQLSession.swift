@@ -183,6 +183,12 @@ final class PostgreSQLSession {
         let form: String
         /// 0 for a NULL, which is no parameter.
         let types: [Oid]
+
+        /// By its length alone: to hash a long text takes longer than to compare it with the few that are as long.
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(form.utf8.count)
+            hasher.combine(types)
+        }
     }
 
     private enum Entry {
