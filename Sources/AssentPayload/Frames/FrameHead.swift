@@ -80,7 +80,8 @@ struct FrameCipher: Sendable {
     ) throws(PayloadError) {
         let nonce = try nextNonce(isLast: isLast)
         do {
-            let box = try AES.GCM.seal(plaintext, using: key, nonce: nonce, authenticating: associated)
+            let box = try AES.GCM.seal(
+                plaintext, using: key, nonce: AES.GCM.Nonce(data: nonce), authenticating: associated)
             sealed.append(isLast ? 1 : 0)
             sealed += Frame.bigEndian(UInt32(truncatingIfNeeded: plaintext.count + Self.tagLength))
             box.ciphertext.withUnsafeBytes { sealed.append(contentsOf: $0) }
@@ -96,8 +97,11 @@ struct FrameCipher: Sendable {
     ) throws(PayloadError) {
         let nonce = try nextNonce(isLast: isLast)
         do {
-            let box = try AES.GCM.SealedBox(
-                nonce: nonce, ciphertext: sealed.dropLast(Self.tagLength), tag: sealed.suffix(Self.tagLength))
+            // From its parts a box is made by code that is not specialised and costs more than to open a short chunk.
+            var combined = Data(capacity: nonce.count + sealed.count)
+            nonce.withUnsafeBufferPointer { combined.append($0) }
+            sealed.withUnsafeBufferPointer { combined.append($0) }
+            let box = try AES.GCM.SealedBox(combined: combined)
             let opened = try AES.GCM.open(box, using: key, authenticating: associated)
             opened.withUnsafeBytes { plaintext.append(contentsOf: $0) }
         } catch {
@@ -105,11 +109,10 @@ struct FrameCipher: Sendable {
         }
     }
 
-    private mutating func nextNonce(isLast: Bool) throws(PayloadError) -> AES.GCM.Nonce {
+    private mutating func nextNonce(isLast: Bool) throws(PayloadError) -> [UInt8] {
         guard !hasEnded else { throw .malformedFrame }
         guard index < .max else { throw .tooLong }
-        let bytes = [UInt8](repeating: 0, count: 7) + Frame.bigEndian(index) + [isLast ? 1 : 0]
-        guard let nonce = try? AES.GCM.Nonce(data: bytes) else { throw .malformedFrame }
+        let nonce = [UInt8](repeating: 0, count: 7) + Frame.bigEndian(index) + [isLast ? 1 : 0]
         index += 1
         hasEnded = isLast
         return nonce
