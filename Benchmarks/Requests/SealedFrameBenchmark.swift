@@ -113,7 +113,7 @@ struct FrameWork {
     func open() throws -> Int {
         var opener = FrameOpener(head, key: key, bound: [])
         var length = 0
-        for piece in sealed { length += try opener.open(piece).count }
+        for piece in sealed { length += try opener.open(piece[...]).count }
         try opener.finish()
         return length
     }

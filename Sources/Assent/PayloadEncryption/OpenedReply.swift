@@ -158,7 +158,7 @@ private final class SealedContent: Sendable {
         guard let piece else { return try end() }
         try step { state throws(PayloadError) in
             if unread.isEmpty { state.received += piece.count }
-            return try state.reader.read(try state.opener.open(piece))
+            return try state.reader.read(try state.opener.open(piece[...]))
         }
     }
 

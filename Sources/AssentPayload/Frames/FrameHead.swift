@@ -25,9 +25,9 @@ package struct FrameHead: Hashable, Sendable {
     }
 
     /// - Throws: ``PayloadError/foreignFrame`` for bytes that are not a frame's head, `truncated` for too few of them.
-    package init(_ bytes: some Collection<UInt8>) throws(PayloadError) {
-        // A slice of an array: to take any other collection to pieces costs more than to copy it.
-        var rest = Array(bytes.prefix(Self.length))[...]
+    package init(_ bytes: ArraySlice<UInt8>) throws(PayloadError) {
+        // No generic collection: that is not specialised for other modules.
+        var rest = bytes.prefix(Self.length)
         guard rest.count == Self.length else { throw .truncated }
         func take(_ count: Int) -> [UInt8] {
             defer { rest = rest.dropFirst(count) }

@@ -23,10 +23,9 @@ package struct FrameOpener: Sendable {
     /// The plaintext that `piece` completes.
     ///
     /// - Throws: ``PayloadError``; nothing of the message may be used any further then.
-    package mutating func open(_ piece: some Collection<UInt8>) throws(PayloadError) -> [UInt8] {
-        // Nothing is copied if it is an array.
-        let bytes = Array(piece)
-        var rest = bytes[...]
+    package mutating func open(_ piece: ArraySlice<UInt8>) throws(PayloadError) -> [UInt8] {
+        // No generic collection: that is not specialised for other modules.
+        var rest = piece
         var plaintext: [UInt8] = []
         // First the chunk that an earlier piece began: no more is added to it than it lacks.
         while !buffer.isEmpty, !rest.isEmpty {

@@ -161,7 +161,7 @@ package struct ServerMessage {
     /// What the bytes that wait open; `nil` when they are damaged.
     private mutating func open() -> [UInt8]? {
         defer { pending = [] }
-        return try? opener?.open(pending)
+        return try? opener?.open(pending[...])
     }
 
     private mutating func fail(_ refusal: PayloadRefusal) -> [Action] { end(isCalled ? .abort : .refuse(refusal)) }
