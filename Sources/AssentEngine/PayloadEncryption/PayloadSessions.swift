@@ -177,26 +177,30 @@ package final class PayloadSessions: Sendable {
     /// - Throws: ``PayloadRefusal``.
     package func claim(_ head: FrameHead) throws(PayloadRefusal) -> FrameSealer {
         let (now, random) = (context.clock.now, context.random)
-        let result = entries.withLock { entries -> Result<FrameSealer, PayloadRefusal> in
+        let result = entries.withLock { entries -> Result<ServerSession, PayloadRefusal> in
             Result { () throws(PayloadRefusal) in
-                guard var entry = entries[head.session], !hasEnded(entry) else { throw .unknownSession }
-                try entry.session.claim(head.number, at: now)
-                entry.usedAt = max(entry.usedAt, Int64(now.timeIntervalSince1970))
-                entries[head.session] = entry
-                return entry.session.sealer(replyTo: head, random: random)
+                // In its place: the window of an entry that is taken out is copied.
+                guard let place = entries.index(forKey: head.session), !hasEnded(entries.values[place]) else {
+                    throw .unknownSession
+                }
+                try entries.values[place].session.claim(head.number, at: now)
+                entries.values[place].usedAt = max(entries.values[place].usedAt, Int64(now.timeIntervalSince1970))
+                return entries.values[place].session
             }
         }
-        return try result.get()
+        // Its key is derived when nobody waits for the lock.
+        return try result.get().sealer(replyTo: head, random: random)
     }
 
     /// The reply to a message has ended, or was aborted.
     package func end(_ head: FrameHead) {
         let now = context.clock.now
         entries.withLock { entries in
-            guard var entry = entries[head.session], entry.session.isRunning else { return }
-            entry.session.end(at: now)
-            entry.usedAt = max(entry.usedAt, Int64(now.timeIntervalSince1970))
-            entries[head.session] = entry
+            guard let place = entries.index(forKey: head.session), entries.values[place].session.isRunning else {
+                return
+            }
+            entries.values[place].session.end(at: now)
+            entries.values[place].usedAt = max(entries.values[place].usedAt, Int64(now.timeIntervalSince1970))
         }
     }
 
