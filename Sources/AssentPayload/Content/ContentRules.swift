@@ -22,7 +22,8 @@ package enum ContentRules {
     /// Why `request` is refused at the listener of `origin`; `nil` when it is not.
     package static func refusal(of request: HTTPRequest, at origin: Origin) -> ContentRefusal? {
         // A field Host would be a second authority.
-        let hosts = request.headerFields.filter { $0.name.canonicalName == "host" }.map(\.value)
+        var hosts: [String] = []
+        for field in request.headerFields where field.name.canonicalName == "host" { hosts.append(field.value) }
         guard hosts.count <= 1 else { return .badRequest }
         let isOfScheme = request.scheme?.utf8.elementsEqual(origin.scheme.utf8) == true
         let usual = origin.authority
@@ -59,13 +60,15 @@ package enum ContentRules {
 
     /// However it is written: with escapes, dots or more slashes.
     private static func isBelowRoot(_ path: String) -> Bool {
-        let path = path.prefix { $0 != "?" && $0 != "#" }
+        // By bytes: to find where characters end takes longer than all the rest.
+        let bytes = path.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         // Most paths have nothing by which their first segment could be another one than it seems.
-        guard path.utf8.contains(where: isOdd) else {
+        guard bytes.contains(where: isOdd) else {
             let slash = UInt8(ascii: "/")
-            let first = path.utf8.drop(while: { $0 == slash }).prefix(while: { $0 != slash })
+            let first = bytes.drop(while: { $0 == slash }).prefix(while: { $0 != slash })
             return first.lazy.map(\.asciiLowercased).elementsEqual(root.utf8.dropFirst())
         }
+        let path = Substring(bytes)
         // Bytes that are not text are not escapes of this name.
         let decoded = PercentEncoding.decode(path) ?? String(path)
         var segments: [Substring] = []
