@@ -70,9 +70,10 @@ struct SealedCall {
     }
 
     static func isSealed(_ response: HTTPResponse) -> Bool {
-        response.status.code == 200
-            && response.headerFields[.contentType].map { $0 == mediaType || MediaType.normalised($0) == mediaType }
-                == true
+        guard response.status.code == 200 else { return false }
+        // The usual form needs no joining of fields, and no reading.
+        if response.headerFields[values: .contentType] == [mediaType] { return true }
+        return response.headerFields[.contentType].map(MediaType.normalised) == mediaType
     }
 }
 
