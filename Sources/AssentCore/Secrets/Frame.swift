@@ -29,7 +29,8 @@ package struct Frame: Hashable, Sendable {
     }
 
     private mutating func append(content: some Collection<UInt8>) {
-        bytes += Self.bigEndian(UInt32(truncatingIfNeeded: content.count))
+        // Without an array of its own for the length: each sealed message has several frames.
+        withUnsafeBytes(of: UInt32(truncatingIfNeeded: content.count).bigEndian) { bytes.append(contentsOf: $0) }
         bytes += content
     }
 
