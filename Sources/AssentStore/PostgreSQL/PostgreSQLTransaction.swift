@@ -93,7 +93,7 @@ struct PostgreSQLTransaction {
             try require(answers.last)
             return rows
         } catch {
-            if answers.contains(where: \.isMissing) { _ = try session.exchange([.rollback]) }
+            if answers.contains(where: \.isMissing) { try takeBack() }
             throw error
         }
     }
@@ -120,12 +120,20 @@ struct PostgreSQLTransaction {
             for answer in own.dropFirst(commands.count) { try require(answer) }
             if isCancelled() { throw CancellationError() }
         } catch {
-            _ = try session.exchange([.rollback])
+            try takeBack()
             throw error
         }
         let hasWritten = if case .number = evidence { answers.last?.rows.isEmpty == false } else { true }
         try commit(evidence, rows, hasWritten: hasWritten, under: answers[1])
         return rows
+    }
+
+    /// Ends the transaction, so that the connection is fit for the next one.
+    private func takeBack() throws {
+        guard case .failed? = try session.exchange([.rollback]).first else { return }
+        // It is not prepared any more, and has not run either.
+        session.forgetPrepared()
+        _ = try session.exchange([.rollback])
     }
 
     /// What is asked before the statements and again behind `COMMIT`: whether a standby had to confirm it.
@@ -149,7 +157,11 @@ struct PostgreSQLTransaction {
             throw lost(error.isSilence)
         }
         // The server has said no: it has taken everything back.
-        if case .failed(let fault) = answers.first { throw failure(fault) }
+        if case .failed(let fault) = answers.first {
+            // But one that is not prepared any more has not run, and the transaction is still there.
+            if fault.isStale { try takeBack() }
+            throw failure(fault)
+        }
         // Meanwhile another server has taken over: this commit may be on the old one alone.
         guard isCurrent() else { throw lost(false) }
         guard configuration.requiresStandby, hasWritten else { return }

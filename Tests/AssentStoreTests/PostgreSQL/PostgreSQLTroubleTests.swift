@@ -217,6 +217,25 @@ struct PostgreSQLTroubleTests {
         }
     }
 
+    @Test("Prepared statements that are thrown away within a transaction: it is run again, and the next ones succeed")
+    func forgottenWithin() async throws {
+        var place = try await PostgreSQLPlace()
+        place.configuration.connections = 1
+        let database = try await place.open()
+        _ = try await database.run(insertNote("a"))
+        let forget = SQLStatement("DEALLOCATE ALL")
+        // COMMIT is gone then. A record needs no statement behind the others that would fail before it.
+        _ = try await database.run([.record(insertNote("b").sql), forget])
+        #expect(try await database.count("notes") == 2)
+        // The first one lets ROLLBACK be prepared, and in the second it is gone.
+        let nothing = SQLStatement("DELETE FROM notes WHERE id = 'missing'", expecting: .exactly(1))
+        for statements in [[nothing], [forget, nothing]] {
+            await #expect(throws: StoreError(.unexpectedCount, "")) { try await database.run(statements) }
+        }
+        _ = try await database.run(insertNote("c"))
+        #expect(try await database.count("notes") == 3)
+    }
+
     // MARK: - Parts
 
     static func untilItAnswers(_ database: any SQLDatabase) async throws {
