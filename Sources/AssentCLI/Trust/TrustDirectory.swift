@@ -92,12 +92,21 @@ enum TrustText {
 
     /// Makes a file. One that is there stays as it is.
     static func write(_ text: String, to path: String, mode: mode_t) throws {
+        try fill(try make(path, mode: mode), path, with: text)
+    }
+
+    /// Makes an empty file and opens it. One that is there stays as it is.
+    static func make(_ path: String, mode: mode_t) throws -> FileHandle {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
         guard descriptor >= 0 else {
             let reason = errno == EEXIST ? "it is there already" : String(cString: strerror(errno))
             throw CommandFailure("\(path) cannot be made: \(reason).")
         }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    }
+
+    /// Writes into the file that ``make(_:mode:)`` has made, and removes it if that fails.
+    static func fill(_ handle: FileHandle, _ path: String, with text: String) throws {
         do {
             try handle.write(contentsOf: Data(text.utf8))
             try handle.synchronize()

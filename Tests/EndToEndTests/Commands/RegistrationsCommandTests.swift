@@ -19,6 +19,11 @@ struct RegistrationsCommandTests {
             let early = try await typist.program.run(
                 "admin", "registrations", "list", "--config", typist.program.clientFile)
             #expect(early.status == 1 && early.errors.contains("assent login"), "\(early.errors)")
+            // The file comes first, before the server could make a token that would be lost.
+            let nowhere = try await typist.program.run(
+                "admin", "registrations", "token", "--app", app, "--output", typist.program.home + "/nowhere/token.txt",
+                "--config", typist.program.clientFile)
+            #expect(nowhere.status == 1 && nowhere.errors.contains("cannot be made"), "\(nowhere.errors)")
             #expect(try await typist.login().status == 0)
             for words in [["list"], ["token", "--app", app], ["end", "\(app)~1"], ["end", "--app", app, "--all"]] {
                 let denied = try await typist.program.run(["admin", "registrations"] + words)
@@ -33,6 +38,9 @@ struct RegistrationsCommandTests {
             #expect(none.status == 0 && none.output.isEmpty, "\(none.output)\(none.errors)")
             let wrong = try await admin("token", "--app", "bank-app")
             #expect(wrong.status == 2 && wrong.output.isEmpty, "\(wrong.output)\(wrong.errors)")
+            let place = typist.program.home + "/kept.txt"
+            #expect(try await admin("token", "--app", "bank-app", "--output", place).status == 2)
+            #expect(!FileManager.default.fileExists(atPath: place))
             #expect(try await admin("end", "\(app)~AAAAAAAAAAAAAAAAAAAAAA").status == 2)
 
             let made = try await admin("token", "--app", app, "--count", "2", "--json")
@@ -56,7 +64,6 @@ struct RegistrationsCommandTests {
             #expect(ended.status == 0, "\(ended.errors)")
             #expect(try await admin("end", id).status == 2)
             // The token that is still valid ends as well.
-            let place = typist.program.home + "/kept.txt"
             let kept = try await admin("token", "--app", app, "--output", place)
             let mode = try FileManager.default.attributesOfItem(atPath: place)[.posixPermissions] as? Int
             let secret = try String(contentsOfFile: place, encoding: .utf8).trimmingCharacters(in: .newlines)

@@ -49,10 +49,21 @@ struct RegistrationsCommand: AsyncParsableCommand {
         func run() async throws {
             let body: JSONValue = ["app": .string(app), "count": .integer(count), "days": .integer(days)]
             let console = result.console
-            let answer = try await SessionCalls(client, console: console).administer("createRegistrationToken") { body }
+            var file: FileHandle?
+            let answer: JSONValue
+            do {
+                answer = try await SessionCalls(client, console: console).administer("createRegistrationToken") {
+                    // Before the server is asked: a token that cannot be written is lost, and stays valid.
+                    file = try output.map { try TrustText.make($0, mode: 0o600) }
+                    return body
+                }
+            } catch {
+                if file != nil, let output { try? FileManager.default.removeItem(atPath: output) }
+                throw error
+            }
             let token = answer["token"]?.string ?? ""
-            if let output {
-                try TrustText.write(token + "\n", to: output, mode: 0o600)
+            if let file, let output {
+                try TrustText.fill(file, output, with: token + "\n")
                 console.say("The token is in \(output).")
             } else if console.json {
                 console.emit(answer)
