@@ -43,7 +43,7 @@ struct CallerAttackTests {
         func grant(audience: [String], scopes: [String], key: String? = nil) -> AccessGrant {
             AccessGrant(
                 grantID: "g", tokenID: "t", clientID: "app", owner: nil, scopes: scopes, audience: audience, acr: nil,
-                issuedAt: 0, expiresAt: .max, sender: SenderBinding(keyThumbprint: key), isOffline: false)
+                issuedAt: 0, expiresAt: .max, sender: SenderBinding(keyThumbprint: key), isOffline: false, app: nil)
         }
         func refusal(
             _ grant: AccessGrant, scopes: [String] = [], audience: [String] = ["a", "b"], includesIssuer: Bool = false,

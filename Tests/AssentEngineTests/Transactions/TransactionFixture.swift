@@ -203,6 +203,6 @@ extension AccessGrant {
                 user: presented.session.user, session: presented.session, sessionAuditID: presented.session.auditID,
                 authTime: presented.session.createdAt, authLevel: presented.session.authLevel), scopes: [],
             audience: [], acr: nil, issuedAt: 0, expiresAt: .max, sender: presented.sender,
-            isOffline: false)
+            isOffline: false, app: nil)
     }
 }

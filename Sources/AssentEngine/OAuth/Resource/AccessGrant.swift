@@ -38,7 +38,7 @@ package final class AccessGrant: Sendable {
     /// Whether the grant outlives the session that it was given in.
     package let isOffline: Bool
 
-    /// The app that the client is an installation of; `nil` for a client of the file.
+    /// The app that the client is an installation of; `nil` for a client of the file, which need not seal its calls.
     package let app: String?
 
     /// Which version of the app the installation says that it is.
@@ -50,7 +50,7 @@ package final class AccessGrant: Sendable {
     init(
         grantID: String, tokenID: String, clientID: String, owner: ResourceOwner?, scopes: [String],
         audience: [String], acr: String?, issuedAt: Int64, expiresAt: Int64, sender: SenderBinding?, isOffline: Bool,
-        app: String? = nil, version: String? = nil, platform: String? = nil
+        app: String?, version: String? = nil, platform: String? = nil
     ) {
         self.grantID = grantID
         self.tokenID = tokenID
