@@ -179,7 +179,7 @@ package final class PayloadSessions: Sendable {
         let (now, random) = (context.clock.now, context.random)
         let result = entries.withLock { entries -> Result<ServerSession, PayloadRefusal> in
             Result { () throws(PayloadRefusal) in
-                // In its place: the window of an entry that is taken out is copied.
+                // Changed where it lies: the window of an entry that is taken out and put back is copied.
                 guard let place = entries.index(forKey: head.session), !hasEnded(entries.values[place]) else {
                     throw .unknownSession
                 }

@@ -26,7 +26,7 @@ package struct FrameHead: Hashable, Sendable {
 
     /// - Throws: ``PayloadError/foreignFrame`` for bytes that are not a frame's head, `truncated` for too few of them.
     package init(_ bytes: ArraySlice<UInt8>) throws(PayloadError) {
-        // No generic collection: that is not specialised for other modules.
+        // Not of any collection: other modules would call generic code, which takes longer.
         var rest = bytes.prefix(Self.length)
         guard rest.count == Self.length else { throw .truncated }
         func take(_ count: Int) -> [UInt8] {
@@ -97,7 +97,7 @@ struct FrameCipher: Sendable {
     ) throws(PayloadError) {
         let nonce = try nextNonce(isLast: isLast)
         do {
-            // From its parts a box is made by code that is not specialised and costs more than to open a short chunk.
+            // In one piece: to make a box from its parts is generic code, and takes longer than to open a short chunk.
             var combined = Data(capacity: nonce.count + sealed.count)
             nonce.withUnsafeBufferPointer { combined.append($0) }
             sealed.withUnsafeBufferPointer { combined.append($0) }

@@ -24,7 +24,7 @@ package struct FrameOpener: Sendable {
     ///
     /// - Throws: ``PayloadError``; nothing of the message may be used any further then.
     package mutating func open(_ piece: ArraySlice<UInt8>) throws(PayloadError) -> [UInt8] {
-        // No generic collection: that is not specialised for other modules.
+        // Not of any collection: other modules would call generic code, which takes longer.
         var rest = piece
         var plaintext: [UInt8] = []
         // First the chunk that an earlier piece began: no more is added to it than it lacks.

@@ -225,7 +225,7 @@ final class PostgreSQLSession {
     }
 
     private func sendExecution(of name: String, _ arguments: [SQLValue]) -> Bool {
-        // Handed over as it is a text is copied twice.
+        // As a C string: a Swift string would be copied for the call.
         name.withCString { name in
             guard !arguments.isEmpty else {
                 return PQsendQueryPrepared(connection, name, 0, nil, nil, nil, 1) == 1

@@ -47,7 +47,12 @@ final class PostgreSQLWorker: Sendable {
 
     // MARK: - From any thread
 
-    /// With `isAwake` this is its own thread, which needs no bell: it would find it rung while it waits for the server.
+    /// Gives the thread a job.
+    ///
+    /// - Parameters:
+    ///   - job: the job.
+    ///   - isAwake: whether this is called on the thread itself. It then looks for a job before it waits for the bell;
+    ///     a ring would only wake it while it waits for the server.
     func run(_ job: Job, isAwake: Bool = false) {
         inbox.withLock { $0.job = job }
         if !isAwake { bell.ring() }

@@ -140,7 +140,8 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
         /// A whole number, or NULL.
         package mutating func appendInterpolation(_ integer: (some BinaryInteger)?) { sql.append(SQLValue(integer)) }
 
-        /// A time mostly, or NULL: what is generic is not made for its type in another module, and takes much longer.
+        /// A whole number as times are, or NULL. The generic function takes much longer: other modules call it as it
+        /// is, without a version for the type.
         package mutating func appendInterpolation(_ integer: Int64?) {
             sql.append(integer.map(SQLValue.integer) ?? .null)
         }
