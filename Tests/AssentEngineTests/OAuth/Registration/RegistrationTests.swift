@@ -132,12 +132,25 @@ struct RegistrationTests {
         // The holder of one token keeps no other out.
         _ = try await fixture.register(AssertionKey(), token: try await fixture.initialToken())
         let registration = fixture.grants.registration
-        for _ in 1...3 { try await registration.countAttempt(at: "192.0.2.1", app) }
-        for _ in 1...100 {
-            await #expect(throws: EngineError(.tooManyRequests)) {
-                try await registration.countAttempt(at: "192.0.2.1", app)
+        // 10,000 from one address, of which a hundred at a time wait for the database.
+        let counted = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<100 {
+                group.addTask {
+                    var own = 0
+                    for _ in 0..<100 {
+                        do {
+                            try await registration.countAttempt(at: "192.0.2.1", app)
+                            own += 1
+                        } catch let error as EngineError where error.code == .tooManyRequests {
+                            continue
+                        }
+                    }
+                    return own
+                }
             }
+            return try await group.reduce(0, +)
         }
+        #expect(counted == 3)
         try await registration.countAttempt(at: "192.0.2.2", app)
         fixture.clock.advance(by: 60)
         _ = try await fixture.register(AssertionKey(), token: token)
