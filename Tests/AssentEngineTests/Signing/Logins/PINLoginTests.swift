@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Logins with a PIN")
 struct PINLoginTests {
-    @Test("The right PIN makes a bound session, and tokens that nothing renews")
+    @Test("29: The right PIN makes a bound session, and tokens that nothing renews")
     func right() async throws {
         let world = try await LoginWorld()
         let parts = try await world.typed()
@@ -226,7 +226,7 @@ struct PINLoginTests {
         #expect(try await world.refusal(parts) == "invalid_grant")
     }
 
-    @Test("A locked PIN says so, with and without an evaluation")
+    @Test("29: A locked PIN says so, with and without an evaluation")
     func locked() async throws {
         let world = try await LoginWorld()
         let parts = try await world.typed()
@@ -242,6 +242,27 @@ struct PINLoginTests {
             try #require(guessed.device.keys.withLock { $0["sign-in"] }), SigningID(random: SystemRandom())
         )
         #expect(try await guessed.refusal(late) == "invalid_grant locked")
+    }
+
+    @Test("29: After a change the new PIN signs in, and the old one is a wrong PIN")
+    func changed() async throws {
+        let world = try await LoginWorld()
+        let pin = try #require(world.pin)
+        let opened = try #require(try await pin.open("2580"))
+        let fresh = try await pin.begin(opened, "7391")
+        _ = try await pin.commit(opened, from: 0)
+        pin.kept.withLock { old in
+            let (r, next, last) = (old.r, old.next, old.last)
+            old = fresh
+            (old.r, old.next, old.last) = (r, next, last)
+        }
+        #expect(try await pin.unlock("2580") == nil)
+        let typed = try #require(try await pin.open("7391"))
+        var parts = try world.implicit()
+        (parts.unl, parts.key) = (try typed.unl, typed.key)
+        let tokens = try await world.logIn(parts)
+        #expect(try await world.isLive(tokens))
+        #expect(try await world.count("signing_confirms", "taken_by = 'login:\(parts.jti)'") == 1)
     }
 
     @Test("A lock of the PIN or of its user that comes while a login is judged leaves no login")
@@ -286,7 +307,7 @@ struct PINLoginTests {
         #expect(try await world.refusal(parts) == "invalid_grant expired")
     }
 
-    @Test("What ends a container's logins ends its sessions and tokens at once", arguments: LoginEnd.allCases)
+    @Test("29: What ends a container's logins ends its sessions and tokens at once", arguments: LoginEnd.allCases)
     func ends(_ end: LoginEnd) async throws {
         let world = try await LoginWorld()
         let tokens = try await world.logIn(try await world.typed())
