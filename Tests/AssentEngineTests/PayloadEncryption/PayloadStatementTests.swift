@@ -12,36 +12,10 @@ struct PayloadStatementTests {
     private static let peer = PayloadPeer(
         role: .app, origin: "https://api.bank.example", client: nil, app: "bank", version: "3.2.0", platform: "linux")
 
-    /// Counts what is run on a database.
-    private final class Tally: SQLDatabase {
-        private let base: any SQLDatabase
-        private let runs = Locked(0)
-
-        var count: Int { runs.withLock { $0 } }
-
-        init(_ base: any SQLDatabase) { self.base = base }
-
-        var isShared: Bool { base.isShared }
-
-        func run(_ statement: SQLStatement) async throws -> [SQLRow] {
-            runs.withLock { $0 += 1 }
-            return try await base.run(statement)
-        }
-
-        func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
-            runs.withLock { $0 += statements.count }
-            return try await base.run(statements)
-        }
-
-        func time() async throws -> Int64? { try await base.time() }
-        func checkHealth() async throws { try await base.checkHealth() }
-        func close() async throws { try await base.close() }
-    }
-
     @Test("40: None, on both databases, but to read a session once at another node, and the row that makes it single")
     func messages() async throws {
         let fixture = try await TransactionFixture()
-        let tally = Tally(fixture.database)
+        let tally = StatementTally(fixture.database)
         let context = EngineContext(
             database: tally, clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,
             logger: fixture.context.logger)
