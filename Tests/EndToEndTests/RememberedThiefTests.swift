@@ -1,6 +1,7 @@
 import Assent
 import AssentCore
 import AssentServer
+import AssentStore
 import Foundation
 import HTTPTypes
 import Testing
@@ -73,7 +74,9 @@ struct RememberedThiefTests {
         }
 
         /// The app itself, run by the thief.
-        func run() throws -> Assent { try RememberedUserTests.open(story, name) }
+        func run(deviceScopes: [String] = []) throws -> Assent {
+            try RememberedUserTests.open(story, name, deviceScopes: deviceScopes)
+        }
 
         func plant(_ secret: Secret) throws {
             let text = Data(secret.revealBytes()).base64EncodedString()
@@ -129,6 +132,59 @@ struct RememberedThiefTests {
             #expect(refused?.number == 9010)
             await #expect(throws: (any Error).self) { try await thief.device.enrol { _ in Self.pin } }
             await thief.shutdown()
+        }
+    }
+
+    /// What the gateway answers to who presents this as the token of a session, at the user's account.
+    private static func status(_ session: String, _ story: Story) async throws -> Int {
+        let name = try #require(HTTPField.Name(story.world.endpoints.cookieName))
+        return try await story.plain([name: session])
+    }
+
+    @Test("30: With the database as well, what implicit tokens and the installation's own open is all that works")
+    func both() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: RequestKindsTests.remembering) { story in
+            let operating = try story.makeAssent(vault: "operator")
+            try await story.signIn(operating, forcing: false)
+            let token = try await InstallationScene(story).initialAccessToken(operating)
+            let app = try RememberedUserTests.open(story, "robbed", registeringBy: token, deviceScopes: ["app-data"])
+            try await story.signIn(app, forcing: false)
+            let container = try await app.device.enrol { _ in Self.pin }
+            var secrets: [(name: String, secret: Secret)] = [("PIN", Self.pin)]
+            secrets += try await Self.secrets(of: app, "the sign-in")
+            _ = await app.signOut()
+            try await app.logIn(container.userName, pin: Self.pin)
+            secrets += try await Self.secrets(of: app, "the PIN")
+            await app.shutdown()
+
+            let search = SecretSearch(secrets)
+            #expect(try search.found(below: story.world.configuration.dataDirectory).isEmpty)
+            // Sessions that live are looked up by what is no session's token; the control is one.
+            let own = try #require(try await operating.tokens.session()).token
+            #expect(try await Self.status(own.reveal(), story) == 200)
+            let stored = try await story.world.rows("SELECT id FROM sessions").map { try $0.text("id") }
+            #expect(!stored.isEmpty)
+            for id in stored { #expect(try await Self.status(id, story) == 401) }
+
+            let thief = try Copy(story, of: "robbed").run(deviceScopes: ["app-data"])
+            try await thief.userClient.implicitlyAuthenticate(container.userName, scopes: ["profile"])
+            try await thief.deviceClient.authenticateDevice(scopes: ["app-data"])
+            var opened: [String] = []
+            for path in ["/accounts", "/transfers", "/greeting", "/app-info"] {
+                let request = ResourceRequest.get(story.gateway + path)
+                let implicit = try await thief.userClient.sendImplicitRequest(request).status
+                let device = try await thief.deviceClient.sendRequest(request).status
+                if implicit == 200 { opened.append("implicit \(path)") }
+                if device == 200 { opened.append("device \(path)") }
+            }
+            #expect(opened == ["implicit /greeting", "device /app-info"])
+            for scope in ["accounts", "openid"] {
+                let more = await #expect(throws: ResourceError.self) {
+                    try await thief.userClient.implicitlyAuthenticate(container.userName, scopes: [scope])
+                }
+                #expect(more?.number == 10001)
+            }
+            for assent in [thief, operating] { await assent.shutdown() }
         }
     }
 
