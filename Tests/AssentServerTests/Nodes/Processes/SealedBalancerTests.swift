@@ -84,6 +84,38 @@ struct SealedBalancerTests {
         }
     }
 
+    @Test(
+        "28: A sealed payment is advised there, approved at one node, and made once, of sixteen messages that ask for it at once"
+    )
+    func payment() async throws {
+        try await NodeProcesses.run(editing: { SealedCalls.file($0) }) { world in
+            let nodes = [try await world.start(), try await world.start()]
+            let (first, last) = (nodes[0], nodes[1])
+            try await HAProxy.run(before: nodes) { haproxy in
+                let gateway = haproxy.gateway
+                let calls = try await SealedCalls(world, at: first, gateway: gateway)
+                let session = try await first.signIn("ana", password: #require(first.password))
+                let advised = try await calls.transfer(session, to: gateway, by: first)
+                #expect(advised.status == 401, "\(advised.text)")
+                let id = try ServerFixture.transactionID(advised)
+                #expect(try await last.approve(id, session: session).status == 200)
+                let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+                    for _ in 0..<16 {
+                        group.addTask {
+                            try await calls.transfer(session, transaction: id, to: gateway, by: first).status
+                        }
+                    }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                #expect(statuses.count { $0 == 201 } == 1 && statuses.count { $0 == 409 } == 15, "\(statuses)")
+                #expect(world.payees == ["Bob"])
+                // Each node had some of them.
+                let connections = try await haproxy.connections(askedBy: first)
+                #expect(connections.count == 2 && connections.allSatisfy { $0 > 0 }, "\(connections)")
+            }
+        }
+    }
+
     /// Each call was answered or is unknown, and nothing that is sent again makes it run twice.
     private func afterKill(
         _ made: [Call], _ calls: SealedCalls, at node: ServeProcess, _ world: NodeProcesses

@@ -3,6 +3,7 @@ import AssentCore
 import AssentPayload
 import Foundation
 import HTTPTypes
+import NIOHTTP1
 import Testing
 
 @testable import AssentEngine
@@ -113,6 +114,24 @@ struct SealedCalls: Sendable {
             if await send(message, to: gateway, by: node) == .answered(200) { return true }
         }
         return false
+    }
+
+    /// Makes one transfer of a user, with or without the transaction that it needs: what was sealed for it.
+    func transfer(
+        _ userSession: String, transaction: String? = nil, to gateway: String, by node: ServeProcess
+    ) async throws -> Answer {
+        var fields = HTTPFields()
+        for (name, value) in ServerFixture.jsonFields + ServerFixture.session(userSession) {
+            fields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value))
+        }
+        let path = "/transfers" + (transaction.map { "?_txid=\($0)" } ?? "")
+        let content = Array(#"{"to":"Bob","amount":"0.01","currency":"EUR"}"#.utf8)
+        let message = try session.sealed(session.request(.post, path, fields), content, number: next())
+        let url = gateway + "/assent-pe/1/message"
+        let answer = try await node.send("POST", url, SealedClient.field, body: message.bytes)
+        let opened = try session.open(answer, to: message.head)
+        let told = opened.response.headerFields.map { ($0.name.rawName, $0.value) }
+        return Answer(status: opened.status, fields: HTTPHeaders(told), bytes: opened.content)
     }
 
     private func next() -> UInt64 {
