@@ -85,13 +85,20 @@ struct EndRow: Sendable, CustomTestStringConvertible {
     @Test("docs/enforcement.md has the table that the tests run")
     func ends() throws { #expect(try table("ends") == EndRow.markdown) }
 
+    /// Where the files of tests are, by their names.
+    private static func files() throws -> [String: [URL]] {
+        let tests = root.appending(path: "Tests")
+        var files: [String: [URL]] = [:]
+        for case let path as String in try #require(FileManager.default.enumerator(atPath: tests.path)) {
+            let url = tests.appending(path: path)
+            files[url.lastPathComponent, default: []].append(url)
+        }
+        return files
+    }
+
     @Test("Every door names tests that exist")
     func doors() throws {
-        let files = FileManager.default.enumerator(atPath: Self.root.appending(path: "Tests").path)
-        var paths: [String: [String]] = [:]
-        for case let file as String in try #require(files) {
-            paths[URL(fileURLWithPath: file).lastPathComponent, default: []].append(file)
-        }
+        let files = try Self.files()
         let rows = try table("doors").split(separator: "\n").dropFirst(2)
         #expect(rows.count == 9)
         for row in rows {
@@ -99,10 +106,26 @@ struct EndRow: Sendable, CustomTestStringConvertible {
             try #require(cells.count == 6, "\(row)")
             for name in cells[5].components(separatedBy: ", ") {
                 let suite = name.filter { $0 != "`" }
-                let texts = try (paths[suite + ".swift"] ?? []).map { path in
-                    try String(contentsOf: Self.root.appending(path: "Tests/" + path), encoding: .utf8)
-                }
+                let texts = try (files[suite + ".swift"] ?? []).map { try String(contentsOf: $0, encoding: .utf8) }
                 #expect(texts.contains { Self.declares(suite, $0) }, "\(cells[0]) names \(suite), which has no tests")
+            }
+        }
+    }
+
+    @Test("Every move of a transaction names tests that exist")
+    func states() throws {
+        let files = try Self.files()
+        let rows = try table("states").split(separator: "\n").dropFirst(2)
+        #expect(rows.count == 9)
+        for row in rows {
+            let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            try #require(cells.count == 5, "\(row)")
+            for name in cells[4].components(separatedBy: ", ") {
+                let parts = name.filter { $0 != "`" }.split(separator: ".").map(String.init)
+                try #require(parts.count == 2, "\(cells[0]): \(name)")
+                let texts = try (files[parts[0] + ".swift"] ?? []).map { try String(contentsOf: $0, encoding: .utf8) }
+                let isThere = texts.contains { Self.declares(parts[0], $0) && $0.contains("func \(parts[1])(") }
+                #expect(isThere, "\(cells[0]) names \(name), which is no test")
             }
         }
     }
