@@ -142,6 +142,19 @@ import FoundationNetworking
         #expect(bank.calls.withLock { $0.count } == 1 && other.calls.withLock { $0.count } == 1)
     }
 
+    @Test("Of several classes in one configuration the first that takes a request sends it, whatever stands behind it")
+    func inOrder() async throws {
+        let other = ProtectedBank()
+        let configuration = TaskProtocol.configuration(try await bank.client())
+        _ = SecondProtocol.configuration(try await other.client())
+        configuration.protocolClasses = [OtherProtocol.self, SecondProtocol.self, TaskProtocol.self]
+        _ = try await URLSession(configuration: configuration).data(for: request("/accounts"))
+        #expect(bank.calls.withLock { $0.isEmpty } && other.calls.withLock { $0.count } == 1)
+        configuration.protocolClasses = [TaskProtocol.self, SecondProtocol.self]
+        _ = try await URLSession(configuration: configuration).data(for: request("/accounts"))
+        #expect(bank.calls.withLock { $0.count } == 1 && other.calls.withLock { $0.count } == 1)
+    }
+
     @Test("Cookies of the configuration's store are sent, unless Foundation is not to write them into requests")
     func storedCookies() async throws {
         for isSent in [true, false] {
