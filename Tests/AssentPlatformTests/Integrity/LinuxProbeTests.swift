@@ -79,6 +79,37 @@ struct LinuxProbeTests {
         #expect(finding() != nil)
     }
 
+    /// How often this thread has read from a file, as Linux counts it.
+    private func reads() throws -> Int {
+        let text = try String(contentsOfFile: "/proc/thread-self/io", encoding: .utf8)
+        let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("syscr: ") })
+        return try #require(Int(line.dropFirst("syscr: ".count)))
+    }
+
+    /// How often a probe reads; the first time, what it calls may read more.
+    private func reads(of probe: any IntegrityProbe) throws -> Int {
+        var fewest = Int.max
+        for _ in 0..<4 {
+            let (first, second) = (try reads(), try reads())
+            _ = probe.finding()
+            // To count reads, too.
+            fewest = min(fewest, try reads() - second - (second - first))
+        }
+        return fewest
+    }
+
+    @Test("A probe costs one read, and none where it has no file to read")
+    func cost() throws {
+        let list = try file("# none\n")
+        let none = directory.url.appending(path: "none").path
+        #expect(try reads(of: DebuggerProbe()) == 1)
+        #expect(try reads(of: PreloadProbe(file: list, variable: { _ in nil })) == 1)
+        #expect(try reads(of: PreloadProbe(file: none, variable: { _ in nil })) == 0)
+        #expect(try reads(of: RootedProbe(vaults: [directory.url.path])) == 0)
+        // The control: a status that is read a second time would be counted.
+        #expect(try reads(of: TwiceProbe()) == 2)
+    }
+
     @Test("Passes: a library that takes its name out of the environment")
     func hidden() {
         let environment = Locked(["LD_PRELOAD": "/b.so"])
@@ -100,5 +131,12 @@ struct LinuxProbeTests {
     private func set(_ mode: Int, _ path: String) throws {
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
     }
+}
+
+/// A probe that looks twice.
+private struct TwiceProbe: IntegrityProbe {
+    let kind = IntegrityKind.debugger
+
+    func finding() -> String? { DebuggerProbe().finding() ?? DebuggerProbe().finding() }
 }
 #endif
