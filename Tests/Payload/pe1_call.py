@@ -9,9 +9,10 @@ The faults of a call, which a server must see: `flipped` (a byte of the first ch
 (the length of the first chunk), `authority` (another origin), `inner` (a path below /assent-pe), `padding` (one byte of it is
 not zero), `connection` (a field that no call may have), `upper` (a name of a field in upper case), `host` (a field that
 names another origin), `userinfo` (a user before the authority), `scheme` (http), `trailers`, `cut` (the content ends inside
-its head), `behind` (a byte behind the last chunk); of a call in three chunks `unended` (none is the last), `twice` (the last),
-`skipped` (without the second), `swapped` (the first and the second), `repeated` (the first). `wide` is no fault: each number of
-the content is written in 8 bytes.
+its head), `behind` (a byte behind the last chunk), `kind` (not known), `port` (another one in the authority); of a call in
+three chunks `unended` (none is the last), `twice` (the last), `skipped` (without the second), `swapped` (the first and the
+second), `repeated` (the first), `between` (the second is another message's). `wide` is no fault: each number of the content is
+written in 8 bytes. Nor is `last`, the highest number that there is; but the session's later ones are too far below it.
 
 With `handshake` a call makes a session first, and something is wrong with that: `twice` (a member), `more` (a member that is
 not known), `missing`, `huge`, `version`, `role` (not known), `client` (of an app), `short` and `long` (31 and 33 bytes of a
@@ -161,7 +162,7 @@ class Client:
         if status != 200 or kind != TYPE:
             return {**told, "sealed": False, "status": status, "error": json.loads(answer).get("error")}
         number, plain = pe1.open_frame(pe1.REPLY, self.keys.reply, self.keys.session, pe1.sha256(top), answer)
-        if number != self.number:
+        if number != struct.unpack(">Q", top[17:25])[0]:
             raise pe1.Refused("the reply is another call's")
         status, fields, content = read_response(plain)
         return {**told, "sealed": True, "status": status, "fields": fields, "content": pe1.b64(content),
@@ -179,18 +180,25 @@ class Client:
             pairs.append(("X-Upper", "1"))
         if fault == "host":
             pairs.append(("host", "other.example"))
-        authority = {"authority": "other.example", "userinfo": "user@" + self.place.netloc}.get(fault, self.place.netloc)
+        authority = {
+            "authority": "other.example", "userinfo": "user@" + self.place.netloc, "port": self.place.hostname + ":1",
+        }.get(fault, self.place.netloc)
         path = ROOT + "/message" if fault == "inner" else path
         scheme = "http" if fault == "scheme" else "https"
         plain = encoded(method, scheme, authority, path, pairs, content, fault)
         if fault == "padding":
             plain = plain[:-1] + b"\x01"
         session = os.urandom(16) if fault == "unknown" else self.keys.session
-        kind = pe1.REPLY if fault == "reply" else pe1.REQUEST
-        top = pe1.head(kind, session, 0 if fault == "zero" else self.number, os.urandom(16))
+        kind = {"reply": pe1.REPLY, "kind": 3}.get(fault, pe1.REQUEST)
+        number = {"zero": 0, "last": 2 ** 64 - 1}.get(fault, self.number)
+        top = pe1.head(kind, session, number, os.urandom(16))
         message = pe1.seal(self.keys.request, top, b"", plain)
         if fault in ORDERS:
             message = top + b"".join(chunk(self.keys.request, top, plain, *each) for each in ORDERS[fault])
+        if fault == "between":
+            other = pe1.head(kind, session, number, os.urandom(16))
+            message = top + b"".join(
+                chunk(self.keys.request, other if part == 1 else top, plain, part, index, last) for part, index, last in PARTS)
         return damaged(message, fault), top
 
 
