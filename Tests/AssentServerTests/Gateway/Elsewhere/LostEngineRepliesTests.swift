@@ -25,6 +25,30 @@ struct LostEngineRepliesTests {
         }
     }
 
+    #if PostgreSQL && os(Linux)
+    @Test("A take whose reply is lost with its node is asked again at the other node, which gives the same answer")
+    func otherNode() async throws {
+        try await TwoNodes.run { nodes in
+            try await GatewayAlone.run(at: nodes.first) { alone in
+                let session = try await nodes.first.session()
+                let id = try await alone.approved(session: session)
+                let (relay, second) = (alone.relay, nodes.second)
+                relay.lose("decide", .losesReplyAnd { relay.lead(to: second) })
+                let before = relay.count("decide")
+                #expect(try await alone.post(ServerFixture.session(session), transaction: id).status == 201)
+                #expect(relay.count("decide") == before + 2)
+                #expect(alone.upstream.requests.count == 1)
+                // The other node hears of the outcome, too, and nobody gets a second request through.
+                await alone.waitUntilHeard()
+                #expect(try await alone.outcome(id, session: session) == ["state": "answered", "status": 201])
+                relay.lead(to: nodes.first)
+                #expect(try await alone.outcome(id, session: session) == ["state": "answered", "status": 201])
+                #expect(alone.upstream.requests.count == 1)
+            }
+        }
+    }
+    #endif
+
     @Test("A take both of whose replies are lost is answered 503, and the engine hears that nothing was forwarded")
     func bothLost() async throws {
         try await GatewayAlone.run { alone in
