@@ -59,6 +59,40 @@ struct NodeProcessTests {
         }
     }
 
+    @Test("A gateway elsewhere and its node are killed while the service works: by the others nothing is paid twice")
+    func killedElsewhere() async throws {
+        try await NodeProcesses.run(editing: GatewayProcess.admitting) { world in
+            let nodes = [try await world.start(), try await world.start()]
+            let gateways = [try await world.gateway(before: nodes[0]), try await world.gateway(before: nodes[1])]
+            let session = try await nodes[0].signIn("ana", password: #require(nodes[0].password))
+            func approved(at gateway: GatewayProcess) async throws -> String {
+                let id = try ServerFixture.transactionID(try await gateway.transfer(session: session))
+                #expect(try await nodes[1].approve(id, session: session).status == 200)
+                return id
+            }
+            let id = try await approved(at: gateways[0])
+            world.upstream.hold()
+            let reply = Task { try await gateways[0].transfer(session: session, transaction: id) }
+            await world.upstream.waitUntilHeld()
+            for process in [gateways[0].process, nodes[0].process] {
+                process.signal(SIGKILL)
+                #expect(await process.exit() == -SIGKILL)
+            }
+            _ = try? await reply.value
+            await world.upstream.release()
+            world.upstream.answer(with: TestUpstream.answering)
+            for _ in 0..<3 {
+                let again = try await gateways[1].transfer(session: session, transaction: id)
+                #expect(again.status == 409 && again.json["outcome"] == ["state": "forwarded"], "\(again.text)")
+            }
+            #expect(world.payees == ["Bob"])
+            // What was not asked yet is as good as ever.
+            let other = try await approved(at: gateways[1])
+            #expect(try await gateways[1].transfer(session: session, transaction: other).status == 201)
+            #expect(world.payees == ["Bob", "Bob"])
+        }
+    }
+
     @Test("A node is killed while users pay at both: the other one knows every outcome, and nothing is paid twice")
     func killed() async throws {
         try await NodeProcesses.run { world in
