@@ -9,8 +9,6 @@ struct PostgreSQLCommand {
     private let statement: SQL?
     /// Whether the connection keeps it prepared.
     let isKept: Bool
-    /// What the name begins with under which it is prepared.
-    private(set) var label = "s"
 
     /// A statement of the store.
     init(_ statement: SQLStatement) {
@@ -45,12 +43,8 @@ struct PostgreSQLCommand {
     /// For a transaction that writes only what a crash may take.
     static let withoutWaiting = PostgreSQLCommand("SET LOCAL synchronous_commit = off")
     static let rollback = PostgreSQLCommand("ROLLBACK")
-    /// Its name says what it is: what is on the wire then shows where a transaction ends.
-    static let commit: PostgreSQLCommand = {
-        var command = PostgreSQLCommand("COMMIT")
-        command.label = "COMMIT"
-        return command
-    }()
+    /// Not prepared: what is on the wire then shows where a transaction ends.
+    static let commit = PostgreSQLCommand("COMMIT", isKept: false)
     static let forgetPrepared = PostgreSQLCommand("DEALLOCATE ALL", isKept: false)
 
     /// Lets one process at a time change the schema, for as long as it takes, and wait for tables that are in use.

@@ -208,7 +208,7 @@ final class PostgreSQLSession {
             } else {
                 if command.isKept {
                     lastName += 1
-                    name = "\(command.label)\(lastName)"
+                    name = "s\(lastName)"
                     prepared[key] = name
                 }
                 let types = arguments.map(\.postgreSQLType)
