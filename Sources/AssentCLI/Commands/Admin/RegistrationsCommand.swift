@@ -51,17 +51,21 @@ struct RegistrationsCommand: AsyncParsableCommand {
             let console = result.console
             var file: FileHandle?
             let answer: JSONValue
+            let token: String
             do {
                 answer = try await SessionCalls(client, console: console).administer("createRegistrationToken") {
                     // Before the server is asked: a token that cannot be written is lost, and stays valid.
                     file = try output.map { try TrustText.make($0, mode: 0o600) }
                     return body
                 }
+                guard let made = answer["token"]?.string else {
+                    throw CommandFailure("The server's answer has no token.")
+                }
+                token = made
             } catch {
                 if file != nil, let output { try? FileManager.default.removeItem(atPath: output) }
                 throw error
             }
-            let token = answer["token"]?.string ?? ""
             if let file, let output {
                 try TrustText.fill(file, output, with: token + "\n")
                 console.say("The token is in \(output).")
