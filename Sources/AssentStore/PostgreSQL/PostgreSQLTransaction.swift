@@ -157,11 +157,7 @@ struct PostgreSQLTransaction {
             throw lost(error.isSilence)
         }
         // The server has said no: it has taken everything back.
-        if case .failed(let fault) = answers.first {
-            // But one that is not prepared any more has not run, and the transaction is still there.
-            if fault.isStale { try takeBack() }
-            throw failure(fault)
-        }
+        if case .failed(let fault) = answers.first { throw failure(fault) }
         // Meanwhile another server has taken over: this commit may be on the old one alone.
         guard isCurrent() else { throw lost(false) }
         guard configuration.requiresStandby, hasWritten else { return }
