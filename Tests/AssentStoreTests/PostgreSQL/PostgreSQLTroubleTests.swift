@@ -224,7 +224,6 @@ struct PostgreSQLTroubleTests {
         let database = try await place.open()
         _ = try await database.run(insertNote("a"))
         let forget = SQLStatement("DEALLOCATE ALL")
-        // COMMIT is gone then. A record needs no statement behind the others that would fail before it.
         _ = try await database.run([.record(insertNote("b").sql), forget])
         #expect(try await database.count("notes") == 2)
         // The first one lets ROLLBACK be prepared, and in the second it is gone.

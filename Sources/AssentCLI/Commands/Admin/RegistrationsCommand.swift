@@ -55,7 +55,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
             do {
                 answer = try await SessionCalls(client, console: console).administer("createRegistrationToken") {
                     // Before the server is asked: a token that cannot be written is lost, and stays valid.
-                    file = try output.map { try TrustText.make($0, mode: 0o600) }
+                    if let output, file == nil { file = try TrustText.make(output, mode: 0o600) }
                     return body
                 }
                 guard let made = answer["token"]?.string else {
