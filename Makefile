@@ -53,10 +53,11 @@ soak: build
 	@ASSENT_SOAK=1 ASSENT_TEST_SILENCE=3600 Scripts/run_tests.sh --filter \
 		'NodeProcessTests|KeyRaceProcessTests|RegistrationRaceProcessTests|LoginRaceProcessTests|LoginRaceTests|WebLinkRaceProcessTests|SealedRaceProcessTests|PayloadExplorationTests|MutatedFrameTests|MutatedContentTests|LoginExplorationTests|SigningRenewalNodeTests|SigningKillTests|DeviceKillTests|LoginKillTests|RegisterKillTests|SigningRelayTests|SigningDelayTests|SigningRatchetTests|AssentSigningProtocolTests'
 
-# 'swift build' takes one product. The second finds all but the bank's own files built.
+# 'swift build' takes one product. The second finds all but the bank's own files built; the third stands for a debugger.
 demo: setup
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product CTracer
 	@"$$($(swift) build $(ASSENT_BUILD_FLAGS) --show-bin-path)/assent" demo
 
 # The program in Snippets/FirstCall.swift. 'assent demo --keep' says with what.

@@ -38,7 +38,7 @@ struct SealedScene: Sendable {
         await connections.shutdown()
         story.world.relay.letEndTLS(nil)
         try await RotatedPinsScene(story).tell()
-        try await loadLibrary()
+        try await intrude()
     }
 
     private func makeKeys(_ operating: Assent) async throws -> [Assent.PayloadEncryption.Key] {
@@ -96,28 +96,37 @@ struct SealedScene: Sendable {
             "the changed reply is not believed: the app asks again", again == before)
     }
 
-    /// Another program that links the SDK, `assent request`, with a library that somebody has loaded into it.
-    private func loadLibrary() async throws {
+    /// Another program that links the SDK, `assent request`: alone, with a library that somebody has loaded into it, and
+    /// with a debugger attached.
+    private func intrude() async throws {
         let place = URL(fileURLWithPath: story.world.directory).appending(path: "guarded.yaml")
         let file = story.world.app.file + "\nintegrity: {debugger: refuse, preload: refuse, rooted: report}\n"
         try Data(file.utf8).write(to: place, options: .atomic)
-        func ask(_ environment: [String: String]) async throws -> [String] {
+        let assent = story.world.programs.appending(path: "assent").path
+        func ask(behind tracer: String? = nil, _ environment: [String: String] = [:]) async throws -> [String] {
+            let words = ["request", "--as", "nobody", "GET", "/status", "--config", place.path]
             let asking = try ChildProcess(
-                story.world.programs.appending(path: "assent").path,
-                ["request", "--as", "nobody", "GET", "/status", "--config", place.path],
+                tracer ?? assent, tracer == nil ? words : [assent] + words,
                 environment: environment.merging(["HOME": story.world.directory]) { $1 }, readsErrors: true)
             var lines: [String] = []
             while let line = await asking.line() { lines.append(line) }
             await asking.ended()
             return lines
         }
-        let usual = try await ask([:])
-        let loaded = try await ask(["LD_PRELOAD": "libm.so.6"])
+        func isStopped(_ lines: [String]) -> Bool {
+            lines.contains { $0.contains("Nothing was sent") } && !lines.contains { $0.contains("isOpen") }
+        }
+        let usual = try await ask()
         story.check(
             "assent request asks whether the bank is open, and is told", usual.contains { $0.contains("isOpen") })
         story.check(
             "with a library that was loaded into it: nothing is sent, and it says why",
-            loaded.contains { $0.contains("Nothing was sent") } && !loaded.contains { $0.contains("isOpen") })
+            isStopped(try await ask(["LD_PRELOAD": "libm.so.6"])))
+        let tracer = story.world.programs.appending(path: "CTracer").path
+        guard FileManager.default.isExecutableFile(atPath: tracer) else {
+            return story.narration.tell(.note(.app, "A debugger is not tried: CTracer is not beside assent."))
+        }
+        story.check("with a debugger attached: the same", isStopped(try await ask(behind: tracer)))
     }
 
     private func pay(_ assent: Assent) async throws -> HTTPReply {

@@ -32,7 +32,7 @@ struct StoryTests {
             #expect(!isSealed || wire.hasSealed(atLeast: 100), "\(wire)")
             let narration = story.narration
             #expect(narration.failures == [])
-            #expect(narration.checkCount == 91)
+            #expect(narration.checkCount == 92)
             expectThiefRefused(narration.events)
 
             let kept = try keptSecrets(story.world.directory)

@@ -24,7 +24,7 @@ struct DemoCommandTests {
         let result = await running.result()
         #expect(result.status == 0, "\(result.errors)")
         let told = try JSONValue.parse(result.output)
-        #expect(told["checks"] == 91 && told["failures"] == [])
+        #expect(told["checks"] == 92 && told["failures"] == [])
         let events = told["events"]?.array ?? []
         for (from, to) in [("Gateway", "Bank"), ("Bank", "Gateway")] {
             #expect(events.contains { $0["from"]?.string == from && $0["to"]?.string == to }, "\(from) to \(to)")
