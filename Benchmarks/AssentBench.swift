@@ -31,6 +31,9 @@ struct AssentBench: AsyncParsableCommand {
     @Option(name: .long, help: "Where to put the work files, on a real disk; else beside the executable.")
     var directory: String?
 
+    @Option(name: .long, help: "An earlier build of this program: 'gateway' compares the gateways of both, too.")
+    var before: String?
+
     func run() async throws {
         let chosen = try chosen()
         guard !list else { return chosen.forEach { print("\($0.name): \($0.summary)") } }
@@ -43,7 +46,7 @@ struct AssentBench: AsyncParsableCommand {
         defer { watchdog.cancel() }
         let workspace = try Workspace(in: directory)
         defer { workspace.remove() }
-        let setting = BenchSetting(workspace: workspace, isQuick: quick)
+        let setting = BenchSetting(workspace: workspace, isQuick: quick, before: before)
         var results: [Comparison] = []
         for (index, benchmark) in chosen.enumerated() {
             Progress.say("[\(index + 1)/\(chosen.count)] \(benchmark.name): \(benchmark.summary)")

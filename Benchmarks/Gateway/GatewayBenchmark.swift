@@ -22,9 +22,6 @@ struct GatewayBenchmark: Benchmark {
 
     private static let connections = 16
 
-    private var rounds: Int { setting.rounds(7, quick: 2) }
-    private var requests: Int { setting.rounds(8_000, quick: 2_000) }
-
     /// A way to the protected service.
     private struct Side {
         let server: ChildProcess
@@ -55,37 +52,64 @@ struct GatewayBenchmark: Benchmark {
             in: try setting.workspace.directory("front"), ports: [ports[1], ports[2]])
         defer { front.stop() }
 
-        let certificate = try String(contentsOfFile: chain, encoding: .utf8)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        func side(_ server: ChildProcess, port: Int) async throws -> Side {
-            var clients: [HandMadeClient] = []
-            for _ in 0..<Self.connections {
-                clients.append(
-                    try await HandMadeClient.connect(port: port, certificatePEM: certificate, group: group))
-            }
-            let head = HTTPRequestHead(
-                version: .http1_1, method: .GET, uri: AccountsReply.path,
-                headers: [
-                    "Host": "localhost:\(port)", "Accept": "application/json", "Authorization": "Bearer \(token)",
-                ])
-            return Side(server: server, clients: clients, head: head)
+        let subject = try await side(gateway, on: group)
+        var comparison = Comparison(
+            benchmark: Self.name, title: "gateway / nginx proxy_pass + auth_request, processor time",
+            unit: "s per request", aim: .atMost(2.5))
+        let baseline = try await side(front, port: ports[1], chain: chain, token: token, on: group)
+        try await measure(
+            &comparison, subject, baseline, rounds: setting.rounds(7, quick: 2),
+            requests: setting.rounds(8_000, quick: 2_000))
+        var comparisons = [comparison]
+        if let before = setting.before {
+            let earlier = try BenchServer(
+                in: try setting.workspace.directory("before"), upstream: "http://127.0.0.1:\(ports[0])",
+                program: before)
+            defer { earlier.stop() }
+            var comparison = Comparison(
+                benchmark: Self.name, title: "gateway / the same of an earlier build, processor time",
+                unit: "s per request", aim: .atMost(1.02))
+            let baseline = try await side(earlier, on: group)
+            // Short turns: what else the machine does would else hit one side alone.
+            try await measure(
+                &comparison, subject, baseline, rounds: setting.rounds(51, quick: 5), requests: 2_000)
+            comparisons.append(comparison)
+            for client in baseline.clients { await client.close() }
         }
-        let comparison = try await measure(
-            subject: try await side(gateway.process, port: gateway.gatewayPort),
-            baseline: try await side(front, port: ports[1]))
+        for client in subject.clients + baseline.clients { await client.close() }
         try await group.shutdownGracefully()
-        return [comparison]
+        return comparisons
     }
 
-    private func measure(subject: Side, baseline: Side) async throws -> Comparison {
+    private func side(_ server: BenchServer, on group: any EventLoopGroup) async throws -> Side {
+        try await side(
+            server.process, port: server.gatewayPort, chain: server.chainFile, token: server.accessToken, on: group)
+    }
+
+    private func side(
+        _ server: ChildProcess, port: Int, chain: String, token: String, on group: any EventLoopGroup
+    ) async throws -> Side {
+        let certificate = try String(contentsOfFile: chain, encoding: .utf8)
+        var clients: [HandMadeClient] = []
+        for _ in 0..<Self.connections {
+            clients.append(try await HandMadeClient.connect(port: port, certificatePEM: certificate, group: group))
+        }
+        let head = HTTPRequestHead(
+            version: .http1_1, method: .GET, uri: AccountsReply.path,
+            headers: [
+                "Host": "localhost:\(port)", "Accept": "application/json", "Authorization": "Bearer \(token)",
+            ])
+        return Side(server: server, clients: clients, head: head)
+    }
+
+    private func measure(
+        _ comparison: inout Comparison, _ subject: Side, _ baseline: Side, rounds: Int, requests: Int
+    ) async throws {
         try await refuses(baseline)
         try await refuses(subject)
         // The server may still be on its way to its first answer.
-        for side in [subject, baseline] { _ = try await load(side, requests: requests / 4) }
-        var comparison = Comparison(
-            benchmark: Self.name, title: "gateway / nginx proxy_pass + auth_request, processor time",
-            unit: "s per request",
-            aim: .atMost(2.5))
+        for side in [subject, baseline] { _ = try await load(side, requests: 2_000) }
         for round in 1...rounds {
             let (first, second) = round.isMultiple(of: 2) ? (baseline, subject) : (subject, baseline)
             let one = try await load(first, requests: requests)
@@ -94,8 +118,6 @@ struct GatewayBenchmark: Benchmark {
                 subject: round.isMultiple(of: 2) ? other : one, baseline: round.isMultiple(of: 2) ? one : other,
                 of: rounds)
         }
-        for client in subject.clients + baseline.clients { await client.close() }
-        return comparison
     }
 
     /// A side that lets everybody through does not do the work that is compared. Waits until the server answers at all.

@@ -30,12 +30,15 @@ struct BenchServer {
     private let directory: String
 
     /// Starts one in `directory`, its gateway in front of `upstream`, on a file of its own or on `database`; with
-    /// WebSockets at `/live` if there are to be some, and with a gateway elsewhere if there is a secret for that.
+    /// WebSockets at `/live` if there are to be some, and with a gateway elsewhere if there is a secret for that. It is
+    /// this program, or another build of it.
     init(
         in directory: String, upstream: String = "http://127.0.0.1:9", database: PostgreSQLConfiguration? = nil,
-        hasWebSockets: Bool = false, edgeSecret: Secret? = nil
+        hasWebSockets: Bool = false, edgeSecret: Secret? = nil, program: String? = nil
     ) throws {
-        guard let executable = Bundle.main.executablePath else { throw BenchFailure("where is this program?") }
+        guard let executable = program ?? Bundle.main.executablePath else {
+            throw BenchFailure("where is this program?")
+        }
         self.directory = directory
         let place = try database.map { ["--database", try Self.lines($0, keyFile: directory + "/key")] } ?? []
         let live = hasWebSockets ? ["--live"] : []

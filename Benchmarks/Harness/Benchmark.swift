@@ -23,6 +23,9 @@ struct BenchSetting: Sendable {
     /// Whether a few rounds are enough to see that it works.
     let isQuick: Bool
 
+    /// An earlier build of this program, to be compared with this one; `nil` for none.
+    var before: String?
+
     /// `full`, or when it is only tried out, `quick`.
     func rounds(_ full: Int, quick: Int) -> Int { isQuick ? quick : full }
 }
