@@ -96,8 +96,8 @@ struct SealedScene: Sendable {
             "the changed reply is not believed: the app asks again", again == before)
     }
 
-    /// Another program that links the SDK, `assent request`: alone, with a library that somebody has loaded into it, and
-    /// with a debugger attached.
+    /// Another program that links the SDK, `assent request`: alone, with a library that somebody has loaded into it,
+    /// and with a debugger attached.
     private func intrude() async throws {
         let place = URL(fileURLWithPath: story.world.directory).appending(path: "guarded.yaml")
         let file = story.world.app.file + "\nintegrity: {debugger: refuse, preload: refuse, rooted: report}\n"
