@@ -192,7 +192,7 @@ struct ResourceFacadeTests {
         }
     }
 
-    @Test("1 and 22 Behind other pins no call of any kind reaches the gateway; with the right ones each does")
+    @Test("1 and 22 Behind other pins, and without a pin, no call reaches the gateway; with the right ones each does")
     func pinned() async throws {
         let wire = Wire(path: "/accounts")
         try await World.run(
@@ -227,7 +227,7 @@ struct ResourceFacadeTests {
             try await assent.deviceClient.authenticateDevice(scopes: ["app-data"])
 
             for (transport, expected) in [(mispinned, "url -1202"), (unpinned, "10101")] {
-                way.withLock { $0 = transport }
+                way.withLock { $0 = wire.watching(transport) }
                 for error in await refusals(assent) {
                     let told = error.map { "\($0.domain) \($0.number)" }
                     #expect(told?.hasSuffix(expected) == true, "\(told ?? "a reply")")
@@ -242,7 +242,7 @@ struct ResourceFacadeTests {
         }
     }
 
-    @Test("1 Behind other pins a remembered user's call does not reach the gateway either")
+    @Test("1 Behind other pins, and without a pin, a remembered user's call does not reach the gateway either")
     func pinnedImplicit() async throws {
         let wire = Wire(path: "/accounts")
         try await World.run(
@@ -267,17 +267,23 @@ struct ResourceFacadeTests {
             let mispinned = try NIOTransport(
                 configuration: NIOTransportConfiguration(trustRoots: roots, pins: ["localhost": .pins(others)]),
                 clock: story.clock, logger: story.logger)
-            way.withLock { $0 = mispinned }
-            let refused = await #expect(throws: ResourceError.self) {
-                try await assent.userClient.sendImplicitRequest(.get("accounts"))
+            let unpinned = try NIOTransport(
+                configuration: NIOTransportConfiguration(trustRoots: roots, pins: [:]), clock: story.clock,
+                logger: story.logger)
+            for (transport, expected) in [(mispinned, "url -1202"), (unpinned, "fetchImplicitResource 10101")] {
+                // A reply that came by this way would be seen.
+                way.withLock { $0 = wire.watching(transport) }
+                let refused = await #expect(throws: ResourceError.self) {
+                    try await assent.userClient.sendImplicitRequest(.get("accounts"))
+                }
+                #expect(refused.map { "\($0.domain) \($0.number)" } == expected)
             }
-            #expect(refused?.domain == .url && refused?.number == -1202)
             #expect(wire.calls.isEmpty)
             way.withLock { $0 = story.transport }
             // The route is a user's alone.
             #expect(try await assent.userClient.sendImplicitRequest(.get("accounts")).status == 403)
             #expect(wire.calls.last?.status == 403)
-            await mispinned.shutdown()
+            for transport in [mispinned, unpinned] { await transport.shutdown() }
             await assent.shutdown()
         }
     }
