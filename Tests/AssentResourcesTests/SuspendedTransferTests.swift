@@ -179,6 +179,43 @@ struct SuspendedTransferTests {
         }
     }
 
+    @Test("Eight suspended downloads leave room for a sign-in at the same server, and go on afterwards")
+    func signIn() async throws {
+        let session = #"{"tokenId":"SESS","successUrl":"/","realm":"/alpha"}"#
+        let fields = "Content-Type: application/json\r\nContent-Length: \(session.utf8.count)\r\n"
+        let signedIn = "HTTP/1.1 200 OK\r\n\(fields)\r\n\(session)"
+        try await TaskWorld.run { _, head, peer in
+            peer.send(head.hasPrefix("POST ") ? signedIn : Self.head + "\r\nhello")
+        } _: { world in
+            let told = (0..<8).map { _ in Told() }
+            let tasks = try told.enumerated().map { number, told -> NetworkTask in
+                let download = world.request().download(to: "\(world.target)-\(number)")
+                return try #require(
+                    world.client.sendUnauthenticatedRequest(download, completion: told.completion))
+            }
+            for task in tasks { await task.received(5) }
+            for task in tasks { task.suspend() }
+
+            // The connections are the same ones: by this transport, to this origin.
+            let assent = try await ResourceWorld().assent([:]) {
+                $0.server = world.server.origin + "/am"
+                $0.transport = world.transport
+            }
+            try await assent.journey("Login") { _ in .next }
+            #expect(try await assent.user()?.session?.token == Secret("SESS"))
+            #expect(world.server.seen.heads.last?.contains("/authenticate") == true)
+            #expect(tasks.allSatisfy { $0.state == .suspended } && told.allSatisfy { $0.count == 0 })
+
+            for peer in world.server.seen.peers.prefix(8) { peer.send("world") }
+            for task in tasks {
+                task.resume()
+                await task.ended()
+            }
+            #expect(told.allSatisfy { $0.count == 1 && $0.error == nil && $0.response?.status == 200 })
+            #expect(world.files.count == 8)
+        }
+    }
+
     @Test("Of seventeen suspended calls with a connection one goes on")
     func seventeen() async throws {
         try await TaskWorld.run { _, _, peer in
