@@ -231,6 +231,46 @@ struct RememberedUserTests {
             await app.shutdown()
         }
     }
+
+    @Test("A clock that is ten years wrong lets nobody in and wipes nothing: set right, both logins work as before")
+    func tenYears() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
+            let first = try await Self.installation(story, "years")
+            try await story.signIn(first, forcing: false)
+            let container = try await first.device.enrol { _ in Self.pin }
+            let user = container.userName
+            _ = await first.signOut()
+            await first.shutdown()
+
+            for years in [10.0, -10] {
+                // At such a time no certificate is valid.
+                let clock = DemoClock(story.clock.now.addingTimeInterval(years * 365 * 86_400))
+                let connections = try Story.connections(to: story.world, clock: clock, logger: story.logger)
+                var configuration = first.configuration
+                configuration.clock = clock
+                configuration.transport = connections
+                let wrong = try Assent(configuration)
+                let byPIN = await #expect(throws: ResourceError.self) { try await wrong.logIn(user, pin: Self.pin) }
+                #expect(byPIN?.domain == .generic && byPIN?.number == 9001, "\(years)")
+                let implicit = await #expect(throws: ResourceError.self) {
+                    try await wrong.userClient.implicitlyAuthenticate(user, scopes: ["accounts"])
+                }
+                #expect(implicit?.domain == .url && implicit?.number == -1202, "\(years)")
+                #expect(try await wrong.user() == nil)
+                #expect(try await wrong.device.containers().map(\.id) == [container.id])
+                #expect(try await wrong.registration?.current() != nil)
+                await wrong.shutdown()
+                await connections.shutdown()
+            }
+
+            let right = try Self.open(story, "years")
+            #expect(try await right.device.containers().map(\.id) == [container.id])
+            try await right.userClient.implicitlyAuthenticate(user, scopes: ["accounts"])
+            try await right.logIn(user, pin: Self.pin)
+            #expect(try await story.balance(right) != nil)
+            await right.shutdown()
+        }
+    }
 }
 
 /// Refuses token requests itself, for a reason that nobody has signed.
