@@ -193,6 +193,24 @@ import FoundationNetworking
         #expect(sent.headerFields[form] == "kept" && sent.path == "/accounts?b=2&a=1")
     }
 
+    @Test("What URLProtocol.setProperty writes into a request is lost before the class sees it, unlike its fields")
+    func properties() async throws {
+        let key = "marked"
+        let url = try #require(request("/accounts").url)
+        let written = NSMutableURLRequest(url: url)
+        URLProtocol.setProperty(true, forKey: key, in: written)
+        written.setValue("kept", forHTTPHeaderField: "X-Form")
+        MarkedProtocol.begun.withLock { $0 = [] }
+        let configuration = MarkedProtocol.configuration(try await bank.client())
+        let (_, response) = try await URLSession(configuration: configuration).data(for: written as URLRequest)
+        #expect((response as? HTTPURLResponse)?.statusCode == 200)
+        let begun = try #require(MarkedProtocol.begun.withLock { $0.first })
+        #expect(begun.value(forHTTPHeaderField: "X-Form") == "kept")
+        #expect(URLProtocol.property(forKey: key, in: begun) == nil)
+        // Nothing here depends on it.
+        #expect(bank.calls.withLock { $0.count } == 1)
+    }
+
     @Test("A length that the app has written is not sent: what goes out is counted", arguments: ["3", "4000", "x"])
     func ownLength(length: String) async throws {
         let configuration = TaskProtocol.configuration(try await bank.client())
@@ -268,6 +286,26 @@ private final class SecondProtocol: AssentURLProtocol {
         chosen.withLock { $0 = client }
         let configuration = URLSessionConfiguration.ephemeral
         configuration.protocolClasses = [SecondProtocol.self]
+        return configuration
+    }
+}
+
+/// A class that notes the requests that it begins to send.
+private final class MarkedProtocol: AssentURLProtocol {
+    static let begun = Locked<[URLRequest]>([])
+    private static let chosen = Locked<AuthorizedClient?>(nil)
+
+    override class var client: AuthorizedClient? { chosen.withLock { $0 } }
+
+    override func startLoading() {
+        Self.begun.withLock { $0.append(request) }
+        super.startLoading()
+    }
+
+    static func configuration(_ client: AuthorizedClient) -> URLSessionConfiguration {
+        chosen.withLock { $0 = client }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [MarkedProtocol.self]
         return configuration
     }
 }
