@@ -49,6 +49,45 @@ struct SealedRecordCutTests {
         }
     }
 
+    /// After how many bytes of a reply of 200,000 its connection ends, as when its node is killed: within the first
+    /// chunk, which has 65,598 with its head and its tag, and behind it.
+    private static let lateCuts = [(place: 20_000, isHandedOver: false), (place: 100_000, isHandedOver: true)]
+
+    @Test("36: A reply that is cut within its first chunk is none, so what is safe is asked again; a later cut is told")
+    func cutBehindFirstChunk() async throws {
+        try await RecordCutter.run { cutter in
+            try await LedgerService.run { ledger in
+                try await World.run(
+                    logger: CollectingLog().logger, editing: ledger.routed, configuring: { cutter.place(&$0) }
+                ) { story in
+                    cutter.join(story)
+                    ledger.lengthen(by: 200_000)
+                    let keys = try await World.payloadKeys(of: story.world)
+                    let wire = SealedWire()
+                    let client = wire.sealing(
+                        story.transport, to: [try Origin(cutter.url)], with: keys, clock: story.clock)
+                    for (place, isHandedOver) in Self.lateCuts {
+                        for method in [HTTPRequest.Method.post, .get] {
+                            // The control, and a connection.
+                            #expect(await call(client, .get, cutter, ledger) == .answered)
+                            let (before, cuts) = (ledger.entries.count, cutter.cuts)
+                            wire.clear()
+                            cutter.cut(.reply, after: place)
+                            let outcome = await call(client, method, cutter, ledger)
+                            #expect(cutter.cuts == cuts + 1)
+                            let isRepeated = method == .get && !isHandedOver
+                            #expect(outcome == (isRepeated ? .answered : .unknown), "\(method), \(place)")
+                            let sendings = isRepeated ? 2 : 1
+                            #expect(RelayScene.runs(method, in: ledger, since: before) == sendings)
+                            #expect(wire.messages.count == sendings && wire.isSealed, "\(method), \(place)")
+                        }
+                    }
+                    #expect(await call(client, .get, cutter, ledger) == .answered)
+                }
+            }
+        }
+    }
+
     private func call(
         _ client: any HTTPTransport, _ method: HTTPRequest.Method, _ cutter: RecordCutter, _ ledger: LedgerService
     ) async -> RelayScene.Outcome {

@@ -19,11 +19,17 @@ struct LedgerService {
     let receipt = SystemRandom().token()
     private let kept = Locked<[Entry]>([])
     private let port = Locked(0)
+    private let filling = Locked(0)
 
     var entries: [Entry] { kept.withLock { $0 } }
 
     /// The content of the reply to a call.
-    func answer(to body: [UInt8]) -> [UInt8] { Array(receipt.utf8) + body }
+    func answer(to body: [UInt8]) -> [UInt8] {
+        Array(receipt.utf8) + body + [UInt8](repeating: 0x20, count: filling.withLock { $0 })
+    }
+
+    /// Makes all replies so much longer from now on.
+    func lengthen(by count: Int) { filling.withLock { $0 = count } }
 
     /// The example's file with both routes.
     func routed(_ file: String) -> String {
