@@ -1,7 +1,9 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
 import AssentTesting
 import Foundation
+import SigningTesting
 import Testing
 
 @testable import AssentServer
@@ -25,14 +27,38 @@ struct UsualNetworkTests {
         """
 
     /// A server behind a proxy, with a policy that asks from networks that are not usual.
-    private static func run(_ body: (ServerFixture) async throws -> Void) async throws {
+    private static func run(
+        editing change: (String) -> String = { $0 }, _ body: (ServerFixture) async throws -> Void
+    ) async throws {
         try await ServerFixture.run(
             configuring: { configuration in
                 configuration.trustedProxies.networks = ["127.0.0.1", "::1"].compactMap(TrustedProxies.Network.init)
             },
             editing: { text in
-                text.replacingOccurrences(of: "          - name: note\n", with: policy + "          - name: note\n")
+                change(
+                    text.replacingOccurrences(
+                        of: "          - name: note\n", with: policy + "          - name: note\n"))
             }, body)
+    }
+
+    /// A file whose policy has the user sign on a device, and not nod.
+    private static func signing(_ text: String) -> String {
+        let journey = """
+                  Sign:
+                    entry: sign
+                    transactionalOnly: true
+                    nodes:
+                      sign:
+                        type: SignTransactionNode
+                        config: {template: confirm}
+                        outcomes: {approve: success, decline: failure, expired: failure, noDevice: failure}
+
+            """
+        return text.replacing("      Nod:\n", with: journey + "      Nod:\n", maxReplacements: 1)
+            .replacing(
+                "        login:\n", with: "        confirm: {title: Confirm}\n        login:\n", maxReplacements: 1
+            )
+            .replacing(policy, with: policy.replacing("strategySpecifier: Nod", with: "strategySpecifier: Sign"))
     }
 
     private static func signIn(_ fixture: ServerFixture, from address: String) async throws -> String {
@@ -75,6 +101,36 @@ struct UsualNetworkTests {
             #expect(try await Self.pay(fixture, session, from: "198.51.100.1", id: id).status == 201)
             #expect(try await Self.pay(fixture, session, from: "198.51.100.1", id: id).status == 409)
             #expect(try await Self.pay(fixture, session, from: "198.51.100.1").status == 201)
+            #expect(try await Self.pay(fixture, session, from: "203.0.113.1").status == 401)
+            #expect(fixture.upstream.requests.count == 3)
+        }
+    }
+
+    @Test("What the user's device approves from another network is done, and makes that network usual")
+    func device() async throws {
+        try await Self.run(editing: Self.signing) { fixture in
+            let away = "198.51.100.1"
+            let session = try await Self.signIn(fixture, from: "192.0.2.7")
+            let issuer = SigningOverHTTP(fixture)
+            let (device, container) = try await issuer.enrolled(session: session)
+            #expect(try await Self.pay(fixture, session, from: "192.0.2.7").status == 201)
+            let refused = try await Self.pay(fixture, session, from: away)
+            #expect(refused.status == 401)
+            let id = try ServerFixture.transactionID(refused)
+            let url = fixture.json("authenticate")
+            let fields = ServerFixture.session(session) + [(Self.field, away)]
+            let query = ServerFixture.query([("authIndexType", "transaction"), ("authIndexValue", id)])
+            let page = try await fixture.send("POST", url + "?" + query, fields)
+            #expect(page.json["authId"] != nil, "\(page.text)")
+            let txn = try #require(try await device.list(container.did).first).txn
+            _ = try await device.approve(txn, container)
+            // It counts when the journey ends, and not before.
+            #expect(try await Self.pay(fixture, session, from: away).status == 401)
+            let approved = try await fixture.send(
+                "POST", url, fields + [("Content-Type", "application/json")], body: page.json.serializedBytes())
+            #expect(approved.json["tokenId"]?.string == session, "\(approved.text)")
+            #expect(try await Self.pay(fixture, session, from: away, id: id).status == 201)
+            #expect(try await Self.pay(fixture, session, from: away).status == 201)
             #expect(try await Self.pay(fixture, session, from: "203.0.113.1").status == 401)
             #expect(fixture.upstream.requests.count == 3)
         }
