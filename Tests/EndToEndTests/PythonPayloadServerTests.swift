@@ -129,6 +129,19 @@ struct PythonPayloadServerTests {
         }
     }
 
+    @Test(
+        "36: A reply that is sealed and is none, or pads without end, leaves a call unknown; nothing is sent once more",
+        arguments: ["interim", "endless"])
+    func contents(fault: String) async throws {
+        try await run(fault: fault) { transport, led in
+            #expect(await call(transport, .post) == .unknown)
+            #expect(led.sent.withLock { $0.count } == 2)
+            // The server itself has sealed it for this call, and would do so again: a new session changes nothing.
+            #expect(await call(transport, .get) == .unknown)
+            #expect(led.sent.withLock { $0.count } == 3)
+        }
+    }
+
     @Test("36: To a server that does not confirm its key nothing of a call is sent")
     func confirmation() async throws {
         try await run(fault: "confirm") { transport, led in

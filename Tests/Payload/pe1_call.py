@@ -20,6 +20,7 @@ key), `zero` and `weak` (a key that agrees on nothing), `device` (without its pr
 """
 import argparse
 import http.client
+import itertools
 import json
 import os
 import ssl
@@ -314,11 +315,20 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(400, "application/json", b'{"error":"pe_malformed"}')
 
     def reply(self, status, kind, body):
+        """The body is bytes, or pieces that end with the connection."""
+        is_whole = isinstance(body, bytes)
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
+        if is_whole:
+            self.send_header("Content-Length", str(len(body)))
+        else:
+            self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(body)
+        try:
+            for piece in [body] if is_whole else body:
+                self.wfile.write(piece)
+        except OSError:
+            self.close_connection = True
 
 
 class Refusal(Exception):
@@ -330,7 +340,8 @@ class Refusal(Exception):
 class Server(ThreadingHTTPServer):
     """Keys and sessions. Its faults: `confirm` (another one), `flipped`, `number` (of the next call), `bound` (to another
     request), `plain` (the reply is not sealed), `session` (of another), `cut` (without its last byte), `reflected` (the
-    request as its reply), `requestkey` (sealed with the key of requests), `forgets` (each session after its first call)."""
+    request as its reply), `requestkey` (sealed with the key of requests), `forgets` (each session after its first call),
+    `interim` (the reply's status is 103), `endless` (its padding, until the client has gone)."""
 
     def __init__(self, origin, statics, fault=None):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -367,17 +378,30 @@ class Server(ThreadingHTTPServer):
 
     def answer(self, keys, top, number, method, path, content):
         pairs = [("x-method", method), ("x-path", path), ("content-length", str(len(content)))]
-        plain = pe1.pad(pe1.response(200, pairs, content))
+        plain = pe1.pad(pe1.response(103 if self.fault == "interim" else 200, pairs, content))
         if self.fault == "plain":
             return plain
         session = os.urandom(16) if self.fault == "session" else keys.session
         head = pe1.head(pe1.REPLY, session, number + 1 if self.fault == "number" else number, os.urandom(16))
         bound = pe1.sha256(b"another" if self.fault == "bound" else top)
         key = keys.request if self.fault == "requestkey" else keys.reply
+        if self.fault == "endless":
+            return endless(key, head, bound, plain)
         sealed = pe1.seal(key, head, bound, plain)
         if self.fault == "cut":
             return sealed[:-1]
         return sealed[:-1] + bytes([sealed[-1] ^ 1]) if self.fault == "flipped" else sealed
+
+
+def endless(key, top, bound, plain):
+    """The pieces of a reply of less than a chunk, behind which zeros follow without an end."""
+    message = AESGCM(pe1.expand(key, pe1.frame("assent pe1 message", top, bound)))
+    yield top
+    part = plain + bytes(pe1.CHUNK - len(plain))
+    for index in itertools.count():
+        sealed = message.encrypt(pe1.nonce(index, 0), part, pe1.frame("assent pe1 frame", top, bound))
+        yield bytes([0]) + struct.pack(">I", len(sealed)) + sealed
+        part = bytes(pe1.CHUNK)
 
 
 def serve(arguments):
