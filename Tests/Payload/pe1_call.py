@@ -17,6 +17,10 @@ written in 8 bytes. Nor is `last`, the highest number that there is; but the ses
 With `handshake` a call makes a session first, and something is wrong with that: `twice` (a member), `more` (a member that is
 not known), `missing`, `huge`, `version`, `role` (not known), `client` (of an app), `short` and `long` (31 and 33 bytes of a
 key), `zero` and `weak` (a key that agrees on nothing), `device` (without its proof).
+
+With `device` (client, app, key, now: pe1_proof.py) the session that it makes is the installation's, by a proof of its key;
+then the faults are the proof's: `otherkey`, `method`, `url`, `body` (of another one), `unclaimed`
+(of none), `signature`, `spent` (the handshake with its proof a second time), `two` (proofs).
 """
 import argparse
 import http.client
@@ -33,6 +37,7 @@ from urllib.parse import urlsplit
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import pe1
+import pe1_proof
 
 ROOT, TYPE = "/assent-pe/1", "application/assent-pe"
 LIMIT = 64 << 20
@@ -128,15 +133,22 @@ class Client:
         self.origin = "%s://%s" % (self.place.scheme, self.place.netloc)
         self.context = ssl.create_default_context(cafile=cafile) if self.place.scheme == "https" else None
         self.static, self.keys, self.number, self.handshakes = static, None, 0, 0
+        self.nonce = None
 
-    def post(self, path, kind, body):
+    def post(self, path, kind, body, proofs=()):
         if self.context:
             connection = http.client.HTTPSConnection(self.place.hostname, self.place.port, timeout=40, context=self.context)
         else:
             connection = http.client.HTTPConnection(self.place.hostname, self.place.port, timeout=40)
         try:
-            connection.request("POST", ROOT + path, body, {"Host": self.place.netloc, "Content-Type": kind})
+            data = body.encode() if isinstance(body, str) else body
+            connection.putrequest("POST", ROOT + path, skip_host=True)
+            own = [("Host", self.place.netloc), ("Content-Type", kind), ("Content-Length", str(len(data)))]
+            for name, value in own + [("DPoP", proof) for proof in proofs]:
+                connection.putheader(name, value)
+            connection.endheaders(data)
             response = connection.getresponse()
+            self.nonce = response.getheader("DPoP-Nonce", self.nonce)
             return response.status, response.getheader("Content-Type", ""), response.read(LIMIT)
         finally:
             connection.close()
@@ -150,10 +162,31 @@ class Client:
         self.keys = pe1.handshake_finish(answer, key, self.static, self.origin, *NAMES)
         self.number, self.handshakes = 0, self.handshakes + 1
 
-    def call(self, method, path, fields=(), data=None, fault=None, handshake=None):
-        if self.keys is None or handshake:
+    def prove(self, device, fault=None):
+        """The handshake of an installation."""
+        key = pe1.private(os.urandom(32))
+        body = pe1.handshake_request(key, self.static, *device.names)
+        proof = lambda: device.proof(self.origin + ROOT + "/handshake", body, self.nonce, fault)
+        send = lambda proofs: self.post("/handshake", "application/json", body, proofs)
+        proofs = [proof()] + ([proof()] if fault == "two" else [])
+        status, _, answer = send(proofs)
+        if status == 401 and json.loads(answer).get("error") == "use_dpop_nonce":
+            proofs = [proof() for _ in proofs]
+            status, _, answer = send(proofs)
+        if status == 200 and fault == "spent":
+            status, _, answer = send(proofs)
+        if status != 200:
+            raise pe1.Refused("handshake: %d %s" % (status, json.loads(answer).get("error")))
+        self.keys = pe1.handshake_finish(answer, key, self.static, self.origin, *device.names)
+        self.number, self.handshakes = 0, self.handshakes + 1
+
+    def call(self, method, path, fields=(), data=None, fault=None, handshake=None, device=None):
+        if self.keys is None or handshake or device:
             self.keys = None
-            self.handshake(handshake)
+            if device:
+                self.prove(pe1_proof.Device(**device), handshake)
+            else:
+                self.handshake(handshake)
         self.number += 1
         sealed, top = self.sealed(method, path, fields, data, fault)
         status, kind, answer = self.post("/message", TYPE, sealed)

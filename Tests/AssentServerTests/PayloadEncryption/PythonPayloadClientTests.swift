@@ -1,4 +1,5 @@
 import AssentCore
+import AssentJOSE
 import AssentTesting
 import Foundation
 import TestSupport
@@ -19,6 +20,8 @@ struct PythonPayloadClientTests {
         var fault: String?
         /// What is wrong with the handshake before it.
         var handshake: String?
+        /// The installation that makes the handshake before it.
+        var device: JSONValue?
 
         var json: JSONValue {
             .object(
@@ -26,7 +29,7 @@ struct PythonPayloadClientTests {
                     "method": .string(method), "path": .string(path),
                     "fields": .array(fields.map { [.string($0.0), .string($0.1)] }),
                     "data": data.map { .string($0) }, "fault": fault.map { .string($0) },
-                    "handshake": handshake.map { .string($0) },
+                    "handshake": handshake.map { .string($0) }, "device": device,
                 ]))
         }
     }
@@ -52,12 +55,17 @@ struct PythonPayloadClientTests {
 
     /// Python compares the certificate with a clock of its own.
     private func run(_ body: (ServerFixture, String) async throws -> Void) async throws {
+        try await runWithDoor { door, key in try await body(door.fixture, key) }
+    }
+
+    private func runWithDoor(_ body: (RegistrationDoor, String) async throws -> Void) async throws {
         let clock = ManualClock(Date())
         try await ServerFixture.run(clock: clock, editing: { RegistrationDoor.file($0) }) { fixture in
             // A session must be younger than the memory of spent calls, whose age the database's clock tells.
             clock.advance(by: max(0, Date().timeIntervalSince(clock.now)) + 2)
-            let made = try await RegistrationDoor(fixture).act("addPayloadKey", ["days": 365])
-            try await body(fixture, try #require(made.json["x"]?.string))
+            let door = try await RegistrationDoor(fixture)
+            let made = try await door.act("addPayloadKey", ["days": 365])
+            try await body(door, try #require(made.json["x"]?.string))
         }
     }
 
@@ -134,6 +142,27 @@ struct PythonPayloadClientTests {
             }
             #expect(replies.dropLast().last?["refused"]?.string == "handshake: 401 pe_bad_proof")
             #expect(replies.last?["status"] == 200 && replies.last?["session"] == 1)
+            #expect(fixture.upstream.requests.count == 1)
+        }
+    }
+
+    @Test("36: Each fault of an installation's proof at the handshake is refused, and a right one is its session's")
+    func badProofs() async throws {
+        try await runWithDoor { door, key in
+            let fixture = door.fixture
+            let instance = try await door.instance()
+            let device: JSONValue = [
+                "client": .string(instance.id), "app": "pay",
+                "key": .string(Base64URL.encode(instance.key.key.privateKey.revealBytes())),
+                "now": .integer(Int64(fixture.clock.now.timeIntervalSince1970)),
+            ]
+            let faults = ["otherkey", "method", "url", "body", "unclaimed", "signature", "two", "spent"]
+            let calls = faults.map { Asked(handshake: $0, device: device) } + [Asked(device: device)]
+            let replies = try await answers(calls, at: fixture.gateway(""), key: key, fixture)
+            for (reply, fault) in zip(replies, faults) {
+                #expect(reply["refused"]?.string == "handshake: 401 pe_bad_proof", "\(fault): \(reply)")
+            }
+            #expect(replies.last?["sealed"] == true && replies.last?["status"] == 200, "\(replies)")
             #expect(fixture.upstream.requests.count == 1)
         }
     }
