@@ -1,7 +1,9 @@
 #if PostgreSQL && os(Linux)
 import AssentCore
 import AssentPayload
+import AssentSigningProtocol
 import Foundation
+import SigningTesting
 import TestSupport
 import Testing
 
@@ -99,20 +101,64 @@ struct SealedBalancerTests {
                 #expect(advised.status == 401, "\(advised.text)")
                 let id = try ServerFixture.transactionID(advised)
                 #expect(try await last.approve(id, session: session).status == 200)
-                let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
-                    for _ in 0..<16 {
-                        group.addTask {
-                            try await calls.transfer(session, transaction: id, to: gateway, by: first).status
-                        }
-                    }
-                    return try await group.reduce(into: []) { $0.append($1) }
-                }
+                let statuses = try await transfers(16, session, transaction: id, calls, to: gateway, by: first)
                 #expect(statuses.count { $0 == 201 } == 1 && statuses.count { $0 == 409 } == 15, "\(statuses)")
                 #expect(world.payees == ["Bob"])
                 // Each node had some of them.
                 let connections = try await haproxy.connections(askedBy: first)
                 #expect(connections.count == 2 && connections.allSatisfy { $0 > 0 }, "\(connections)")
             }
+        }
+    }
+
+    @Test(
+        "28: A device enrols through it, and signs a sealed payment, which is made once, whichever node answers what"
+    )
+    func signing() async throws {
+        try await NodeProcesses.run(editing: { SealedSigningDoor.file($0) }) { world in
+            let nodes = [try await world.start(), try await world.start()]
+            let first = nodes[0]
+            try await HAProxy.run(before: nodes) { haproxy in
+                let gateway = haproxy.gateway
+                let key = try await world.payloadKey()
+                let calls = try await SealedCalls(world, at: first, gateway: gateway, key: key)
+                let door = try await SealedSigningDoor(key, at: haproxy.server, by: first)
+                let session = try await door.signIn("ana", password: #require(first.password))
+                let (device, container) = try await door.enrolled(session: session)
+
+                let advised = try await calls.transfer(session, to: gateway, by: first)
+                #expect(advised.status == 401, "\(advised.text)")
+                let id = try ServerFixture.transactionID(advised)
+                let page = try await door.approval(of: id, session: session)
+                let asked = try await device.list(container.did).map(\.txn)
+                try #require(asked.count == 1, "\(asked)")
+                _ = try await device.approve(asked[0], container)
+                #expect(world.payees.isEmpty)
+                let approved = try await door.goOn(page, session: session)
+                #expect(approved.json["tokenId"]?.string == session, "\(approved.text)")
+
+                let statuses = try await transfers(16, session, transaction: id, calls, to: gateway, by: first)
+                #expect(statuses.count { $0 == 201 } == 1 && statuses.count { $0 == 409 } == 15, "\(statuses)")
+                #expect(world.payees == ["Bob"])
+                // Each node had some of the calls, of the device as of the payment.
+                for listener in ["gateway", "server"] {
+                    let connections = try await haproxy.connections(of: listener, askedBy: first)
+                    #expect(connections.count == 2 && connections.allSatisfy { $0 > 0 }, "\(listener) \(connections)")
+                }
+            }
+        }
+    }
+
+    /// Asks for one payment by so many messages at once: the statuses.
+    private func transfers(
+        _ count: Int, _ session: String, transaction id: String, _ calls: SealedCalls, to gateway: String,
+        by node: ServeProcess
+    ) async throws -> [Int] {
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<count {
+                group.addTask { try await calls.transfer(session, transaction: id, to: gateway, by: node).status }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
         }
     }
 

@@ -50,12 +50,17 @@ struct SealedCalls: Sendable {
     ///   - world: whose nodes they are.
     ///   - node: where Ana signs in.
     ///   - gateway: where the handshake goes.
+    ///   - known: the nodes' static key; `nil` makes one.
     /// - Throws: what the exchanges throw.
-    init(_ world: NodeProcesses, at node: ServeProcess, gateway: String) async throws {
+    init(
+        _ world: NodeProcesses, at node: ServeProcess, gateway: String, key known: PayloadKeys.Listed? = nil
+    ) async throws {
         key = try ProofKey()
         token = try await Self.token(of: key, at: node)
         let origin = try Origin(Self.origin)
-        let handshake = try SealedChannel.handshake(at: origin, try await world.payloadKey())
+        var payloadKey = known
+        if payloadKey == nil { payloadKey = try await world.payloadKey() }
+        let handshake = try SealedChannel.handshake(at: origin, try #require(payloadKey))
         session = try await SealedChannel(at: origin, handshake) { body in
             try await node.send(
                 "POST", gateway + "/assent-pe/1/handshake", [("Content-Type", "application/json")], body: body)
