@@ -6,6 +6,7 @@ import AssentStore
 import Foundation
 import Logging
 import TestSupport
+import AssentTesting
 import Testing
 
 @testable import AssentCLI
