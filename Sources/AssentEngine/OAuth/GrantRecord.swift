@@ -81,9 +81,8 @@ struct GrantRecord: Sendable {
     }
 }
 
-/// The user who has given a grant (RFC 6749 §1.1). It is a class because it is large, and what an access token stands
-/// for is handed on often.
-package final class ResourceOwner: Sendable {
+/// The user who has given a grant (RFC 6749 §1.1).
+package struct ResourceOwner: Sendable {
     /// The user.
     package let user: User
 
@@ -100,38 +99,27 @@ package final class ResourceOwner: Sendable {
     package let authLevel: Int
 
     /// How the user has proved it (`amr`, RFC 8176); empty where nothing is known of it.
-    package let amr: [String]
-
-    init(
-        user: User, session: LiveSession?, sessionAuditID: String, authTime: Int64, authLevel: Int, amr: [String] = []
-    ) {
-        self.user = user
-        self.session = session
-        self.sessionAuditID = sessionAuditID
-        self.authTime = authTime
-        self.authLevel = authLevel
-        self.amr = amr
-    }
+    package var amr: [String] = []
 }
 
 extension ResourceOwner {
     /// The user of a session, who grants something in it.
-    convenience init(of session: LiveSession) {
+    init(of session: LiveSession) {
         self.init(
             user: session.user, session: session, sessionAuditID: session.auditID, authTime: session.createdAt,
             authLevel: session.authLevel)
     }
 
-    fileprivate convenience init(_ row: SQLRow, userID: String) throws {
+    fileprivate init(_ row: SQLRow, userID: String) throws {
         let user = try User(row, id: userID)
-        self.init(
-            user: user,
-            session: try row.optionalText(LiveSession.joinedPrefix + "id").map { _ in
-                try LiveSession(joined: row, user: user)
-            },
-            sessionAuditID: try row.text("session_audit_id"), authTime: try row.integer("auth_time"),
-            authLevel: Int(clamping: try row.integer("auth_level")),
-            amr: AuthenticationMethods.read(try row.optionalText("amr")))
+        self.user = user
+        session = try row.optionalText(LiveSession.joinedPrefix + "id").map { _ in
+            try LiveSession(joined: row, user: user)
+        }
+        sessionAuditID = try row.text("session_audit_id")
+        authTime = try row.integer("auth_time")
+        authLevel = Int(clamping: try row.integer("auth_level"))
+        amr = AuthenticationMethods.read(try row.optionalText("amr"))
     }
 }
 

@@ -35,9 +35,8 @@ package struct PolicySet: Sendable, Hashable {
     }
 }
 
-/// Which access is granted to whom under which condition. It is a class because it is large, and each request asks for
-/// those that are about it.
-package final class Policy: Sendable, Hashable {
+/// Which access is granted to whom under which condition.
+package struct Policy: Sendable, Hashable {
     /// Its name, unique in its set.
     package let name: String
 
@@ -104,12 +103,6 @@ package final class Policy: Sendable, Hashable {
         self.definition = definition
         revision = Base64URL.encode(Array(SHA256.hash(data: JSONValue.object(definition).serializedBytes())))
     }
-
-    /// By the digest of all that they say.
-    package static func == (left: Policy, right: Policy) -> Bool { left.revision == right.revision }
-
-    /// Hashes that digest.
-    package func hash(into hasher: inout Hasher) { hasher.combine(revision) }
 
     /// The places of ``notShown``.
     package var leftOut: [ContentPointer] { notShown.compactMap(ContentPointer.init(leftOut:)) }

@@ -39,7 +39,7 @@ extension PolicySet {
 }
 
 extension Policy {
-    fileprivate convenience init(_ settings: SettingsReader<Void>) {
+    fileprivate init(_ settings: SettingsReader<Void>) {
         settings.ignore("description")
         let condition = settings.optionalMapping("condition").map { PolicyCondition($0) }
         if condition.map({ !$0.transactions.isEmpty }) == true, !settings.has("bind") {

@@ -2,9 +2,8 @@ package import AssentCore
 package import AssentOTP
 package import AssentStore
 
-/// Somebody who can sign in. It is a class because what is known of a caller holds it more than once and is handed on
-/// often.
-package final class User: Sendable, Hashable {
+/// Somebody who can sign in.
+package struct User: Sendable, Hashable {
     /// An id that never changes.
     package let id: String
 
@@ -26,31 +25,6 @@ package final class User: Sendable, Hashable {
     /// How often what they had has ended: by a lock, another password, another second factor. What was begun under an
     /// earlier number is not valid.
     let epoch: Int64
-
-    init(
-        id: String, realm: String, username: String, isActive: Bool, roles: Set<Role>, attributes: JSONObject,
-        epoch: Int64
-    ) {
-        self.id = id
-        self.realm = realm
-        self.username = username
-        self.isActive = isActive
-        self.roles = roles
-        self.attributes = attributes
-        self.epoch = epoch
-    }
-
-    /// Whether all that is known of both is the same.
-    package static func == (left: User, right: User) -> Bool {
-        guard left !== right else { return true }
-        guard left.id == right.id, left.realm == right.realm, left.username == right.username,
-            left.isActive == right.isActive, left.roles == right.roles, left.epoch == right.epoch
-        else { return false }
-        return left.attributes == right.attributes
-    }
-
-    /// By the id alone, which is another for each user.
-    package func hash(into hasher: inout Hasher) { hasher.combine(id) }
 
     /// Whether somebody may be given that name. Universal ids, paths and patterns must be able to carry it.
     package static func isAllowedName(_ name: String) -> Bool {
@@ -180,10 +154,10 @@ package struct Users: Sendable {
 }
 
 extension User {
-    convenience init(_ row: SQLRow) throws { try self.init(row, id: row.text("id")) }
+    init(_ row: SQLRow) throws { try self.init(row, id: row.text("id")) }
 
     /// A user from ``UserSQL/columns``.
-    convenience init(_ row: SQLRow, id: String) throws {
+    init(_ row: SQLRow, id: String) throws {
         self.init(
             id: id, realm: try row.text("realm"), username: try row.text("username"),
             isActive: try row.bool("active"),

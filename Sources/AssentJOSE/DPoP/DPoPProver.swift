@@ -37,8 +37,8 @@ package struct DPoPProver: Sendable {
 
     private func digest(_ token: Secret) -> String {
         lastDigest.withLock { last in
-            // Mostly it is the very token that is kept here, whose memory then is no other's; to compare its bytes in
-            // constant time takes about as long as to hash them.
+            // Usually it is a copy of the token that is kept here and shares its memory. Comparing the bytes in
+            // constant time takes about as long as hashing them.
             if let last, last.token.isCopy(of: token) || last.token == token { return last.digest }
             let digest = DPoPProof.digest(token)
             last = (token, digest)

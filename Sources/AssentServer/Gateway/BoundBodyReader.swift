@@ -21,8 +21,8 @@ struct BoundBodyReader: Sendable {
         self.limit = limit
     }
 
-    /// Whether its length and type are stated, and such that it could be bound: so that reading it is no mistake,
-    /// whatever the policies say.
+    /// Whether its stated length and type are such that it could be bound. It can then be read whatever the policies
+    /// say.
     var isShort: Bool {
         let length = request.headers[.contentLength].map { Int($0) ?? .max }
         guard let length else { return request.headers[.transferEncoding] == nil }

@@ -16,26 +16,14 @@ struct Upstream: Sendable {
         case unknown
     }
 
-    /// The services of one or more routes that say the same of them. It is a class because each request takes it out
-    /// of a dictionary.
-    private final class Service: Sendable {
+    /// The services of one or more routes that say the same of them.
+    private struct Service {
         let settings: UpstreamSettings
         let origins: [Origin]
         let transports: UpstreamTransports
         let limits: HTTPLimits
         /// Which of several is asked next; `nil` for one.
         let pool: Locked<UpstreamPool>?
-
-        init(
-            settings: UpstreamSettings, origins: [Origin], transports: UpstreamTransports, limits: HTTPLimits,
-            pool: Locked<UpstreamPool>?
-        ) {
-            self.settings = settings
-            self.origins = origins
-            self.transports = transports
-            self.limits = limits
-            self.pool = pool
-        }
     }
 
     private let services: [UpstreamSettings: Service]

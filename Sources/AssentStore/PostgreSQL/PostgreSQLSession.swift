@@ -181,7 +181,7 @@ final class PostgreSQLSession {
     /// What is prepared: the same form with other types, or with a NULL elsewhere, is another statement.
     private struct Statement: Hashable {
         let form: String
-        /// 0 for a NULL, which is no parameter.
+        /// 0 for a NULL, which is written into the text.
         let types: [Oid]
 
         /// By its length alone: to hash a long text takes longer than to compare it with the few that are as long.

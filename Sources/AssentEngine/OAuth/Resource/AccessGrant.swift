@@ -2,9 +2,8 @@ package import AssentCore
 import AssentJOSE
 import AssentStore
 
-/// What an access token stands for, as it was when the token was looked up. It is a class because it is large, and a
-/// request asks it often.
-package final class AccessGrant: Sendable {
+/// What an access token stands for, as it was when the token was looked up.
+package struct AccessGrant: Sendable {
     /// The grant's id, which stays the same over refreshes.
     package let grantID: String
 
@@ -38,35 +37,14 @@ package final class AccessGrant: Sendable {
     /// Whether the grant outlives the session that it was given in.
     package let isOffline: Bool
 
-    /// The app that the client is an installation of; `nil` for a client of the file, which need not seal its calls.
+    /// The app that the client is an installation of; `nil` for a client of the file.
     package let app: String?
 
     /// Which version of the app the installation says that it is.
-    package let version: String?
+    package var version: String?
 
     /// On which platform it says that it runs.
-    package let platform: String?
-
-    init(
-        grantID: String, tokenID: String, clientID: String, owner: ResourceOwner?, scopes: [String],
-        audience: [String], acr: String?, issuedAt: Int64, expiresAt: Int64, sender: SenderBinding?, isOffline: Bool,
-        app: String?, version: String? = nil, platform: String? = nil
-    ) {
-        self.grantID = grantID
-        self.tokenID = tokenID
-        self.clientID = clientID
-        self.owner = owner
-        self.scopes = scopes
-        self.audience = audience
-        self.acr = acr
-        self.issuedAt = issuedAt
-        self.expiresAt = expiresAt
-        self.sender = sender
-        self.isOffline = isOffline
-        self.app = app
-        self.version = version
-        self.platform = platform
-    }
+    package var platform: String?
 }
 
 /// Why an access token is not valid. For the log and the audit record; the client gets
