@@ -14,7 +14,7 @@ import Testing
 struct ObservedBehaviourTests {
     private func manager(
         _ configuration: TokenConfiguration, _ transport: any HTTPTransport, _ session: Session?,
-        clock: ManualClock = ManualClock(Date())
+        clock: any WallClock = ManualClock(Date())
     ) async throws -> TokenManager {
         let manager = TokenManager(
             configuration: configuration, transport: transport, store: MemorySecretStore(), clock: clock)

@@ -1,6 +1,5 @@
 import AssentCore
 import AssentPeers
-import AssentTesting
 import AssentTokens
 import HTTPTypes
 import Testing

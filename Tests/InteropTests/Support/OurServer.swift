@@ -1,6 +1,5 @@
 import AssentCore
 import AssentPeers
-import AssentTesting
 import AssentTokens
 import AssentTransportNIO
 import AssentVault
@@ -25,8 +24,8 @@ final class OurServer: Sendable {
     static let audience = "https://api.example"
 
     let endpoints: Endpoints
-    /// It shows the time at which it was made, so that programs with a clock of their own agree.
-    let clock = ManualClock(Date())
+    /// It goes, so that programs with a clock of their own agree, however long a suite's tests wait for their turn.
+    let clock = GoingClock()
     let transport: NIOTransport
     private let directory: String
     private let running: Task<Void, any Error>
@@ -36,9 +35,12 @@ final class OurServer: Sendable {
         private let offset: Locked<TimeInterval>
 
         /// A clock that is slow by so many seconds.
-        init(slowBy seconds: TimeInterval) { offset = Locked(-seconds) }
+        init(slowBy seconds: TimeInterval = 0) { offset = Locked(-seconds) }
 
         var now: Date { Date() + offset.withLock { $0 } }
+
+        /// Sets it ahead by so many seconds, or back.
+        func advance(by seconds: TimeInterval) { offset.withLock { $0 += seconds } }
 
         /// Sets it right.
         func setRight() { offset.withLock { $0 = 0 } }
