@@ -21,6 +21,10 @@ key), `zero` and `weak` (a key that agrees on nothing), `device` (without its pr
 With `device` (client, app, key, now: pe1_proof.py) the session that it makes is the installation's, by a proof of its key;
 then the faults are the proof's: `otherkey`, `method`, `url`, `body` (of another one), `unclaimed`
 (of none), `signature`, `spent` (the handshake with its proof a second time), `two` (proofs).
+
+With --origin the client comes to a server behind a balancer: then --url is where one node is, and --other is where another
+one is. A call with `node` 1 goes to that; handshakes go to the first. The fault `copied` sends the frame, once it has its
+reply, byte for byte to the other node as well; `first` is what the first reply was.
 """
 import argparse
 import http.client
@@ -125,21 +129,26 @@ def read_request(plain):
 
 # The client
 
-class Client:
-    """One session after the other at one origin."""
+def trusting(url, cafile):
+    return ssl.create_default_context(cafile=cafile) if urlsplit(url).scheme == "https" else None
 
-    def __init__(self, url, cafile, static):
-        self.place = urlsplit(url)
+
+class Client:
+    """One session after the other at one origin, whose nodes are pairs of a URL and a file with certificates to trust."""
+
+    def __init__(self, nodes, static, origin=None):
+        self.place = urlsplit(origin or nodes[0][0])
         self.origin = "%s://%s" % (self.place.scheme, self.place.netloc)
-        self.context = ssl.create_default_context(cafile=cafile) if self.place.scheme == "https" else None
+        self.nodes = [(urlsplit(url), trusting(url, cafile)) for url, cafile in nodes]
         self.static, self.keys, self.number, self.handshakes = static, None, 0, 0
         self.nonce = None
 
-    def post(self, path, kind, body, proofs=()):
-        if self.context:
-            connection = http.client.HTTPSConnection(self.place.hostname, self.place.port, timeout=40, context=self.context)
+    def post(self, path, kind, body, proofs=(), node=0):
+        way, context = self.nodes[node]
+        if context:
+            connection = http.client.HTTPSConnection(way.hostname, way.port, timeout=40, context=context)
         else:
-            connection = http.client.HTTPConnection(self.place.hostname, self.place.port, timeout=40)
+            connection = http.client.HTTPConnection(way.hostname, way.port, timeout=40)
         try:
             data = body.encode() if isinstance(body, str) else body
             connection.putrequest("POST", ROOT + path, skip_host=True)
@@ -180,7 +189,7 @@ class Client:
         self.keys = pe1.handshake_finish(answer, key, self.static, self.origin, *device.names)
         self.number, self.handshakes = 0, self.handshakes + 1
 
-    def call(self, method, path, fields=(), data=None, fault=None, handshake=None, device=None):
+    def call(self, method, path, fields=(), data=None, fault=None, handshake=None, device=None, node=0):
         if self.keys is None or handshake or device:
             self.keys = None
             if device:
@@ -189,17 +198,23 @@ class Client:
                 self.handshake(handshake)
         self.number += 1
         sealed, top = self.sealed(method, path, fields, data, fault)
-        status, kind, answer = self.post("/message", TYPE, sealed)
+        send = lambda node: self.post("/message", TYPE, sealed, node=node)
+        reply, told = send(node), {"session": self.handshakes}
         if fault == "again":
-            status, kind, answer = self.post("/message", TYPE, sealed)
-        told = {"session": self.handshakes}
+            reply = send(node)
+        if fault == "copied":
+            told["first"], reply = self.opened(top, *reply), send(1 - node)
+        return {**told, **self.opened(top, *reply)}
+
+    def opened(self, top, status, kind, answer):
+        """What a reply says to the message with this head."""
         if status != 200 or kind != TYPE:
-            return {**told, "sealed": False, "status": status, "error": json.loads(answer).get("error")}
+            return {"sealed": False, "status": status, "error": json.loads(answer).get("error")}
         number, plain = pe1.open_frame(pe1.REPLY, self.keys.reply, self.keys.session, pe1.sha256(top), answer)
         if number != struct.unpack(">Q", top[17:25])[0]:
             raise pe1.Refused("the reply is another call's")
         status, fields, content = read_response(plain)
-        return {**told, "sealed": True, "status": status, "fields": fields, "content": pe1.b64(content),
+        return {"sealed": True, "status": status, "fields": fields, "content": pe1.b64(content),
                 "padded": len(plain) == pe1.padded_length(len(plain))}
 
     def sealed(self, method, path, fields, data, fault):
@@ -304,15 +319,19 @@ def damaged(message, fault):
 
 def call(arguments):
     parser = argparse.ArgumentParser(prog="pe1.py call", description=__doc__.split("\n")[0])
-    parser.add_argument("--url", required=True, help="the origin")
+    parser.add_argument("--url", required=True, help="the origin, or where a node of it is")
     parser.add_argument("--cafile", help="the certificates to trust")
+    parser.add_argument("--origin", help="the origin, when that is not where its nodes are")
+    parser.add_argument("--other", help="where another node is")
+    parser.add_argument("--other-cafile", help="the certificates to trust there")
     parser.add_argument("--key", required=True, help="the server's static key as base64url")
     parser.add_argument("--data")
     parser.add_argument("--fault")
     parser.add_argument("method", nargs="?")
     parser.add_argument("path", nargs="?")
     options = parser.parse_args(arguments)
-    client = Client(options.url, options.cafile, pe1.unb64(options.key, 32))
+    nodes = [(options.url, options.cafile)] + ([(options.other, options.other_cafile)] if options.other else [])
+    client = Client(nodes, pe1.unb64(options.key, 32), options.origin)
     one = {"method": options.method, "path": options.path, "data": options.data, "fault": options.fault}
     failed = False
     for asked in [one] if options.method else map(json.loads, sys.stdin):

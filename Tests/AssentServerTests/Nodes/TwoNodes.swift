@@ -25,8 +25,10 @@ struct TwoNodes: Sendable {
         configuration.postgreSQL?.watchInterval = 3_600_000
     }
 
-    /// Runs `body` beside two nodes and stops them; with a change to the second one's file, or to both files.
+    /// Runs `body` beside two nodes and stops them; with a change to the second one's file, or to both files. Their
+    /// clocks show `now`, or what they show by default.
     static func run(
+        startingAt now: Date? = nil,
         editing: (String) -> String = { $0 }, editingBoth: (String) -> String = { $0 },
         configuring change: (inout ServerConfiguration) -> Void = { _ in },
         _ body: (TwoNodes) async throws -> Void
@@ -37,12 +39,13 @@ struct TwoNodes: Sendable {
         let database = try await offPool { try server.makeDatabase() }
         let proxy = try PostgreSQLProxy(database)
         var node = FixtureNode(database: proxy.configuration, keyFile: directory + "/key")
-        let first = try await ServerFixture(node: node, editing: editingBoth, configuring: change)
+        func clock() -> ManualClock { now.map { ManualClock($0) } ?? ManualClock() }
+        let first = try await ServerFixture(node: node, clock: clock(), editing: editingBoth, configuring: change)
         node.database = database
         node.accounts = first.accounts
         do {
             let second = try await ServerFixture(
-                node: node, editing: { editing(editingBoth($0)) }, configuring: change)
+                node: node, clock: clock(), editing: { editing(editingBoth($0)) }, configuring: change)
             do {
                 try await body(TwoNodes(first: first, second: second, proxy: proxy))
             } catch {

@@ -22,6 +22,8 @@ struct PythonPayloadClientTests {
         var handshake: String?
         /// The installation that makes the handshake before it.
         var device: JSONValue?
+        /// Which of two nodes the call goes to.
+        var node: Int64?
 
         var json: JSONValue {
             .object(
@@ -30,6 +32,7 @@ struct PythonPayloadClientTests {
                     "fields": .array(fields.map { [.string($0.0), .string($0.1)] }),
                     "data": data.map { .string($0) }, "fault": fault.map { .string($0) },
                     "handshake": handshake.map { .string($0) }, "device": device,
+                    "node": node.map { .integer($0) },
                 ]))
         }
     }
@@ -37,10 +40,16 @@ struct PythonPayloadClientTests {
     private func answers(
         _ calls: [Asked], at url: String, key: String, _ fixture: ServerFixture
     ) async throws -> [JSONValue] {
-        let input = Array(calls.map { $0.json.serialized() + "\n" }.joined().utf8)
         let authority = try #require(fixture.endpoints.authorityFile)
+        let place = ["--url", fixture.published(url + "/").trimmed, "--cafile", authority]
+        return try await answers(calls, key: key, place)
+    }
+
+    /// The same, where the options say where the server is.
+    private func answers(_ calls: [Asked], key: String, _ options: [String]) async throws -> [JSONValue] {
+        let input = Array(calls.map { $0.json.serialized() + "\n" }.joined().utf8)
         // A key may begin with a hyphen.
-        let arguments = ["call", "--url", fixture.published(url + "/").trimmed, "--cafile", authority, "--key=\(key)"]
+        let arguments = ["call", "--key=\(key)"] + options
         let told = try await offPool {
             try PythonPeer.run(script: "Payload/pe1.py", arguments, input: input)
         }
@@ -166,6 +175,43 @@ struct PythonPayloadClientTests {
             #expect(fixture.upstream.requests.count == 1)
         }
     }
+
+    #if PostgreSQL && os(Linux)
+    @Test("36: A message that one node has accepted is refused as a copy at the other, where a fresh one is accepted")
+    func copied() async throws {
+        // Python compares the certificates with a clock of its own.
+        try await TwoNodes.run(startingAt: Date()) { nodes in
+            let key = try await SealedClient.key(nodes.first)
+            let options = [
+                "--origin", try #require(nodes.first.endpoints.gateway),
+                "--url", nodes.first.gateway(""), "--cafile", try #require(nodes.first.endpoints.authorityFile),
+                "--other", nodes.second.gateway(""),
+                "--other-cafile", try #require(nodes.second.endpoints.authorityFile),
+            ]
+            var calls: [Asked] = []
+            for node: Int64 in [0, 1] {
+                // No proof inside makes it single.
+                calls.append(Asked(method: "POST", data: "copied", fault: "copied", node: node))
+                calls.append(Asked(method: "POST", data: "fresh", node: 1 - node))
+            }
+            let replies = try await answers(calls, key: key.publicKey, options)
+            try #require(replies.count == 4)
+            for (copied, fresh) in [(replies[0], replies[1]), (replies[2], replies[3])] {
+                #expect(copied["first"]?["sealed"] == true && copied["first"]?["status"] == 201, "\(copied)")
+                #expect(copied["sealed"] == false && copied["status"] == 409, "\(copied)")
+                #expect(copied["error"]?.string == "pe_repeated", "\(copied)")
+                #expect(fresh["sealed"] == true && fresh["status"] == 201, "\(fresh)")
+            }
+            #expect(replies.allSatisfy { $0["session"] == 1 })
+            // Of each pair, what was copied came to the one node, and the fresh one to the other.
+            func bodies(_ node: ServerFixture) -> [String] {
+                node.upstream.requests.map { String(decoding: $0.body, as: UTF8.self) }
+            }
+            #expect(bodies(nodes.first) == ["copied", "fresh"])
+            #expect(bodies(nodes.second) == ["fresh", "copied"])
+        }
+    }
+    #endif
 
     @Test("A key that the server does not have gets no session, and the server's own does")
     func keys() async throws {
