@@ -56,6 +56,8 @@ package final class DemoWorld: Sendable {
         package var app: @Sendable (Endpoints, ServerConfiguration) -> App?
         /// What else is different, once its directory is known.
         package var configure: @Sendable (inout ServerConfiguration) throws -> Void = { _ in }
+        /// Where the network before the gateway leads, when that is not the gateway itself: the port of a balancer.
+        package var balancerPort: Int?
 
         /// Sources.
         package init(
@@ -150,7 +152,7 @@ package final class DemoWorld: Sendable {
             do {
                 endpoints = try await server.endpoints
                 let port = try await server.gatewayPort
-                gatewayPort.withLock { $0 = port }
+                gatewayPort.withLock { $0 = sources.balancerPort ?? port }
             } catch {
                 await bank.stop()
                 running.cancel()

@@ -17,30 +17,36 @@ enum World {
 
     static var configurationFile: String { package.appendingPathComponent("Examples/bank/assent.yaml").path }
 
+    /// Where the bank and `assent` are built, beside the tests.
+    static var programs: URL { Bundle.main.executableURL?.deletingLastPathComponent() ?? package }
+
     /// The demo's files; its database is where the tests have theirs (``TestDatabase``).
     static func sources() async throws -> DemoWorld.Sources {
-        // The bank and `assent` are built beside the tests.
-        let products = Bundle.main.executableURL?.deletingLastPathComponent() ?? package
-        var sources = DemoWorld.Sources(configurationFile: configurationFile, programs: products)
+        var sources = DemoWorld.Sources(configurationFile: configurationFile, programs: programs)
         #if os(Linux)
         if case .postgresql(let database) = try await TestDatabase.location(SystemRandom().uuid()) {
-            sources.configure = { configuration in
-                let directory = configuration.dataDirectory
-                try FileManager.default.createDirectory(
-                    atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-                let key = Data(SystemRandom().bytes(MasterKey.byteCount)).base64EncodedString()
-                let file = directory + "/master.key"
-                _ = FileManager.default.createFile(
-                    atPath: file, contents: Data(key.utf8), attributes: [.posixPermissions: 0o600])
-                configuration.masterKeyFile = file
-                configuration.postgreSQL = database
-                // The clock is the test's, and the database server's is not.
-                configuration.clockDifferenceSeconds = nil
-            }
+            sources.configure = { try World.keep(&$0, in: database) }
         }
         #endif
         return sources
     }
+
+    #if os(Linux)
+    /// Lets a server keep its data in a PostgreSQL database, with a master key that further nodes may have as well.
+    static func keep(_ configuration: inout ServerConfiguration, in database: PostgreSQLConfiguration) throws {
+        let directory = configuration.dataDirectory
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        let key = Data(SystemRandom().bytes(MasterKey.byteCount)).base64EncodedString()
+        let file = directory + "/master.key"
+        _ = FileManager.default.createFile(
+            atPath: file, contents: Data(key.utf8), attributes: [.posixPermissions: 0o600])
+        configuration.masterKeyFile = file
+        configuration.postgreSQL = database
+        // The clock is the test's, and the database server's is not.
+        configuration.clockDifferenceSeconds = nil
+    }
+    #endif
 
     /// Runs `body` in a world of its own, whose file is the example's as `edit` leaves it, and ends it whatever
     /// happens. With `sealed` all that the story's apps send goes sealed, past that wire; what is `watching` sees the
