@@ -136,14 +136,30 @@ package final class ServerKeys: Sendable {
     package func sign(
         _ claims: JSONObject, type: String, for purpose: Purpose, with algorithm: SignatureAlgorithm = .es256
     ) async throws -> Secret {
+        try await signer(for: purpose, with: algorithm).sign(claims, type: type)
+    }
+
+    /// The key that signs for a purpose, for who must not ask the database any more when something is signed.
+    func signer(for purpose: Purpose, with algorithm: SignatureAlgorithm = .es256) async throws -> Signer {
         let slot = Slot(purpose: purpose, algorithm: algorithm)
         guard purpose.algorithms.contains(algorithm), let entry = try await current(having: [slot]).active(slot),
             let key = entry.key
         else { throw EngineError.internalFailure("there is no \(algorithm) key for \(purpose.rawValue)") }
-        var header = JSONObject()
-        header["typ"] = .string(type)
-        header["kid"] = entry.jwk.keyID.map(JSONValue.string)
-        return Secret(try await JWS.sign(JSONValue.object(claims).serializedBytes(), header: header, with: key))
+        return Signer(key: key, keyID: entry.jwk.keyID)
+    }
+
+    /// A key that signs for a purpose, as it was when it was asked for.
+    struct Signer: Sendable {
+        fileprivate let key: SoftwareSigningKey
+        fileprivate let keyID: String?
+
+        /// Signs claims as a JWT whose header's `typ` is `type`.
+        func sign(_ claims: JSONObject, type: String) async throws -> Secret {
+            var header = JSONObject()
+            header["typ"] = .string(type)
+            header["kid"] = keyID.map(JSONValue.string)
+            return Secret(try await JWS.sign(JSONValue.object(claims).serializedBytes(), header: header, with: key))
+        }
     }
 
     /// The claims of a JWT that a key of this purpose has signed; `nil` for anything else. Whether the claims still
