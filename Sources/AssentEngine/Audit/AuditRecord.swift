@@ -99,6 +99,28 @@ package struct AuditLog: Sendable {
         return SQLStatement(inserting(record, id: nil, when: condition, detail: "\(start) || \(numbered) || '}'"))
     }
 
+    /// The statement that writes `record` with the user, the session and, in its details, the id of a grant that only
+    /// the statements before it know; `grantID` is a query in parentheses that gives it.
+    ///
+    /// Where that gives none, it writes a record all the same, of no user: by it the database finds out what became of
+    /// a commit, so it writes one row whatever there is. It belongs behind a statement that fails without the grant.
+    func statement(_ record: AuditRecord, ofGrant grantID: SQL) -> SQLStatement {
+        let detail = JSONValue.object(record.detail).serialized()
+        let start = String(detail.dropLast()) + (record.detail.members.isEmpty ? "" : ",") + #""grant":""#
+        let end = #""}"#
+        return .record(
+            """
+            INSERT INTO audit
+                (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, node,
+                position)
+            SELECT \(context.random.uuid()), \(context.clock.epochMilliseconds), \(record.event.rawValue),
+                \(record.outcome.rawValue), \(record.reason), \(record.realm), g.user_id, g.session_audit_id,
+                \(record.transactionID), \(start) || coalesce(g.id, '') || \(end), \(series.node),
+                \(series.next(at: 1000 * context.clock.epochMilliseconds))
+            FROM (SELECT \(grantID) AS id) AS wanted LEFT JOIN grants g ON g.id = wanted.id
+            """)
+    }
+
     /// The statement that writes `record` once for each container `c` for which a condition is true after the
     /// statements before it, with its `did` and its user.
     func statement(_ record: AuditRecord, forEachContainer condition: SQL) -> SQLStatement {

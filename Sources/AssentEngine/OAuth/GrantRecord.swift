@@ -44,6 +44,13 @@ struct GrantRecord: Sendable {
             AND (g.user_id IS NULL OR u.active = 1 AND g.epoch = u.epoch AND (g.is_offline = 1 OR s.id IS NOT NULL))
         """
 
+    /// That session `s` of ``joined(_:at:)`` is of a kind that a door is open for.
+    static func isAdmitted(to door: Door) -> SQL {
+        let kinds = SessionKind.allCases.filter { door.admits(CallerKind($0)) }
+        let isOfOne = kinds.reduce("1 = 0" as SQL) { "\($0) OR s.kind = \($1.rawValue)" }
+        return "(\(isOfOne))"
+    }
+
     init(_ row: SQLRow) throws {
         id = try row.text("grant_id")
         clientID = try row.text("grant_client")

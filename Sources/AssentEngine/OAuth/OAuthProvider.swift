@@ -168,8 +168,9 @@ package final class OAuthProvider: Sendable {
     ///   - caller: who has sent it and authenticated, as ``ClientAuthenticator`` says. An assertion is spent with what
     ///     is done, and also by a request that is refused here, unless that is for its proof.
     ///   - proof: the DPoP proof that the route has checked (RFC 9449).
-    ///   - claim: spends that proof. It is asked once at most: when everything else of the request is valid, and before
-    ///     anything is spent. What it throws is thrown on.
+    ///   - claim: spends that proof. It is asked when everything else of the request is valid, and before anything is
+    ///     spent. What it throws is thrown on. On a database that nodes share it may be asked a second time, and the
+    ///     first time before that is known: there ``AuthenticatedClient/spend(_:by:)`` spends nothing itself.
     /// - Returns: the tokens.
     /// - Throws: ``OAuthError``, or ``StoreError`` (see ``OAuthError/init(answering:)``).
     package func tokens(

@@ -141,6 +141,17 @@ package struct Sessions: Sendable {
             "UPDATE sessions SET latest_access = \(now) WHERE id = \(session.id) AND latest_access < \(now)")
     }
 
+    /// The statement that notes that a session was used, unless that was noted within ``accessUpdateInterval``; `query`
+    /// gives its id.
+    func touching(whoseIDIs query: SQL) -> SQLStatement {
+        let now = context.clock.epochSeconds
+        return SQLStatement(
+            """
+            UPDATE sessions SET latest_access = \(now)
+            WHERE id = (\(query)) AND latest_access <= \(now - Self.accessUpdateInterval)
+            """)
+    }
+
     /// Ends a session, and puts `record` into the audit log: both or neither. Returns whether there was one.
     package func end(id: String, recording record: AuditRecord? = nil) async throws -> Bool {
         let note = record.map { AuditLog(context).statement($0) }

@@ -21,8 +21,12 @@ struct AssertionExplorationTests {
         let secondTries: Int?
         /// What for.
         let secondUse: Use
+        /// Whether the first node spends codes and refresh tokens without a look before.
+        let isUnread: Bool
 
-        var description: String { "\(use) \(first), second \(secondUse) before write \(secondTries ?? -1)" }
+        var description: String {
+            "\(use) \(first), second \(secondUse) before write \(secondTries ?? -1), unread \(isUnread)"
+        }
     }
 
     /// What one who has it changes for tokens.
@@ -33,14 +37,20 @@ struct AssertionExplorationTests {
 
     private static let cases: [Case] = {
         let faults = NodeDatabase.Fault.allCases
-        return Use.allCases.flatMap { use in
-            faults.flatMap { a in faults.map { [a, $0] } }.flatMap { first in
-                [Case(use: use, first: first, secondTries: nil, secondUse: .own)]
-                    + [0, 1].flatMap { tries in
-                        Use.allCases.map { Case(use: use, first: first, secondTries: tries, secondUse: $0) }
+        var cases: [Case] = []
+        for isUnread in [false, true] {
+            for use in Use.allCases {
+                for first in faults.flatMap({ a in faults.map { [a, $0] } }) {
+                    cases.append(
+                        Case(use: use, first: first, secondTries: nil, secondUse: .own, isUnread: isUnread))
+                    for (tries, second) in [0, 1].flatMap({ tries in Use.allCases.map { (tries, $0) } }) {
+                        cases.append(
+                            Case(use: use, first: first, secondTries: tries, secondUse: second, isUnread: isUnread))
                     }
+                }
             }
         }
+        return cases
     }()
 
     private let key: AssertionKey
@@ -66,7 +76,7 @@ struct AssertionExplorationTests {
         let granted = try await fixture.grantedCount()
         let spent = try await fixture.count("client_assertions")
         let replies = Locked<[TokenReply]>([])
-        let database = NodeDatabase(fixture.database, each.first) { write in
+        let database = NodeDatabase(fixture.database, each.first, isShared: each.isUnread) { write in
             guard write == each.secondTries else { return }
             let reply = await TokenReply { try await ask(each.secondUse, others, assertion, at: fixture.grants) }
             replies.withLock { $0.append(reply) }

@@ -20,14 +20,18 @@ final class NodeDatabase: SQLDatabase {
 
     private let database: any SQLDatabase
     private let faults: [Fault]
+    /// Whether it says that nodes share it, as PostgreSQL does.
+    let isShared: Bool
     private let beforeWrite: @Sendable (Int) async -> Void
     private let state = Locked(State())
 
     init(
-        _ database: any SQLDatabase, _ faults: [Fault], beforeWrite: @escaping @Sendable (Int) async -> Void = { _ in }
+        _ database: any SQLDatabase, _ faults: [Fault], isShared: Bool = false,
+        beforeWrite: @escaping @Sendable (Int) async -> Void = { _ in }
     ) {
         self.database = database
         self.faults = faults
+        self.isShared = isShared
         self.beforeWrite = beforeWrite
     }
 

@@ -69,14 +69,42 @@ package struct AuthenticatedClient: Sendable {
         }
     }
 
+    /// Whether its code or refresh token is spent without a look at it before, which saves a round trip. The database
+    /// then writes and takes back where the statement that spends finds nothing: whoever need not authenticate could
+    /// have it do so for any token that they invent.
+    var isServedUnread: Bool { context.database.isShared && client.kind != .public }
+
+    /// Runs statements as ``run(_:)`` does, for a request of which nothing was looked at: their counts say whether it
+    /// is valid.
+    ///
+    /// - Returns: the rows of the statements. `nil` when something stands against it: then nothing has changed, nothing
+    ///   is spent, and the proof has to be claimed again.
+    /// - Throws: ``StoreError``. What became of it may be unknown: then nothing more may be tried.
+    func attempt(_ statements: [SQLStatement]) async throws -> [[SQLRow]]? {
+        let (first, use) = outstanding(state.withLock { $0 })
+        do {
+            let rows = try await context.database.run(first + use + statements)
+            state.withLock { $0 = State(isAssertionSpent: true) }
+            return Array(rows.dropFirst(first.count + use.count))
+        } catch let error as StoreError where error.code == .unexpectedCount || error.code == .constraint {
+            state.withLock { $0.proof = nil }
+            return nil
+        }
+    }
+
+    /// What is spent first, and what is noted with it.
+    private func outstanding(_ state: State) -> (first: [SQLStatement], use: [SQLStatement]) {
+        let assertion = state.isAssertionSpent ? nil : assertion?.spending(realm: realm)
+        let use = assertion == nil ? nil : client.use?.statement(of: client.id, at: context.clock.epochSeconds)
+        return ([assertion, state.proof?.statement].compactMap(\.self), [use].compactMap(\.self))
+    }
+
     private func spend(with statements: [SQLStatement]) async throws {
         let state = state.withLock { $0 }
-        let assertion = state.isAssertionSpent ? nil : assertion?.spending(realm: realm)
-        let first = [assertion, state.proof?.statement].compactMap(\.self)
+        let (first, use) = outstanding(state)
         guard !first.isEmpty || !statements.isEmpty else { return }
-        let use = assertion == nil ? nil : client.use?.statement(of: client.id, at: context.clock.epochSeconds)
         do {
-            _ = try await context.database.run(first + [use].compactMap(\.self) + statements)
+            _ = try await context.database.run(first + use + statements)
         } catch let error as StoreError where error.code == .unexpectedCount {
             guard let index = error.statement, index < first.count else { throw error }
             if let proof = state.proof, index == first.count - 1 { throw try await proof.refusal() }

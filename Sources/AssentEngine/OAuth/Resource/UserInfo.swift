@@ -70,4 +70,11 @@ extension OAuthProvider {
         guard configuration.tokensKeepSessions, !isOffline, let session = owner?.session else { return nil }
         return sessions.touching(session)
     }
+
+    /// The same for a valid grant that only the statements before it know; `grantID` is a query in parentheses.
+    func use(ofGrant grantID: SQL) -> SQLStatement? {
+        guard configuration.tokensKeepSessions else { return nil }
+        return sessions.touching(
+            whoseIDIs: "SELECT g.session_id FROM grants g WHERE g.id = \(grantID) AND g.is_offline = 0")
+    }
 }

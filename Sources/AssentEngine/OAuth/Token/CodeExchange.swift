@@ -12,6 +12,9 @@ struct CodeExchange: Sendable {
     ///
     /// The code is spent by one statement that names everything it is bound to. A code that comes a second time ends
     /// its grant.
+    ///
+    /// Where that saves a round trip, this statement comes without a look before. What it refuses is looked at then, so
+    /// each refusal has its reason, and is written down, as if there had been no such try.
     func tokens(
         _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
         _ claimProof: @Sendable () async throws -> Void
@@ -19,15 +22,14 @@ struct CodeExchange: Sendable {
         let client = caller.client
         let codeID = TokenHash.of(Secret(try parameters.required("code")))
         let redirectURI = try parameters.required("redirect_uri")
-        let row = try await context.database.run(
-            .read(
-                """
-                SELECT c.client_id, c.redirect_uri, c.code_challenge, c.nonce, c.expires_at, c.used_at,
-                    c.sender AS code_sender, \(GrantRecord.columns)
-                FROM \(GrantRecord.joined("oauth_codes c JOIN grants g ON g.id = c.grant_id", at: now))
-                WHERE c.id = \(codeID) AND g.realm = \(configuration.realm)
-                """)
-        ).first
+        if caller.isServedUnread,
+            let tokens = try await unread(
+                codeID, redirectURI: redirectURI, verifier: parameters["code_verifier"], by: caller,
+                keyThumbprint: keyThumbprint, claimProof)
+        {
+            return tokens
+        }
+        let row = try await context.database.run(.read(reading(codeID, at: now))).first
         guard let row else { throw OAuthError.invalidGrant }
         let grant = try GrantRecord(row)
         guard try row.optionalInteger("used_at") == nil else {
@@ -61,7 +63,12 @@ struct CodeExchange: Sendable {
             try await caller.run(
                 spending(
                     codeID, redirectURI: redirectURI, challenge: challenge, client: client,
-                    sender: SenderBinding(keyThumbprint: keyThumbprint))
+                    sender: SenderBinding(keyThumbprint: keyThumbprint), at: now,
+                    whereGrant: """
+                        SELECT 1 FROM \(SessionSQL.withUser) JOIN grants g ON g.session_id = s.id
+                        WHERE g.id = oauth_codes.grant_id AND g.revoked_at IS NULL AND s.user_id = g.user_id
+                            AND \(SessionSQL.isAlive(at: now))
+                        """)
                     + provider.issuing(refreshToken, grant: grant, client: client, keyThumbprint: keyThumbprint)
                     + [audit.statement(provider.record(.oauthCode, .success, grant))])
         } catch let error as StoreError where error.code == .unexpectedCount {
@@ -74,7 +81,8 @@ struct CodeExchange: Sendable {
     /// The statement names again what was compared when the code was read. What was read says why, writes down a
     /// refusal, and spends no proof for it; only the statement is of the moment in which the code is spent.
     private func spending(
-        _ codeID: String, redirectURI: String, challenge: String, client: OAuthClient, sender: SenderBinding?
+        _ codeID: String, redirectURI: String, challenge: String, client: OAuthClient, sender: SenderBinding?,
+        at now: Int64, whereGrant isValid: SQL
     ) -> [SQLStatement] {
         [
             SQLStatement(
@@ -83,12 +91,59 @@ struct CodeExchange: Sendable {
                 WHERE id = \(codeID) AND client_id = \(client.id) AND redirect_uri = \(redirectURI)
                     AND code_challenge = \(challenge) AND used_at IS NULL AND expires_at > \(now)
                     AND (sender IS NULL OR sender = \(sender?.stored))
-                    AND EXISTS (
-                        SELECT 1 FROM \(SessionSQL.withUser) JOIN grants g ON g.session_id = s.id
-                        WHERE g.id = oauth_codes.grant_id AND g.revoked_at IS NULL AND s.user_id = g.user_id
-                            AND \(SessionSQL.isAlive(at: now)))
+                    AND EXISTS (\(isValid))
                 """, expecting: .exactly(1))
         ]
+    }
+
+    /// Gives tokens for a code that nobody has looked at, by one transaction. The statement that spends it has every
+    /// condition of the look; those after it take the grant from the code that it has spent, and the last reads what
+    /// the tokens say. They are signed when that is committed, with keys that were there before.
+    ///
+    /// - Returns: `nil` when something stands against it: then nothing has changed, and the look tells what.
+    private func unread(
+        _ codeID: String, redirectURI: String, verifier: String?, by caller: AuthenticatedClient,
+        keyThumbprint: String?, _ claimProof: @Sendable () async throws -> Void
+    ) async throws -> IssuedTokens? {
+        guard let challenge = Self.challenge(of: verifier) else { return nil }
+        let client = caller.client
+        let prepared = try await provider.preparedMint(for: client)
+        let (now, realm) = (prepared.issuedAt, configuration.realm)
+        let refreshToken = client.grantTypes.contains(.refreshToken) ? Secret(context.random.token()) : nil
+        try await claimProof()
+        // Of a code that was used earlier it gives none, so that what follows changes nothing before it is taken back.
+        let grantID: SQL = "(SELECT grant_id FROM oauth_codes WHERE id = \(codeID) AND used_at = \(now))"
+        let record = AuditRecord(.oauthCode, .success, realm: realm, detail: ["client": .string(client.id)])
+        let last = [
+            audit.statement(record, ofGrant: grantID),
+            SQLStatement.read(reading(codeID, at: now), expecting: .exactly(1)),
+        ]
+        let rows = try await caller.attempt(
+            spending(
+                codeID, redirectURI: redirectURI, challenge: challenge, client: client,
+                sender: SenderBinding(keyThumbprint: keyThumbprint), at: now,
+                whereGrant: """
+                    SELECT 1 FROM \(GrantRecord.joined(at: now))
+                    WHERE g.id = oauth_codes.grant_id AND g.realm = \(realm) AND g.client_id = \(client.id)
+                        AND \(GrantRecord.isValid) AND s.id IS NOT NULL AND \(GrantRecord.isAdmitted(to: .renewal))
+                    """)
+                + provider.issuing(refreshToken, grantID: grantID, client: client, keyThumbprint: keyThumbprint) + last)
+        guard let rows else { return nil }
+        guard let row = rows.last?.first else { throw EngineError.internalFailure("a code was spent and not read") }
+        let grant = try GrantRecord(row)
+        return try await provider.mint(
+            grant, client: client, scopes: grant.scopes.filter(client.scopes.contains),
+            nonce: try row.optionalText("nonce"), keyThumbprint: keyThumbprint, refreshToken: refreshToken,
+            by: prepared)
+    }
+
+    private func reading(_ codeID: String, at now: Int64) -> SQL {
+        """
+        SELECT c.client_id, c.redirect_uri, c.code_challenge, c.nonce, c.expires_at, c.used_at,
+            c.sender AS code_sender, \(GrantRecord.columns)
+        FROM \(GrantRecord.joined("oauth_codes c JOIN grants g ON g.id = c.grant_id", at: now))
+        WHERE c.id = \(codeID) AND g.realm = \(configuration.realm)
+        """
     }
 
     private func endIfSpent(_ codeID: String, grant: GrantRecord, by caller: AuthenticatedClient) async throws {
@@ -101,11 +156,16 @@ struct CodeExchange: Sendable {
     /// Whether a verifier belongs to a challenge, in constant time. An empty challenge goes with no verifier: who sends
     /// one has asked for a check that somebody has taken out of the request (RFC 9700 §4.8.2).
     private static func verifies(_ verifier: String?, challenge: String) -> Bool {
-        guard let verifier else { return challenge.isEmpty }
+        Self.challenge(of: verifier).map { ConstantTime.equal($0, challenge) } ?? false
+    }
+
+    /// The challenge that a verifier belongs to: an empty one without a verifier, `nil` for what no verifier is.
+    private static func challenge(of verifier: String?) -> String? {
+        guard let verifier else { return "" }
         guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(RedirectURI.isUnreserved) else {
-            return false
+            return nil
         }
-        return ConstantTime.equal(Base64URL.encode(Array(SHA256.hash(data: Array(verifier.utf8)))), challenge)
+        return Base64URL.encode(Array(SHA256.hash(data: Array(verifier.utf8))))
     }
 
     private var context: EngineContext { provider.context }

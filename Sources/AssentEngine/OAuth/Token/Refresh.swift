@@ -42,6 +42,8 @@ package struct TokenRefresh: Sendable {
     ///
     /// The token of a public client belongs to the grant's key; without one, the first proof that comes gives it one. A
     /// confidential client authenticates, and its new access token belongs to whatever key it proves (RFC 9449 §5).
+    ///
+    /// Where that saves a round trip, the statement that spends comes without a look before, as for codes.
     func tokens(
         _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
         _ claimProof: @Sendable () async throws -> Void
@@ -49,6 +51,13 @@ package struct TokenRefresh: Sendable {
         let client = caller.client
         let tokenID = TokenHash.of(Secret(try parameters.required("refresh_token")))
         let attemptHash = try Self.attemptHash(parameters["attempt_id"])
+        // Which scopes it may ask for, only the grant tells.
+        if caller.isServedUnread, parameters["scope"] == nil,
+            let tokens = try await unread(
+                tokenID, attemptHash: attemptHash, by: caller, keyThumbprint: keyThumbprint, claimProof)
+        {
+            return tokens
+        }
         guard let known = try await refreshRecord(tokenID) else { throw OAuthError.invalidGrant }
         if known.usedAt != nil {
             guard !known.grant.isRevoked else { throw OAuthError.invalidGrant }
@@ -100,8 +109,51 @@ package struct TokenRefresh: Sendable {
         }
     }
 
+    /// Gives new tokens for a refresh token that nobody has looked at, by one transaction, as ``CodeExchange`` does.
+    ///
+    /// - Returns: `nil` when something stands against it: then nothing has changed, and the look tells what.
+    private func unread(
+        _ tokenID: String, attemptHash: String?, by caller: AuthenticatedClient, keyThumbprint: String?,
+        _ claimProof: @Sendable () async throws -> Void
+    ) async throws -> IssuedTokens? {
+        let client = caller.client
+        let prepared = try await provider.preparedMint(for: client)
+        let successor = Secret(context.random.token())
+        try await claimProof()
+        // The successor is new: only a token that this transaction has spent has it.
+        let grantID: SQL = """
+            (SELECT grant_id FROM refresh_tokens
+                WHERE id = \(tokenID) AND successor_id = \(TokenHash.of(successor)))
+            """
+        let record = AuditRecord(
+            .oauthRefresh, .success, realm: configuration.realm, detail: ["client": .string(client.id)])
+        let isRightGrant: SQL = """
+            g.realm = \(configuration.realm) AND g.client_id = \(client.id)
+                AND (s.id IS NULL OR \(GrantRecord.isAdmitted(to: .renewal)))
+            """
+        let read = SQLStatement.read(
+            "SELECT \(GrantRecord.columns) FROM \(GrantRecord.joined(at: now)) WHERE g.id = \(grantID)",
+            expecting: .exactly(1))
+        let last: [SQLStatement?] = [
+            audit.statement(record, ofGrant: grantID), provider.use(ofGrant: grantID), read,
+        ]
+        let rows = try await caller.attempt(
+            try rotating(tokenID, to: successor, attemptHash: attemptHash, client: client, where: isRightGrant)
+                + provider.issuing(successor, grantID: grantID, client: client, keyThumbprint: keyThumbprint)
+                + last.compactMap(\.self))
+        guard let rows else { return nil }
+        guard let row = rows.last?.first else {
+            throw EngineError.internalFailure("a refresh token was spent and not read")
+        }
+        let grant = try GrantRecord(row)
+        return try await provider.mint(
+            grant, client: client, scopes: grant.scopes.filter(client.scopes.contains), nonce: nil,
+            keyThumbprint: keyThumbprint, refreshToken: successor, by: prepared)
+    }
+
     private func rotating(
-        _ tokenID: String, to successor: Secret, attemptHash: String?, client: OAuthClient
+        _ tokenID: String, to successor: Secret, attemptHash: String?, client: OAuthClient,
+        where isRightGrant: SQL = "1 = 1"
     ) throws -> [SQLStatement] {
         // Without an attempt id nobody can ask for the successor again, so it is not kept.
         let sealed = try attemptHash.map { _ in
@@ -116,7 +168,7 @@ package struct TokenRefresh: Sendable {
                 WHERE id = \(tokenID) AND client_id = \(client.id) AND used_at IS NULL AND expires_at > \(now)
                     AND EXISTS (
                         SELECT 1 FROM \(GrantRecord.joined(at: now))
-                        WHERE g.id = refresh_tokens.grant_id AND \(GrantRecord.isValid))
+                        WHERE g.id = refresh_tokens.grant_id AND \(GrantRecord.isValid) AND \(isRightGrant))
                 """, expecting: .exactly(1)),
             // Who uses a successor has received it: the copy beside its predecessor has done its work.
             SQLStatement(

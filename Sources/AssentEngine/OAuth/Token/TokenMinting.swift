@@ -13,12 +13,24 @@ extension OAuthProvider {
     /// The claim of an access token that names its grant, so that it stops counting at once when the grant is revoked.
     package static let grantClaim = "assent_grant"
 
-    /// Signs an access token and, for `openid`, an ID token.
+    /// What signs the tokens of a client: asked for before a code or a refresh token is spent that was not looked at,
+    /// so that afterwards nothing is asked of the database.
+    func preparedMint(for client: OAuthClient) async throws -> PreparedMint {
+        let issuedAt = now
+        let accessToken = try await keys.signer(for: .accessToken, with: client.accessTokenAlgorithm)
+        guard client.scopes.contains("openid") else {
+            return PreparedMint(issuedAt: issuedAt, accessToken: accessToken, idToken: nil)
+        }
+        let idToken = try await keys.signer(for: .idToken, with: client.idTokenAlgorithm)
+        return PreparedMint(issuedAt: issuedAt, accessToken: accessToken, idToken: idToken)
+    }
+
+    /// Signs an access token and, for `openid`, an ID token: by what was prepared, where something was.
     func mint(
         _ grant: GrantRecord, client: OAuthClient, scopes: [String], nonce: String?, keyThumbprint: String?,
-        refreshToken: Secret?
+        refreshToken: Secret?, by prepared: PreparedMint? = nil
     ) async throws -> IssuedTokens {
-        let issuedAt = now
+        let issuedAt = prepared?.issuedAt ?? now
         let audience = client.audience.isEmpty ? [configuration.issuer] : client.audience
         var claims = JSONObject()
         claims["iss"] = .string(configuration.issuer)
@@ -34,12 +46,18 @@ extension OAuthProvider {
         claims["acr"] = grant.acr.map(JSONValue.string)
         claims[Self.grantClaim] = .string(grant.id)
         if let keyThumbprint { claims["cnf"] = ["jkt": .string(keyThumbprint)] }
-        let accessToken = try await keys.sign(
-            claims, type: Self.accessTokenType, for: .accessToken, with: client.accessTokenAlgorithm)
+        let signer =
+            if let prepared {
+                prepared.accessToken
+            } else {
+                try await keys.signer(for: .accessToken, with: client.accessTokenAlgorithm)
+            }
+        let accessToken = try await signer.sign(claims, type: Self.accessTokenType)
         var idToken: Secret?
         if let owner = grant.owner, scopes.contains("openid") {
             idToken = try await mintIDToken(
-                owner, acr: grant.acr, client: client, scopes: scopes, nonce: nonce, accessToken: accessToken)
+                owner, acr: grant.acr, client: client, scopes: scopes, nonce: nonce, accessToken: accessToken,
+                by: prepared)
         }
         return IssuedTokens(
             accessToken: accessToken, tokenType: TokenScheme(boundTo: keyThumbprint).rawValue,
@@ -50,9 +68,9 @@ extension OAuthProvider {
     /// session.
     func mintIDToken(
         _ owner: ResourceOwner, acr: String?, client: OAuthClient, scopes: [String], nonce: String?,
-        accessToken: Secret?
+        accessToken: Secret?, by prepared: PreparedMint? = nil
     ) async throws -> Secret {
-        let issuedAt = now
+        let issuedAt = prepared?.issuedAt ?? now
         var claims = JSONObject()
         let about = UserClaims.claims(about: owner.user, scopes: scopes)
         for name in client.idTokenClaims { claims[name] = about[name] }
@@ -71,7 +89,13 @@ extension OAuthProvider {
             .string(Base64URL.encode(token.withUnsafeBytes { Array(SHA256.hash(data: $0).prefix(16)) }))
         }
         claims["sid"] = .string(owner.sessionAuditID)
-        return try await keys.sign(claims, type: Self.idTokenType, for: .idToken, with: client.idTokenAlgorithm)
+        let signer =
+            if let idToken = prepared?.idToken {
+                idToken
+            } else {
+                try await keys.signer(for: .idToken, with: client.idTokenAlgorithm)
+            }
+        return try await signer.sign(claims, type: Self.idTokenType)
     }
 
     /// The statements that put a new refresh token in the store and keep the grant for as long as anything of it
@@ -84,6 +108,13 @@ extension OAuthProvider {
     func issuing(
         _ refreshToken: Secret?, grant: GrantRecord, client: OAuthClient, keyThumbprint: String?
     ) -> [SQLStatement] {
+        issuing(refreshToken, grantID: "\(grant.id)", client: client, keyThumbprint: keyThumbprint)
+    }
+
+    /// The same for a grant that only the statements before them know; `grantID` is a query in parentheses.
+    func issuing(
+        _ refreshToken: Secret?, grantID: SQL, client: OAuthClient, keyThumbprint: String?
+    ) -> [SQLStatement] {
         let refreshLifetime = refreshToken == nil ? 0 : client.refreshTokenLifetime
         let expiresAt = now + max(client.accessTokenLifetime, refreshLifetime)
         let isPublic = client.kind == .public
@@ -95,7 +126,7 @@ extension OAuthProvider {
                 """
                 UPDATE grants SET sender = \(sender),
                     expires_at = CASE WHEN expires_at > \(expiresAt) THEN expires_at ELSE \(expiresAt) END
-                WHERE id = \(grant.id) AND revoked_at IS NULL AND \(isRightSender)
+                WHERE id = \(grantID) AND revoked_at IS NULL AND \(isRightSender)
                 """, expecting: .exactly(1))
         ]
         if let refreshToken {
@@ -103,8 +134,8 @@ extension OAuthProvider {
                 SQLStatement(
                     """
                     INSERT INTO refresh_tokens (id, grant_id, client_id, issued_at, expires_at)
-                    VALUES (\(TokenHash.of(refreshToken)), \(grant.id), \(client.id), \(now),
-                        \(now + refreshLifetime))
+                    SELECT \(TokenHash.of(refreshToken)), g.id, \(client.id), \(now), \(now + refreshLifetime)
+                    FROM grants g WHERE g.id = \(grantID)
                     """, expecting: .exactly(1)))
         }
         return statements
@@ -119,4 +150,13 @@ extension OAuthProvider {
         guard mayHaveExpired || claims.object["exp"]?.integer.map({ $0 > now }) == true else { return nil }
         return claims.object
     }
+}
+
+/// What signs tokens, and as of when they are issued.
+struct PreparedMint: Sendable {
+    /// Seconds since 1970.
+    let issuedAt: Int64
+    let accessToken: ServerKeys.Signer
+    /// `nil` for a client that never gets an ID token.
+    let idToken: ServerKeys.Signer?
 }
