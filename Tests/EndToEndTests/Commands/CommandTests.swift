@@ -49,6 +49,11 @@ struct CommandTests {
             #expect(out.status == 0 && out.output == "Signed out here.\nThe server knows.", "\(out)")
             let again = try await typist.program.run("logout")
             #expect(again.status == 0 && again.output == "Nobody was signed in.", "\(again)")
+            for words in [["logout", "--json"], ["logout", "--retry", "--json"]] {
+                let silent = try await typist.program.run(words)
+                #expect(silent.status == 0, "\(words): \(silent)")
+                #expect(try JSONValue.parse(silent.output)["signedOut"]?.bool == false, "\(words): \(silent.output)")
+            }
             let nobody = try await typist.program.run("status")
             #expect(nobody.status == 1 && nobody.output.contains("Nobody is signed in"))
             let late = try await typist.program.run("request", "GET", typist.transfers)
@@ -103,6 +108,7 @@ struct CommandTests {
                 #expect(out.status == 1, "attempt \(attempt): \(out)")
                 let told = try #require(try? JSONValue.parse(out.output), "attempt \(attempt): \(out)")
                 #expect(told["undone"]?.array?.isEmpty == false && told["kept"]?.integer ?? 0 > 0, "\(out.output)")
+                #expect(told["signedOut"]?.bool == (attempt == 1), "attempt \(attempt): \(out.output)")
                 #expect(!out.errors.contains("knows"), "\(out.errors)")
             }
             let words = try await typist.program.run("logout")

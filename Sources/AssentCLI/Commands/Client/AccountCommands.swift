@@ -145,7 +145,7 @@ struct LogoutCommand: AsyncParsableCommand {
             await assent.shutdown()
             if json {
                 console.emit([
-                    "signedOut": .bool(!retry && result?.localFailure == nil),
+                    "signedOut": .bool(before?.isSignedIn == true && result?.localFailure == nil),
                     "undone": .array(undone.map { .string("\($0)") }),
                     "kept": .integer(undone.count { $0.isKept }),
                     "browserPage": page.withLock { $0 }.map(JSONValue.string) ?? .null,
