@@ -6,9 +6,10 @@ import Testing
 
 @Suite("An answer to a transaction whose receipt was lost")
 struct LostReceiptTests {
-    /// Decides with `error`, and finds a receipt with the question of this number.
+    /// Decides with `error`, and finds a receipt with the question of this number: that of an earlier answer where
+    /// `isEarlier`.
     private func decide(
-        _ error: SigningError?, isKept: [Bool] = [true], found: Int? = nil, refused: Int? = nil
+        _ error: SigningError?, isKept: [Bool] = [true], found: Int? = nil, refused: Int? = nil, isEarlier: Bool = false
     ) async -> (result: Result<String, any Error>, questions: Int) {
         var questions = 0
         var kept = isKept
@@ -18,7 +19,7 @@ struct LostReceiptTests {
                 questions += 1
                 if questions == refused { throw SigningError(.transactionFailed) }
                 return questions == found ? "receipt" : nil
-            }, pause: {})
+            }, check: { _ in if isEarlier { throw CommandFailure.answered("txn") } }, pause: {})
         do {
             let receipt = try await lost.receipt(of: "txn") {
                 if let error { throw error }
@@ -72,5 +73,15 @@ struct LostReceiptTests {
         // The refusal was not the server's: nobody signs one.
         let (taken, again) = await decide(SigningError(.transactionFailed), found: 1)
         #expect(try taken.get() == "receipt" && again == 1)
+    }
+
+    @Test("The receipt of an earlier answer, another than this one, is not given out for that of this one")
+    func earlier() async throws {
+        for error in [SigningError(.remote), SigningError(.alreadyDecided)] {
+            let (result, questions) = await decide(error, found: 1, isEarlier: true)
+            let failure = #expect(throws: CommandFailure.self) { try result.get() }
+            #expect(failure?.status == .refused && failure?.description.contains("that answer stands") == true)
+            #expect(questions == 1)
+        }
     }
 }

@@ -10,6 +10,10 @@ struct LostReceipt<Receipt> {
     /// Sends that answer again: its receipt, or nothing while nobody knows. Throws why the server refused it for good.
     let ask: () async throws -> Receipt?
 
+    /// Throws where a receipt that was found is for another answer, which the device has kept from before: what the
+    /// user says now was not signed then.
+    let check: (Receipt) throws -> Void
+
     /// Waits between two questions.
     let pause: () async throws -> Void
 
@@ -21,7 +25,7 @@ struct LostReceipt<Receipt> {
     ///   - transaction: the transaction's id.
     ///   - decide: signs and sends.
     /// - Returns: the receipt.
-    /// - Throws: what `decide` and `ask` throw, and ``CommandFailure`` with status 3 while nobody knows.
+    /// - Throws: what `decide`, `ask` and `check` throw, and ``CommandFailure`` with status 3 while nobody knows.
     func receipt(of transaction: String, _ decide: () async throws -> Receipt) async throws -> Receipt {
         do {
             return try await decide()
@@ -29,7 +33,7 @@ struct LostReceipt<Receipt> {
             guard try await isKept() else { throw error }
             for _ in 0..<Self.questions {
                 try await pause()
-                if let found = try await ask() { return found }
+                if let found = try await ask() { return try checked(found) }
                 // The server has said that it takes no decision about this transaction any more.
                 guard try await isKept() else { throw error }
             }
@@ -40,8 +44,13 @@ struct LostReceipt<Receipt> {
         } catch let error as SigningError where error.code.endsTransaction {
             // Nobody signs a refusal, so the device keeps the answer. Sent again now, it is dropped, and no later
             // command tells of it a second time.
-            if (try? await isKept()) == true, let found = try? await ask() { return found }
+            if (try? await isKept()) == true, let found = try? await ask() { return try checked(found) }
             throw error
         }
+    }
+
+    private func checked(_ found: Receipt) throws -> Receipt {
+        try check(found)
+        return found
     }
 }

@@ -122,12 +122,14 @@ extension SigningProfile {
     ///
     /// - Parameters:
     ///   - transaction: the transaction's id.
+    ///   - effect: what the decision does.
     ///   - console: where it is said.
     ///   - decide: signs and sends.
     /// - Returns: the receipt.
-    /// - Throws: what ``LostReceipt/receipt(of:_:)`` throws.
+    /// - Throws: what ``LostReceipt/receipt(of:_:)`` throws, and ``CommandFailure`` when an earlier answer stands.
     func outcome(
-        of transaction: String, _ console: Console, _ decide: () async throws -> SigningReceipt
+        of transaction: String, to effect: DecisionEffect, _ console: Console,
+        _ decide: () async throws -> SigningReceipt
     ) async throws -> SigningReceipt {
         let lost = LostReceipt<SigningReceipt>(
             isKept: { try await device.unreceiptedTransactions().contains(transaction) },
@@ -142,7 +144,31 @@ extension SigningProfile {
                 }
                 if let refusal { throw refusal }
                 return found
+            },
+            check: {
+                guard $0.effect != effect else { return }
+                $0.show(on: console)
+                throw CommandFailure.answered($0.transactionID)
             }, pause: { try await Task.sleep(for: .seconds(2)) })
         return try await lost.receipt(of: transaction, decide)
+    }
+
+    /// Shows a transaction, asks for an answer, and has it signed and sent.
+    ///
+    /// - Returns: the receipt.
+    /// - Throws: as ``outcome(of:to:_:_:)``.
+    func answer(_ transaction: SigningTransaction, _ console: Console) async throws -> SigningReceipt {
+        let decision = TerminalDecision(console: console)
+        let status = try decision.choose(transaction)
+        return try await outcome(of: transaction.id, to: status.effect, console) {
+            try await decision.sign(transaction, status)
+        }
+    }
+}
+
+extension CommandFailure {
+    /// The user has answered a transaction before, and otherwise.
+    static func answered(_ transaction: String) -> CommandFailure {
+        CommandFailure("You answered transaction \(transaction) before, and that answer stands.", status: .refused)
     }
 }

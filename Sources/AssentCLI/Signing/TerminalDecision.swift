@@ -7,13 +7,12 @@ struct TerminalDecision {
     let console: Console
     var prompt = Prompt()
 
-    /// Shows, asks, signs and sends.
-    func decide(_ transaction: SigningTransaction) async throws -> SigningReceipt {
+    /// Shows a transaction, and asks for one of its statuses.
+    func choose(_ transaction: SigningTransaction) throws -> SigningTransaction.Status {
         show(transaction)
         console.say(Self.open(for: transaction.remaining()))
         let statuses = transaction.allowedStatuses
-        let status = statuses[try prompt.choice("Your answer", statuses.map(\.label), default: nil)]
-        return try await sign(transaction, status)
+        return statuses[try prompt.choice("Your answer", statuses.map(\.label), default: nil)]
     }
 
     /// Signs a status and sends it. Asks for what it needs and is not given.

@@ -44,9 +44,7 @@ struct TransactionChoice: ParsableArguments {
             if let receipt = receipts.first(where: { named == nil || $0.transactionID == named }) {
                 receipt.show(on: console)
                 guard effect == nil || receipt.effect == effect else {
-                    throw CommandFailure(
-                        "You answered transaction \(receipt.transactionID) before, and that answer stands.",
-                        status: .refused)
+                    throw CommandFailure.answered(receipt.transactionID)
                 }
                 return
             }

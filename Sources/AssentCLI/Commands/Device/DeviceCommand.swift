@@ -236,9 +236,7 @@ struct DeviceCommand: AsyncParsableCommand {
                 let listening = Listening<SigningTransactions>(
                     transactions: { container.transactions(onEvent: { await events.hear($0) }) },
                     answer: { transaction in
-                        let receipt = try await profile.outcome(of: transaction.id, console) {
-                            try await TerminalDecision(console: console).decide(transaction)
-                        }
+                        let receipt = try await profile.answer(transaction, console)
                         console.say("Signed and sent: \(receipt.status), transaction \(receipt.transactionID).")
                     },
                     reconnect: {

@@ -38,10 +38,7 @@ extension DeviceCommand {
                 let scanned = try text ?? QRCodeFile.text(file ?? "")
                 let info = try await profile.device.retrieveTransactionInfo(scanned, user: user)
                 let transaction = try await info.transaction()
-                let receipt = try await profile.outcome(of: transaction.id, console) {
-                    try await TerminalDecision(console: console).decide(transaction)
-                }
-                receipt.show(on: console)
+                try await profile.answer(transaction, console).show(on: console)
             }
         }
     }

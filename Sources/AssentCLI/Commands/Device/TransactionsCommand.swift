@@ -134,7 +134,7 @@ struct TransactionsCommand: AsyncParsableCommand {
                 guard try decision.prompt.choice("Sign?", answers, default: nil) == 0 else {
                     throw CommandFailure("Nothing was signed.", status: .refused)
                 }
-                let receipt = try await profile.outcome(of: transaction.id, console) {
+                let receipt = try await profile.outcome(of: transaction.id, to: status.effect, console) {
                     try await decision.sign(transaction, status, number: number, reason: reason)
                 }
                 receipt.show(on: console)
@@ -214,7 +214,7 @@ struct TransactionsCommand: AsyncParsableCommand {
             _ answer: (SigningTransactionInfo, _ reason: String?) async throws -> SigningReceipt
         ) async throws {
             try await choice.run(to: effect) { info, profile, console in
-                let receipt = try await profile.outcome(of: info.transactionID, console) {
+                let receipt = try await profile.outcome(of: info.transactionID, to: effect, console) {
                     try await answer(info, reason)
                 }
                 receipt.show(on: console)

@@ -28,10 +28,7 @@ extension TransactionsCommand {
             let console = result.console
             try await SigningProfile.run(client, console) { profile in
                 let transaction = try await profile.container(container.id).record(text, label: label)
-                let receipt = try await profile.outcome(of: transaction.id, console) {
-                    try await TerminalDecision(console: console).decide(transaction)
-                }
-                receipt.show(on: console)
+                try await profile.answer(transaction, console).show(on: console)
             }
         }
     }
