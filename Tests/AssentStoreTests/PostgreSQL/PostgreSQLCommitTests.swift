@@ -134,6 +134,22 @@ struct PostgreSQLCommitTests {
         #expect(count == 1)
     }
 
+    @Test("What is cut is COMMIT itself, and not a BEGIN whose isolation level has the word in it")
+    func onlyCommit() async throws {
+        _ = try await place.open()
+        try await offPool { [proxy] in
+            let configuration = proxy.configuration
+            let host = try #require(configuration.hosts.first)
+            let session = try PostgreSQLOpening(configuration: configuration).open(host, bell: PostgreSQLBell())
+            proxy.cutNextCommit(.before)
+            // As a connection says it that does not have it prepared.
+            _ = try session.exchange([PostgreSQLCommand(PostgreSQLCommand.begin.text, isKept: false)])
+            #expect(proxy.cuts == 0)
+            #expect(throws: PostgreSQLLoss.self) { try session.commit(limit: 60_000) }
+            #expect(proxy.cuts == 1)
+        }
+    }
+
     @Test("What connections leave behind to be asked by is deleted a day after their end")
     func leftovers() async throws {
         let other = try await place.open()

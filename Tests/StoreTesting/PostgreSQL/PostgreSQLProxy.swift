@@ -31,6 +31,10 @@ package final class PostgreSQLProxy: Sendable {
         var sockets: Set<Int32> = []
     }
 
+    /// The Parse message of a `COMMIT` without a name, whole: the word alone is also in `READ COMMITTED`. Its type, its
+    /// length, an empty name, the text and no parameters.
+    private static let commit = Array("P\0\0\0\u{0E}\0COMMIT\0\0\0".utf8)
+
     private let directory: URL
     private let target: PostgreSQLConfiguration
     private let listener: Int32
@@ -160,7 +164,7 @@ package final class PostgreSQLProxy: Sendable {
     private func cut(at bytes: [UInt8], isAnswering: Bool) -> Cut? {
         state.withLock { state in
             if isAnswering { state.roundTrips += 1 }
-            guard let cut = state.cut, bytes.contains(Array("COMMIT".utf8)) else { return nil }
+            guard let cut = state.cut, bytes.contains(Self.commit) else { return nil }
             state.cut = nil
             state.cuts += 1
             state.isRefusing = state.refusesAfterCut
