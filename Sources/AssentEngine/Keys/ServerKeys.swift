@@ -139,7 +139,7 @@ package final class ServerKeys: Sendable {
         try await signer(for: purpose, with: algorithm).sign(claims, type: type)
     }
 
-    /// The key that signs for a purpose, for who must not ask the database any more when something is signed.
+    /// The key that signs for a purpose, for callers that must not query the database when they sign.
     func signer(for purpose: Purpose, with algorithm: SignatureAlgorithm = .es256) async throws -> Signer {
         let slot = Slot(purpose: purpose, algorithm: algorithm)
         guard purpose.algorithms.contains(algorithm), let entry = try await current(having: [slot]).active(slot),

@@ -69,13 +69,13 @@ package struct AuthenticatedClient: Sendable {
         }
     }
 
-    /// Whether its code or refresh token is spent without a look at it before, which saves a round trip. The database
-    /// then writes and takes back where the statement that spends finds nothing: whoever need not authenticate could
-    /// have it do so for any token that they invent.
+    /// Whether its code or refresh token is spent without being looked up first, which saves a round trip. Where the
+    /// statement that spends finds nothing, the database writes and rolls back. A public client looks up first: without
+    /// authentication, anyone could cause that work with tokens that they invent.
     var isServedUnread: Bool { context.database.isShared && client.kind != .public }
 
-    /// Runs statements as ``run(_:)`` does, for a request of which nothing was looked at: their counts say whether it
-    /// is valid.
+    /// Runs statements as ``run(_:)`` does, for a request that was not looked up: their row counts show whether it is
+    /// valid.
     ///
     /// - Returns: the rows of the statements. `nil` when something stands against it: then nothing has changed, nothing
     ///   is spent, and the proof has to be claimed again.

@@ -13,8 +13,8 @@ struct CodeExchange: Sendable {
     /// The code is spent by one statement that names everything it is bound to. A code that comes a second time ends
     /// its grant.
     ///
-    /// Where that saves a round trip, this statement comes without a look before. What it refuses is looked at then, so
-    /// each refusal has its reason, and is written down, as if there had been no such try.
+    /// Where that saves a round trip, this statement runs before the code is looked up. A code that it does not spend
+    /// is looked up afterwards, so that each refusal has the same reason and the same record.
     func tokens(
         _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
         _ claimProof: @Sendable () async throws -> Void
@@ -111,7 +111,7 @@ struct CodeExchange: Sendable {
         let (now, realm) = (prepared.issuedAt, configuration.realm)
         let refreshToken = client.grantTypes.contains(.refreshToken) ? Secret(context.random.token()) : nil
         try await claimProof()
-        // Of a code that was used earlier it gives none, so that what follows changes nothing before it is taken back.
+        // A code that was used earlier gives no grant, so that the statements after it change nothing.
         let grantID: SQL = "(SELECT grant_id FROM oauth_codes WHERE id = \(codeID) AND used_at = \(now))"
         let record = AuditRecord(.oauthCode, .success, realm: realm, detail: ["client": .string(client.id)])
         let last = [
