@@ -31,15 +31,28 @@ struct RememberedSignIn: Sendable {
         let question = "PIN of \(DisplayText.escapedForTerminal(user.name))"
         for _ in 1..<Self.tries {
             do {
-                try await assent.logIn(user.id, pin: try prompt.secret(question))
+                try await logIn(assent, user.id, question)
                 return user.name
             } catch let error as ResourceError where error.code == .invalidPin && (error.triesLeft ?? 0) > 0 {
                 console.warn(
                     "\(DisplayText.escapedForTerminal(error.detail)) Tries left: \(error.triesLeft ?? 0).")
             }
         }
-        try await assent.logIn(user.id, pin: try prompt.secret(question))
+        try await logIn(assent, user.id, question)
         return user.name
+    }
+
+    /// Asks for the PIN once. Where an enrolment was interrupted, says by which command it goes on.
+    private func logIn(_ assent: Assent, _ user: String, _ question: String) async throws {
+        do {
+            try await assent.logIn(user, pin: try prompt.secret(question))
+        } catch let error as ResourceError where error.code == .userNotAuthenticated {
+            let containers = (try? await assent.device.containers(matching: ContainerFilter(user: user))) ?? []
+            guard !containers.isEmpty, containers.allSatisfy(\.isInterrupted) else { throw error }
+            throw ResourceError(
+                error.domain, error.code, error.detail,
+                suggestion: "Then run 'assent device enroll --here' again: it goes on where it was.")
+        }
     }
 
     /// Signs the user in by the key of the container alone.
