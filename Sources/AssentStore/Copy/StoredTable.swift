@@ -1,3 +1,4 @@
+import AssentCore
 import GRDB
 
 /// A table of a schema, as far as one must know it to copy its rows.
@@ -45,14 +46,17 @@ extension Schema {
     /// - Throws: ``StoreError`` with code `statement` for a table that cannot be copied: without a primary key, with a
     ///   column of another type, or with references in a circle.
     package func tables() throws -> [StoredTable] {
+        if let known = knownTables.withLock(\.self) { return known }
         do {
-            return try Self.ordered(
+            let tables = try Self.ordered(
                 DatabaseQueue().write { database in
                     for statement in steps.flatMap(\.statements) { try database.execute(sql: statement) }
                     let names = try String.fetchAll(
                         database, sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
                     return try names.map { try Self.table($0, in: database) }
                 })
+            knownTables.withLock { $0 = tables }
+            return tables
         } catch let error as DatabaseError {
             throw StoreError(error)
         }

@@ -7,6 +7,9 @@ package struct Schema: Sendable {
     /// The steps, oldest first.
     package let steps: [Migration]
 
+    /// Its tables, once they were asked for: that makes a database, and each attempt at a copy asks.
+    let knownTables = Locked<[StoredTable]?>(nil)
+
     /// A schema; tests make shorter and longer ones than ``current``.
     package init(_ steps: [Migration]) {
         self.steps = steps
