@@ -49,6 +49,8 @@ struct RefreshTests {
         #expect(try await fixture.isLive(again))
         let next = try await fixture.refresh(again.refreshToken, attempt: Self.otherAttempt)
         #expect(try await fixture.isLive(next))
+        // Who uses the first successor has received it: only the copy of the second is left.
+        #expect(try await fixture.count("refresh_tokens", where: "sealed_successor IS NOT NULL") == 1)
         #expect(try await fixture.audit(.oauthRefresh).allSatisfy { $0.outcome == .success })
     }
 

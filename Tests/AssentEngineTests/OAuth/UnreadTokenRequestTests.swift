@@ -41,8 +41,12 @@ struct UnreadTokenRequestTests {
 
     init() throws { key = try AssertionKey() }
 
-    private func fixture() async throws -> ProviderFixture {
-        try await ProviderFixture(clients: [AssertionKey.client([key]), ProviderFixture.bank])
+    private func fixture(
+        grantTypes: Set<OAuthClient.GrantType> = Set(OAuthClient.GrantType.allCases)
+    ) async throws -> ProviderFixture {
+        var client = AssertionKey.client([key])
+        client.grantTypes = grantTypes
+        return try await ProviderFixture(clients: [client, ProviderFixture.bank])
     }
 
     // MARK: - Requests
@@ -117,11 +121,12 @@ struct UnreadTokenRequestTests {
 
     /// The outcome of a request after `changes`, at a node that looks before it spends, and at one that does not.
     private func outcomes(
-        after changes: [String], isRefresh: Bool, form: [String: String?] = [:]
+        after changes: [String], isRefresh: Bool, form: [String: String?] = [:],
+        grantTypes: Set<OAuthClient.GrantType> = Set(OAuthClient.GrantType.allCases)
     ) async throws -> (read: Outcome, unread: Outcome) {
         var outcomes: [Outcome] = []
         for isShared in [false, true] {
-            let fixture = try await fixture()
+            let fixture = try await fixture(grantTypes: grantTypes)
             let node = try fixture.node(Shared(fixture.database, isShared))
             let code = try await code(fixture)
             let first = try await (isRefresh ? exchange(code, in: fixture, on: fixture.grants) : nil)
@@ -165,6 +170,23 @@ struct UnreadTokenRequestTests {
         #expect(database.runs == 4 && third.scopes == ["accounts"])
     }
 
+    @Test("A client that may not refresh gets no refresh token")
+    func withoutRefresh() async throws {
+        let (read, unread) = try await outcomes(after: [], isRefresh: false, grantTypes: [.authorizationCode])
+        #expect(unread == read)
+        #expect(unread.refusal == nil && !unread.hasRefreshToken && unread.scopes == ["openid", "accounts"])
+    }
+
+    @Test("Tokens have no scope that the client has lost since its user agreed")
+    func lostScope() async throws {
+        for isRefresh in [false, true] {
+            let (read, unread) = try await outcomes(
+                after: ["UPDATE grants SET scope = 'openid accounts payments'"], isRefresh: isRefresh)
+            #expect(unread == read)
+            #expect(unread.refusal == nil && unread.scopes == ["openid", "accounts"])
+        }
+    }
+
     @Test(
         "What stands against it is told, written down and left as after a look",
         arguments: [
@@ -199,6 +221,16 @@ struct UnreadTokenRequestTests {
         let (read, unread) = try await outcomes(after: [], isRefresh: false, form: form)
         #expect(unread == read)
         #expect(unread.refusal == "invalid_grant" && unread.counts.first == 1)
+    }
+
+    @Test("A malformed verifier is not the same as none, for a code without a challenge")
+    func malformedVerifier() async throws {
+        for (verifier, refusal) in [("short", "invalid_grant"), (nil, nil)] {
+            let (read, unread) = try await outcomes(
+                after: ["UPDATE oauth_codes SET code_challenge = ''"], isRefresh: false,
+                form: ["code_verifier": verifier])
+            #expect(unread == read && unread.refusal == refusal, "\(verifier ?? "none")")
+        }
     }
 
     @Test("A code in 40 requests at once gives one set of tokens, which then is ended, with one record")
@@ -253,6 +285,37 @@ struct UnreadTokenRequestTests {
         #expect(try await fixture.count("oauth_codes", where: "used_at IS NULL") == 1)
         #expect(try await fixture.count("client_assertions") == 0)
         _ = try await exchange(code, in: fixture, on: fixture.grants)
+    }
+
+    @Test(
+        "Whether the transaction took place may be unknown, and nothing is tried again; a broken constraint takes it back",
+        arguments: [(StoreError.Code.unavailable, false), (.outcomeUnknown, false), (.constraint, true)])
+    func failures(code: StoreError.Code, goesOn: Bool) async throws {
+        for isRefresh in [false, true] {
+            let fixture = try await fixture()
+            let authorizationCode = try await self.code(fixture)
+            let first = try await (isRefresh ? exchange(authorizationCode, in: fixture, on: fixture.grants) : nil)
+            let attempts = Locked(0)
+            let failing = InterruptedDatabase(fixture.database) { statement in
+                guard statement.sql.text().contains("SET used_at") else { return false }
+                let attempt = attempts.withLock { count in
+                    count += 1
+                    return count
+                }
+                guard attempt > 1 else { throw StoreError(code, "It has failed once.") }
+                return true
+            }
+            let node = try fixture.node(Shared(failing))
+            func request() async throws -> IssuedTokens {
+                if let first { return try await refresh(first.refreshToken, in: fixture, on: node) }
+                return try await exchange(authorizationCode, in: fixture, on: node)
+            }
+            if goesOn {
+                _ = try await request()
+            } else {
+                await #expect(throws: StoreError(code, "")) { try await request() }
+            }
+        }
     }
 
     @Test("A public client's code is looked at first, so that nobody has the database write for one that they invent")

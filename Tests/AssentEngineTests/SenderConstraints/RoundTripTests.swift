@@ -322,6 +322,11 @@ struct RoundTripTests {
         await #expect(throws: SenderProofRefusal(.invalidProof, "The proof was used before.")) {
             try await node.request(form, proof)
         }
+        let refreshToken = try #require(tokens.refreshToken).reveal()
+        await #expect(throws: SenderProofRefusal(.invalidProof, "The proof was used before.")) {
+            try await node.request(["grant_type": "refresh_token", "refresh_token": refreshToken], proof)
+        }
+        #expect(try await node.fixture.count("refresh_tokens", where: "used_at IS NOT NULL") == 0)
         func isValid() async throws -> Bool {
             try await node.provider.access(token: tokens.accessToken, keyThumbprint: try node.thumbprint) != nil
         }
@@ -329,6 +334,20 @@ struct RoundTripTests {
         let another = try await node.proof()
         await #expect(throws: OAuthError.invalidGrant) { try await node.request(form, another) }
         #expect(try await !isValid())
+    }
+
+    @Test("A token request that is refused leaves its proof unspent, and the record of the refusal")
+    func unspentProof() async throws {
+        let node = try await Node()
+        let (form, proof) = (try await node.codeForm(), try await node.proof())
+        func redirect(to uri: String) async throws {
+            _ = try await node.fixture.database.run(SQLStatement("UPDATE oauth_codes SET redirect_uri = \(uri)"))
+        }
+        try await redirect(to: "https://elsewhere.example/cb")
+        await #expect(throws: OAuthError.invalidGrant) { try await node.request(form, proof) }
+        #expect(try await node.fixture.audit(.oauthCode).map(\.reason) == ["binding"])
+        try await redirect(to: "https://office.example/cb")
+        _ = try await node.request(form, proof)
     }
 
     @Test("Where a crash has emptied the table, a token request is told a nonce, and has changed nothing")

@@ -159,7 +159,7 @@ struct CodeExchange: Sendable {
         Self.challenge(of: verifier).map { ConstantTime.equal($0, challenge) } ?? false
     }
 
-    /// The challenge that a verifier belongs to: an empty one without a verifier, `nil` for what no verifier is.
+    /// The challenge that a verifier belongs to: an empty one without a verifier, `nil` for a malformed one.
     private static func challenge(of verifier: String?) -> String? {
         guard let verifier else { return "" }
         guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(RedirectURI.isUnreserved) else {
