@@ -192,6 +192,7 @@ struct UnreadTokenRequestTests {
         arguments: [
             ["DELETE FROM sessions"], ["UPDATE sessions SET expires_at = 0"], ["UPDATE sessions SET kind = 'implicit'"],
             ["UPDATE users SET active = 0"], ["UPDATE users SET epoch = epoch + 1"],
+            ["UPDATE grants SET epoch = epoch + 1"],
             ["UPDATE grants SET revoked_at = 1, revoked_because = 'test'"], ["UPDATE grants SET realm = '/beta'"],
             ["UPDATE grants SET client_id = 'other'"], ["UPDATE grants SET sender = 'x5t#S256:another'"],
             ["UPDATE grants SET is_offline = 1", "DELETE FROM sessions"],
