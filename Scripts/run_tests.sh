@@ -48,12 +48,15 @@ while kill -0 $tests 2>/dev/null; do
 done
 if kill -0 $tests 2>/dev/null; then
     {
-        echo "tests: none has begun or ended for $silent s. These have not ended:"
-        comm -23 <(names ◇ started) <(names '✔|✘' 'with|passed|failed')
         echo "tests: what they have started and still have, and in which calls their threads wait:"
         ps -o pid,stat,etimes,args --ppid $tests | cut -c1-160 || true
         ps -L -o wchan:24= -p $tests | sort | uniq -c || true
         ! command -v gdb >/dev/null || timeout 120 gdb -p $tests -batch -ex 'thread apply all backtrace 20' || true
+        # Last, because of a long log often only the end is kept.
+        echo "tests: none has begun or ended for $silent s. These have not ended:"
+        comm -23 <(names ◇ started) <(names '✔|✘' 'with|passed|failed')
+        echo "tests: what had failed before:"
+        grep -aE '✘ Test .* recorded an issue' "$log" | cut -c1-300 | tail -n 5 || true
     } >&2 2>&1
     exit 1
 fi

@@ -30,18 +30,49 @@ struct PostgreSQLFenceTests {
             defer { fence.end() }
             let later = ContinuousClock.now + .seconds(Patience.seconds)
             #expect(!fence.hasPassed(run))
-            #expect(fence.pass(run, at: host, until: later))
+            #expect(try fence.pass(run, at: host, until: later))
             #expect(fence.hasPassed(run) && !fence.hasPassed(another))
-            // Another run of the server may be an old primary, or one that lost its memory.
-            #expect(!fence.pass(another, at: host, until: .now + .milliseconds(100)))
-            #expect(!fence.hasPassed(another))
+            // Another run of the server may be an old primary, or one that lost its memory. Nothing is expected of it.
+            #expect(throws: StoreError(.unavailable, "")) { try fence.pass(another, at: host, until: later) }
+            #expect(fence.hasPassed(run) && !fence.hasPassed(another))
             // What has become visible since needs a commit that began since.
             fence.distrust(run, at: .init("/tmp/missing"))
             #expect(!fence.hasPassed(run))
-            #expect(fence.pass(run, at: host, until: later))
+            #expect(try fence.pass(run, at: host, until: later))
             #expect(fence.hasPassed(run))
             fence.end()
-            #expect(!fence.pass(run, at: host, until: later))
+            #expect(try !fence.pass(run, at: host, until: later))
+        }
+    }
+
+    @Test("Who waits for a server that is away keeps nobody from another one, and is told when that one is used")
+    func twoRuns() async throws {
+        let place = try await PostgreSQLPlace()
+        try await offPool { [configuration = place.configuration] in
+            let host = try #require(configuration.hosts.first)
+            let session = try PostgreSQLOpening(configuration: configuration).open(host, bell: PostgreSQLBell())
+            let run = try PostgreSQLLook(session: session).sighting().incarnation
+            let away = ServerIncarnation(system: run.system, timeline: run.timeline, startedAt: run.startedAt + 1)
+            let fence = PostgreSQLFence(configuration)
+            defer { fence.end() }
+            let later = ContinuousClock.now + .seconds(Patience.seconds)
+            let missing = PostgreSQLConfiguration.Host("/tmp/missing")
+            #expect(try !fence.pass(away, at: missing, until: .now + .milliseconds(20)))
+            #expect(try fence.pass(run, at: host, until: later))
+            while !fence.isOverdue(away) { _ = poll(nil, 0, 20) }
+            #expect(fence.isOverdue && !fence.isOverdue(run))
+            let isRefused = Locked<Bool?>(nil)
+            Thread.detachNewThread {
+                let hasPassed = try? fence.pass(away, at: missing, until: later)
+                isRefused.withLock { $0 = hasPassed == nil }
+            }
+            // Again and again: the thread may ask only afterwards.
+            while isRefused.withLock({ $0 == nil }) {
+                fence.settle(on: run)
+                _ = poll(nil, 0, 20)
+            }
+            #expect(isRefused.withLock { $0 == true })
+            #expect(!fence.isOverdue && fence.hasPassed(run) && !fence.hasPassed(away))
         }
     }
 
@@ -59,7 +90,7 @@ struct PostgreSQLFenceTests {
             let run = try look.sighting().incarnation
             let fence = PostgreSQLFence(configuration)
             defer { fence.end() }
-            #expect(!fence.pass(run, at: host, until: .now + .milliseconds(100)))
+            #expect(try !fence.pass(run, at: host, until: .now + .milliseconds(100)))
             #expect(!fence.hasPassed(run))
         }
     }

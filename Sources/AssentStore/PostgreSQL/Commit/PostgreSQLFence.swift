@@ -5,33 +5,59 @@ import Foundation
 /// Finds out that a server's commits are where they have to be, by a commit of its own: PostgreSQL's log is one
 /// sequence, so a server that confirms this one has everything before it.
 ///
-/// At most one of them waits at a time, however many ask, over a connection of its own. It may wait as long as a
-/// standby is away: each one that is given up keeps a place of the server, until the standby is back.
+/// At most one of them waits at a time for each run of a server, however many ask, over a connection of its own. It may
+/// wait as long as a standby is away: each one that is given up keeps a place of the server, until the standby is back.
 final class PostgreSQLFence: Sendable {
-    private struct State {
+    /// What is asked of one run of a server.
+    private struct Run {
+        /// Tells it from an earlier one of the same server that was given up.
+        let id: UInt64
+        var host: PostgreSQLConfiguration.Host
         var lastRequest: UInt64 = 0
-        /// The latest request that a commit has followed, on the server that it was meant for.
-        var passed: [ServerIncarnation: UInt64] = [:]
-        /// The request that a commit has to follow before what a server shows is confirmed: the first, or one after
+        /// The latest request that a commit has followed.
+        var passed: UInt64 = 0
+        /// The request that a commit has to follow before what the server shows is confirmed: the first, or one after
         /// something has become visible that no standby may have.
-        var required: [ServerIncarnation: UInt64] = [:]
-        var wanted: (incarnation: ServerIncarnation, host: PostgreSQLConfiguration.Host)?
+        var required: UInt64 = 1
         /// Since when somebody waits.
         var waitsSince: ContinuousClock.Instant?
-        var isRunning = false
+        var isWorking = false
+
+        var isOverdue: Bool { waitsSince.map { ContinuousClock.now - $0 > PostgreSQLFence.patience } ?? false }
+
+        mutating func request() -> UInt64 {
+            lastRequest += 1
+            if waitsSince == nil { waitsSince = .now }
+            return lastRequest
+        }
+
+        mutating func pass(_ request: UInt64) {
+            passed = max(passed, request)
+            if passed == lastRequest { waitsSince = nil }
+        }
+    }
+
+    private struct State {
+        var runs: [ServerIncarnation: Run] = [:]
+        var lastRun: UInt64 = 0
         var isEnding = false
 
-        var isOutstanding: Bool { wanted.map { passed[$0.incarnation, default: 0] < lastRequest } ?? false }
-
-        /// A commit that has begun by now is not enough any more.
-        mutating func distrust(_ incarnation: ServerIncarnation) {
-            lastRequest += 1
-            required[incarnation] = lastRequest
+        /// The run of that server, which begins unless somebody has asked about it already.
+        mutating func run(_ incarnation: ServerIncarnation, at host: PostgreSQLConfiguration.Host) -> Run {
+            if var run = runs[incarnation] {
+                run.host = host
+                return run
+            }
+            lastRun += 1
+            return Run(id: lastRun, host: host)
         }
     }
 
     /// For how long a commit may be outstanding before nothing more is begun.
     private static let patience: Duration = .seconds(1)
+
+    private static let isOver = StoreError(
+        .unavailable, "The database server was started again, or another server is used now. Nothing has changed.")
 
     private let configuration: PostgreSQLConfiguration
     private let state = Locked(State())
@@ -39,58 +65,64 @@ final class PostgreSQLFence: Sendable {
     init(_ configuration: PostgreSQLConfiguration) { self.configuration = configuration }
 
     /// Whether a server's commits have not been confirmed for so long that others should not be tried.
-    var isOverdue: Bool {
-        state.withLock { $0.waitsSince.map { ContinuousClock.now - $0 > Self.patience } ?? false }
-    }
+    var isOverdue: Bool { state.withLock { $0.runs.values.contains(where: \.isOverdue) } }
 
     /// Whether that is so of this run of a server.
     func isOverdue(_ incarnation: ServerIncarnation) -> Bool {
-        isOverdue && state.withLock { $0.wanted?.incarnation == incarnation }
+        state.withLock { $0.runs[incarnation]?.isOverdue ?? false }
     }
 
     /// Whether this run of a server has confirmed a commit since it has last shown what no standby may have.
     func hasPassed(_ incarnation: ServerIncarnation) -> Bool {
-        state.withLock { $0.passed[incarnation, default: 0] >= $0.required[incarnation, default: 1] }
+        state.withLock { state in state.runs[incarnation].map { $0.passed >= $0.required } ?? false }
     }
 
     /// This run of a server shows what no standby may have: it has to confirm a commit anew.
     func distrust(_ incarnation: ServerIncarnation, at host: PostgreSQLConfiguration.Host) {
-        state.withLock { $0.distrust(incarnation) }
-        request(incarnation, at: host)
+        ask(incarnation, at: host, isDistrusted: true)
     }
 
     /// Nobody waits for other servers any more.
     func settle(on incarnation: ServerIncarnation) {
-        state.withLock { state in
-            guard let wanted = state.wanted, wanted.incarnation != incarnation else { return }
-            (state.wanted, state.waitsSince) = (nil, nil)
-        }
+        state.withLock { state in state.runs = state.runs.filter { $0.key == incarnation } }
     }
 
     /// Lets a commit be tried, and does not wait for it.
+    func request(_ incarnation: ServerIncarnation, at host: PostgreSQLConfiguration.Host) {
+        ask(incarnation, at: host, isDistrusted: false)
+    }
+
     @discardableResult
-    func request(_ incarnation: ServerIncarnation, at host: PostgreSQLConfiguration.Host) -> UInt64 {
-        let (request, begins) = state.withLock { state in
-            state.lastRequest += 1
-            state.wanted = (incarnation, host)
-            if state.waitsSince == nil { state.waitsSince = .now }
-            let begins = !state.isRunning && !state.isEnding
-            if begins { state.isRunning = true }
-            return (state.lastRequest, begins)
+    private func ask(
+        _ incarnation: ServerIncarnation, at host: PostgreSQLConfiguration.Host, isDistrusted: Bool
+    ) -> (run: UInt64, request: UInt64) {
+        let (id, request, begins) = state.withLock { state in
+            var run = state.run(incarnation, at: host)
+            let request = run.request()
+            if isDistrusted { run.required = request }
+            let begins = !run.isWorking && !state.isEnding
+            if begins { run.isWorking = true }
+            state.runs[incarnation] = run
+            return (run.id, request, begins)
         }
-        if begins { Thread.detachNewThread { self.work() } }
-        return request
+        if begins { Thread.detachNewThread { self.work(incarnation, id) } }
+        return (id, request)
     }
 
     /// Blocks the thread until a commit that began after this call is confirmed by that run of the server, or the time
     /// is over. Returns whether it is confirmed.
+    ///
+    /// - Throws: ``StoreError``: the server was started again, or another one is used now, so that nothing is to be
+    ///   expected of that run any more. What is to be confirmed has to be looked for anew.
     func pass(
         _ incarnation: ServerIncarnation, at host: PostgreSQLConfiguration.Host, until end: ContinuousClock.Instant
-    ) -> Bool {
-        let request = request(incarnation, at: host)
+    ) throws(StoreError) -> Bool {
+        let (id, request) = ask(incarnation, at: host, isDistrusted: false)
         while true {
-            if state.withLock({ $0.passed[incarnation, default: 0] >= request }) { return true }
-            guard ContinuousClock.now < end, !state.withLock({ $0.isEnding }) else { return false }
+            let (run, isEnding) = state.withLock { ($0.runs[incarnation], $0.isEnding) }
+            guard let run, run.id == id else { throw Self.isOver }
+            if run.passed >= request { return true }
+            guard ContinuousClock.now < end, !isEnding else { return false }
             _ = poll(nil, 0, 5)
         }
     }
@@ -98,27 +130,24 @@ final class PostgreSQLFence: Sendable {
     /// Gives up what is waited for.
     func end() { state.withLock { $0.isEnding = true } }
 
-    // MARK: - On its thread
+    // MARK: - On the thread of a run
 
-    private func work() {
+    private func work(_ incarnation: ServerIncarnation, _ id: UInt64) {
         var session: PostgreSQLSession?
-        while let (request, incarnation, host) = next() {
+        while let (request, host) = next(incarnation, id) {
             do {
                 let open = try session ?? open(host)
                 session = open
-                let look = PostgreSQLLook(session: open)
-                guard open.incarnation == incarnation else { throw StoreError(.unavailable, "It is another server.") }
-                try look.fence(requiresStandby: configuration.requiresStandby) {
-                    state.withLock { $0.wanted?.incarnation == incarnation && !$0.isEnding }
-                }
-                state.withLock { state in
-                    state.passed[incarnation] = max(state.passed[incarnation, default: 0], request)
-                    if !state.isOutstanding { state.waitsSince = nil }
-                }
+                guard open.incarnation == incarnation else { return giveUp(incarnation, id) }
+                try PostgreSQLLook(session: open)
+                    .fence(requiresStandby: configuration.requiresStandby) {
+                        state.withLock { $0.runs[incarnation]?.id == id && !$0.isEnding }
+                    }
+                change(incarnation, id) { $0.pass(request) }
             } catch {
                 // What has cut its wait short may have cut others short.
                 if session != nil, let loss = error as? PostgreSQLLoss, !loss.isSilence {
-                    state.withLock { $0.distrust(incarnation) }
+                    change(incarnation, id) { $0.required = $0.request() }
                 }
                 session = nil
                 _ = poll(nil, 0, 200)
@@ -127,13 +156,29 @@ final class PostgreSQLFence: Sendable {
     }
 
     /// What is to be confirmed next; `nil` when nobody waits.
-    private func next() -> (UInt64, ServerIncarnation, PostgreSQLConfiguration.Host)? {
+    private func next(_ incarnation: ServerIncarnation, _ id: UInt64) -> (UInt64, PostgreSQLConfiguration.Host)? {
         state.withLock { state in
-            guard !state.isEnding, state.isOutstanding, let wanted = state.wanted else {
-                state.isRunning = false
+            guard let run = state.runs[incarnation], run.id == id else { return nil }
+            guard !state.isEnding, run.passed < run.lastRequest else {
+                state.runs[incarnation]?.isWorking = false
                 return nil
             }
-            return (state.lastRequest, wanted.incarnation, wanted.host)
+            return (run.lastRequest, run.host)
+        }
+    }
+
+    private func change(_ incarnation: ServerIncarnation, _ id: UInt64, _ change: (inout Run) -> Void) {
+        state.withLock { state in
+            guard var run = state.runs[incarnation], run.id == id else { return }
+            change(&run)
+            state.runs[incarnation] = run
+        }
+    }
+
+    /// At that host is another server, or another run of it: those who wait have to ask that one.
+    private func giveUp(_ incarnation: ServerIncarnation, _ id: UInt64) {
+        state.withLock { state in
+            if state.runs[incarnation]?.id == id { state.runs[incarnation] = nil }
         }
     }
 

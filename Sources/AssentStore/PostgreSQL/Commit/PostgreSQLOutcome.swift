@@ -87,7 +87,7 @@ struct PostgreSQLOutcome {
             if finding == .open { session.pause(milliseconds: 20) }
             return keeper.isCurrent(session) ? search.found(finding) : search.lost()
         case .fence:
-            let isConfirmed = keeper.fence(session, until: end)
+            let isConfirmed = try keeper.fence(session, until: end)
             guard keeper.isCurrent(session) else { return search.lost() }
             return search.fenced(isConfirmed: isConfirmed)
         case .end: return step

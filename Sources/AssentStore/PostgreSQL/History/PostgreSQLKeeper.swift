@@ -75,10 +75,13 @@ final class PostgreSQLKeeper: Sendable {
         state.withLock { DatabaseNotices(serversBehind: $0.belief.behind, lossyGeneration: $0.lossyGeneration) }
     }
 
-    /// Blocks the thread until the connection's server has confirmed a commit that began after this call.
-    func fence(_ session: PostgreSQLSession, until end: ContinuousClock.Instant) -> Bool {
+    /// Blocks the thread until the connection's server has confirmed a commit that began after this call, or the time
+    /// is over. Returns whether it is confirmed.
+    ///
+    /// - Throws: ``StoreError``: the server was started again, or another one is used now.
+    func fence(_ session: PostgreSQLSession, until end: ContinuousClock.Instant) throws(StoreError) -> Bool {
         guard let incarnation = session.incarnation, let host = session.host else { return false }
-        return commits.pass(incarnation, at: host, until: end)
+        return try commits.pass(incarnation, at: host, until: end)
     }
 
     /// A `COMMIT` over this connection was lost: it is not known whether it is where it has to be.
@@ -217,7 +220,7 @@ final class PostgreSQLKeeper: Sendable {
         guard let incarnation = session.incarnation, !commits.hasPassed(incarnation) else { return }
         // Those who wait for the connection are then told why, and not only that it comes late.
         let limit = ContinuousClock.now + .milliseconds(min(configuration.commitLimit, configuration.waitLimit * 4 / 5))
-        guard !commits.isOverdue(incarnation), fence(session, until: min(limit, end ?? limit)) else {
+        guard try !commits.isOverdue(incarnation) && fence(session, until: min(limit, end ?? limit)) else {
             throw Self.unconfirmed
         }
     }
@@ -291,7 +294,10 @@ final class PostgreSQLKeeper: Sendable {
         guard configuration.hosts.count > 1, state.withLock({ $0.belief.current != nil }) else { return }
         let survey = survey()
         note(survey)
-        state.withLock { $0.belief.see(survey.choice, chosen: survey.chosen?.incarnation) }
+        let chosen = survey.chosen?.incarnation
+        state.withLock { $0.belief.see(survey.choice, chosen: chosen) }
+        // What still waits for another one would wait until its time is over.
+        if let chosen { commits.settle(on: chosen) }
     }
 
     /// Logs what an operator has to know, once.
