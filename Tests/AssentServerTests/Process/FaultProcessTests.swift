@@ -10,7 +10,7 @@ struct FaultProcessTests {
         "Beyond a file size limit nothing is granted or spent; without it the same requests succeed, in the same process"
     )
     func fileSize() async throws {
-        try await ProcessWorld.run { world in
+        try await ProcessWorld.run(onSQLite: true) { world in
             let serve = try await world.start()
             let password = try #require(serve.password)
             let session = try await serve.signIn("ana", password: password)
@@ -42,7 +42,7 @@ struct FaultProcessTests {
         "Another user of the system, or a database that may not be written, is a clear error at the start; put right, all is as it was",
         .enabled(if: geteuid() == 0, "only root can become somebody else"))
     func otherUser() async throws {
-        try await ProcessWorld.run { world in
+        try await ProcessWorld.run(onSQLite: true) { world in
             let first = try await world.start()
             let password = try #require(first.password)
             let session = try await first.signIn("ana", password: password)

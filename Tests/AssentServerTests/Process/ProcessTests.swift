@@ -195,12 +195,17 @@ final class ProcessWorld: Sendable {
     let directory: String
     private let bank: WatchedProcess?
     private let upstream: Int
+    /// What puts the server on PostgreSQL; `nil` on SQLite.
+    private let node: FixtureNode?
     private let client = ServeProcess.makeClient()
     private let processes = Locked<[WatchedProcess]>([])
 
-    /// Runs `body` beside the example bank, or with another service, and ends all processes.
-    static func run(upstream: Int? = nil, _ body: (ProcessWorld) async throws -> Void) async throws {
-        let world = try await ProcessWorld(upstream: upstream)
+    /// Runs `body` beside the example bank, or with another service, and ends all processes. The server's database is
+    /// that of the run of the tests, or SQLite's in any case for what belongs to its file.
+    static func run(
+        upstream: Int? = nil, onSQLite: Bool = false, _ body: (ProcessWorld) async throws -> Void
+    ) async throws {
+        let world = try await ProcessWorld(upstream: upstream, onSQLite: onSQLite)
         do {
             try await body(world)
         } catch {
@@ -210,10 +215,11 @@ final class ProcessWorld: Sendable {
         await world.stop()
     }
 
-    private init(upstream: Int?) async throws {
+    private init(upstream: Int?, onSQLite: Bool) async throws {
         directory = NSTemporaryDirectory() + "/assent-process-" + SystemRandom().uuid()
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        node = try await onSQLite ? nil : FixtureNode.alone(in: directory)
         if let upstream {
             self.upstream = upstream
             bank = nil
@@ -225,7 +231,7 @@ final class ProcessWorld: Sendable {
             self.upstream = try #require(port, "the bank did not start: \(bank.errors)")
             self.bank = bank
         }
-        try write(ServeProcess.yaml(upstream: self.upstream))
+        try write(adapted(ServeProcess.yaml(upstream: self.upstream)))
     }
 
     func start(prefix: [String] = [], options: [String] = []) async throws -> ServeProcess {
@@ -252,7 +258,7 @@ final class ProcessWorld: Sendable {
     func keepPorts(of serve: ServeProcess) throws {
         let server = try #require(URLComponents(string: serve.server)?.port)
         let gateway = try #require(URLComponents(string: serve.gateway ?? "")?.port)
-        try write(ServeProcess.yaml(upstream: upstream, serverPort: server, gatewayPort: gateway))
+        try write(adapted(ServeProcess.yaml(upstream: upstream, serverPort: server, gatewayPort: gateway)))
     }
 
     /// Changes the configuration of the next server.
@@ -262,8 +268,9 @@ final class ProcessWorld: Sendable {
 
     /// State, outcome and status of every transaction. Only when the server has ended.
     func transactions() async throws -> [String: String] {
-        let database = try await DatabaseLocation.sqlite(path: directory + "/data/assent.sqlite")
-            .open(clock: SystemClock())
+        let location: DatabaseLocation =
+            node.map { .postgresql($0.database) } ?? .sqlite(path: directory + "/data/assent.sqlite")
+        let database = try await location.open(clock: SystemClock())
         let rows = try await database.run(.read("SELECT id, state, outcome, upstream_status FROM transactions"))
         try await database.close()
         return try Dictionary(
@@ -283,6 +290,8 @@ final class ProcessWorld: Sendable {
         try await database.close()
         return try rows.map { (try $0.text("idempotency_key"), try $0.text("payee")) }
     }
+
+    private func adapted(_ yaml: String) throws -> String { try node?.adapted(yaml) ?? yaml }
 
     private func write(_ yaml: String) throws {
         try Data(yaml.utf8).write(to: URL(fileURLWithPath: directory + "/assent.yaml"))

@@ -40,7 +40,7 @@ struct SyncTests {
         "Key and directory are synced at the first start, and each acknowledged step of a payment before its answer",
         .enabled("processes cannot be traced here") { try await Trace.works() })
     func server() async throws {
-        try await ProcessWorld.run { world in
+        try await ProcessWorld.run(onSQLite: true) { world in
             let trace = Trace(file: world.directory + "/trace")
             let serve = try await world.start(prefix: trace.prefix)
             let data = URL(fileURLWithPath: world.directory + "/data").resolvingSymlinksInPath().path
