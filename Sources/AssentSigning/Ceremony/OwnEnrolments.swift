@@ -55,10 +55,7 @@ struct OwnEnrolments: Sendable {
 
     /// What an earlier call has begun here and not brought to an end.
     private func leftover() async throws -> ContainerRecord? {
-        try await parts.records.all().last { record in
-            record.isOwn && StrictJSON.same(record.issuer, calls.issuer) && !record.ended && record.deletion == nil
-                && record.state == .unconfirmed
-        }
+        try await parts.records.all().last { $0.isInterrupted && StrictJSON.same($0.issuer, calls.issuer) }
     }
 
     private static func state(_ record: ContainerRecord) -> OwnEnrolment.Leftover {

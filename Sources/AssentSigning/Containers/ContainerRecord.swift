@@ -62,6 +62,9 @@ struct ContainerRecord: ShapedPart {
     var deletion: String?
     /// Whether the server has signed that it has ended: what is left is removed.
     var ended = false
+    /// Whether this app has begun the enrolment with its user's own session and has not brought it to an end: nobody
+    /// can type the digits then, and to enrol again goes on where it was.
+    var isInterrupted: Bool { isOwn && state == .unconfirmed && deletion == nil && !ended }
     /// Texts of the app's own, at most 16.
     var properties: [String: String] = [:]
     /// The passwords, and the keys that they seal.

@@ -53,6 +53,8 @@ public struct SigningContainer: Sendable, Identifiable {
     let record: SigningID
     /// Whether this app made it with its user's own session, without a code.
     let isOwn: Bool
+    /// Whether that enrolment has begun and has not come to its end: to enrol again goes on where it was.
+    package let isInterrupted: Bool
 
     /// The container of a record; `nil` for an enrolment that is not finished, and for one that is deleted.
     init?(_ stored: ContainerRecord, on device: SigningDevice) throws {
@@ -80,6 +82,7 @@ public struct SigningContainer: Sendable, Identifiable {
         self.device = device
         record = stored.id
         isOwn = stored.isOwn
+        isInterrupted = stored.isInterrupted
     }
 
     /// The keys with this usage and this label.

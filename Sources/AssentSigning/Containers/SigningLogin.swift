@@ -47,10 +47,6 @@ extension SigningContainer {
             key: parts.provider.device(stored), did: stored.knownDid, sub: userID, unl: nil, random: parts.random)
     }
 
-    /// Whether this app has begun the enrolment with its user's own session and has not brought it to an end: nobody
-    /// can type the digits then, and to enrol again goes on where it was.
-    package var isInterrupted: Bool { isOwn && state == .unconfirmed }
-
     /// The key by which a PIN can sign its user in: an `auth` key whose password the server helps to check.
     private var loginKey: Key? {
         keys(usage: .auth).first { key in
