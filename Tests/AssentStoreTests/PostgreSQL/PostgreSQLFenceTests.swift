@@ -73,6 +73,16 @@ struct PostgreSQLFenceTests {
             }
             #expect(isRefused.withLock { $0 == true })
             #expect(!fence.isOverdue && fence.hasPassed(run) && !fence.hasPassed(away))
+            // What is not used any more confirms anew when it is used again, also what it may have shown meanwhile.
+            fence.distrust(run)
+            #expect(!fence.hasPassed(run) && !fence.isOverdue)
+            #expect(try fence.pass(run, at: host, until: later))
+            #expect(fence.hasPassed(run))
+            fence.settle(on: away)
+            #expect(!fence.hasPassed(run))
+            fence.distrust(run)
+            #expect(try fence.pass(run, at: host, until: later))
+            #expect(fence.hasPassed(run))
         }
     }
 

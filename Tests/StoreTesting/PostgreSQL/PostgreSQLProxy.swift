@@ -21,6 +21,8 @@ package final class PostgreSQLProxy: Sendable {
 
     private struct State {
         var cut: Cut?
+        /// Where new connections lead; `nil` for where the first ones did.
+        var place: PostgreSQLConfiguration.Host?
         var isRefusing = false
         var refusesAfterCut = false
         var isStalled = false
@@ -106,6 +108,9 @@ package final class PostgreSQLProxy: Sendable {
     /// Accepts connections again.
     package func accept() { state.withLock { $0.isRefusing = false } }
 
+    /// Lets new connections lead to another server, as an address that moves does. Those that stand go on.
+    package func lead(to host: PostgreSQLConfiguration.Host) { state.withLock { $0.place = host } }
+
     /// Holds back what the server says, as a network that has failed does, until ``accept()`` and ``resume()``.
     package func stall() { state.withLock { $0.isStalled = true } }
 
@@ -136,7 +141,7 @@ package final class PostgreSQLProxy: Sendable {
 
     private func begin(_ client: Int32) {
         let server = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        let path = target.hosts[0]
+        let path = state.withLock { $0.place } ?? target.hosts[0]
         let isThere = Self.withAddress("\(path.name)/.s.PGSQL.\(path.port)") { connect(server, $0, $1) == 0 }
         let isWanted = state.withLock { state in
             guard !state.isRefusing, isThere else { return false }

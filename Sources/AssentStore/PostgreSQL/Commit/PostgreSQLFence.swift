@@ -31,9 +31,16 @@ final class PostgreSQLFence: Sendable {
             return lastRequest
         }
 
+        /// A commit has followed a request. Those that came meanwhile wait since now.
         mutating func pass(_ request: UInt64) {
             passed = max(passed, request)
-            if passed == lastRequest { waitsSince = nil }
+            waitsSince = passed == lastRequest ? nil : .now
+        }
+
+        /// A commit that has begun by now is not enough any more.
+        mutating func distrust() {
+            lastRequest += 1
+            required = lastRequest
         }
     }
 
@@ -82,6 +89,11 @@ final class PostgreSQLFence: Sendable {
         ask(incarnation, at: host, isDistrusted: true)
     }
 
+    /// The same of one that may not be used any more: for that alone no commit is tried.
+    func distrust(_ incarnation: ServerIncarnation) {
+        state.withLock { $0.runs[incarnation]?.distrust() }
+    }
+
     /// Nobody waits for other servers any more.
     func settle(on incarnation: ServerIncarnation) {
         state.withLock { state in state.runs = state.runs.filter { $0.key == incarnation } }
@@ -98,8 +110,8 @@ final class PostgreSQLFence: Sendable {
     ) -> (run: UInt64, request: UInt64) {
         let (id, request, begins) = state.withLock { state in
             var run = state.run(incarnation, at: host)
+            if isDistrusted { run.distrust() }
             let request = run.request()
-            if isDistrusted { run.required = request }
             let begins = !run.isWorking && !state.isEnding
             if begins { run.isWorking = true }
             state.runs[incarnation] = run
@@ -138,7 +150,11 @@ final class PostgreSQLFence: Sendable {
             do {
                 let open = try session ?? open(host)
                 session = open
-                guard open.incarnation == incarnation else { return giveUp(incarnation, id) }
+                guard open.incarnation == incarnation else {
+                    if giveUp(incarnation, id, at: host) { return }
+                    session = nil
+                    continue
+                }
                 try PostgreSQLLook(session: open)
                     .fence(requiresStandby: configuration.requiresStandby) {
                         state.withLock { $0.runs[incarnation]?.id == id && !$0.isEnding }
@@ -147,7 +163,7 @@ final class PostgreSQLFence: Sendable {
             } catch {
                 // What has cut its wait short may have cut others short.
                 if session != nil, let loss = error as? PostgreSQLLoss, !loss.isSilence {
-                    change(incarnation, id) { $0.required = $0.request() }
+                    change(incarnation, id) { $0.distrust() }
                 }
                 session = nil
                 _ = poll(nil, 0, 200)
@@ -175,10 +191,16 @@ final class PostgreSQLFence: Sendable {
         }
     }
 
-    /// At that host is another server, or another run of it: those who wait have to ask that one.
-    private func giveUp(_ incarnation: ServerIncarnation, _ id: UInt64) {
+    /// At that host is another server, or another run of it: those who wait have to ask that one. Returns false when
+    /// they have asked at yet another host meanwhile.
+    private func giveUp(
+        _ incarnation: ServerIncarnation, _ id: UInt64, at host: PostgreSQLConfiguration.Host
+    ) -> Bool {
         state.withLock { state in
-            if state.runs[incarnation]?.id == id { state.runs[incarnation] = nil }
+            guard let run = state.runs[incarnation], run.id == id else { return true }
+            guard run.host == host else { return false }
+            state.runs[incarnation] = nil
+            return true
         }
     }
 

@@ -64,7 +64,8 @@ struct PostgreSQLOutcome {
                 if step == .fence { seen = open }
                 if case .end(.unknown) = step { break }
                 if case .end(let outcome) = step { return (outcome, open) }
-                if !keeper.isCurrent(open) { session = nil }
+                // What was seen there says nothing of the server that the next connection leads to.
+                if !keeper.isCurrent(open) { (session, step) = (nil, search.lost()) }
             } catch {
                 session = nil
                 step = search.lost()

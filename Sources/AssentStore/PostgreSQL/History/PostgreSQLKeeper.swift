@@ -90,8 +90,12 @@ final class PostgreSQLKeeper: Sendable {
     /// administrator or the end of the server's process, has made it visible: then nothing is read any more until the
     /// server has confirmed a later commit.
     func doubt(_ session: PostgreSQLSession, isVisible: Bool) {
-        // Another server is used by now: nobody would end a wait for the old one.
-        guard let incarnation = session.incarnation, let host = session.host, isUsed(incarnation) else { return }
+        guard let incarnation = session.incarnation, let host = session.host else { return }
+        guard isUsed(incarnation) else {
+            // Another server is used by now: nobody would end a wait for the old one.
+            if isVisible { commits.distrust(incarnation) }
+            return
+        }
         if isVisible {
             commits.distrust(incarnation, at: host)
         } else {
@@ -291,13 +295,23 @@ final class PostgreSQLKeeper: Sendable {
 
     /// Looks at all servers, and stops using one that lacks what another one has.
     func watch() {
-        guard configuration.hosts.count > 1, state.withLock({ $0.belief.current != nil }) else { return }
+        let before = state.withLock { $0.belief }
+        guard commits.isOverdue || configuration.hosts.count > 1 && before.current != nil else { return }
         let survey = survey()
         note(survey)
-        let chosen = survey.chosen?.incarnation
-        state.withLock { $0.belief.see(survey.choice, chosen: chosen) }
-        // What still waits for another one would wait until its time is over.
-        if let chosen { commits.settle(on: chosen) }
+        let chosen = survey.chosen
+        let isSeen = state.withLock { state in
+            // Who has opened a connection meanwhile knows better.
+            guard state.belief.current == before.current else { return false }
+            state.belief.see(survey.choice, chosen: chosen?.incarnation)
+            return true
+        }
+        // Those who still wait for another one would wait until their time is over, and keep everybody from writing.
+        if isSeen, let chosen,
+            (try? before.judge(chosen, among: survey.choice, chosen: chosen.incarnation)) != nil
+        {
+            commits.settle(on: chosen.incarnation)
+        }
     }
 
     /// Logs what an operator has to know, once.
