@@ -37,12 +37,12 @@ struct HiddenPromptTests {
         let sitting = try Sitting.hashPassword()
         let terminal = sitting.terminal
         for question in ["Password: ", "The same again: "] {
-            await terminal.wait(for: question)
+            try await terminal.wait(for: question)
             #expect(!terminal.echoes)
             terminal.type(Self.password + "\n")
         }
         #expect(await sitting.process.ended() == 0, "\(terminal.text)")
-        await terminal.wait(for: "$scrypt$")
+        try await terminal.wait(for: "$scrypt$")
         #expect(!terminal.text.contains("correct") && terminal.echoes)
     }
 
@@ -51,7 +51,7 @@ struct HiddenPromptTests {
         arguments: [SIGINT, SIGTERM, SIGHUP])
     func ended(by number: Int32) async throws {
         let sitting = try Sitting.hashPassword()
-        await sitting.terminal.wait(for: "Password: ")
+        try await sitting.terminal.wait(for: "Password: ")
         #expect(!sitting.terminal.echoes)
         sitting.terminal.type("corr")
         sitting.process.signal(number)
@@ -66,12 +66,12 @@ struct HiddenPromptTests {
             "/bin/sh",
             ["-c", "trap : INT; '\(program)' admin hash-password; echo goes on; read line; echo got \"$line\""])
         let terminal = sitting.terminal
-        await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "Password: ")
         terminal.type("corr\u{3}")
-        await terminal.wait(for: "goes on")
+        try await terminal.wait(for: "goes on")
         #expect(terminal.echoes && !terminal.text.contains("corr"))
         terminal.type("shown\n")
-        await terminal.wait(for: "got shown")
+        try await terminal.wait(for: "got shown")
         #expect(await sitting.process.ended() == 0)
     }
 
@@ -80,21 +80,21 @@ struct HiddenPromptTests {
         let program = BuiltProgram.beside("assent").path
         let sitting = try Sitting("/bin/sh", ["-i"])
         let terminal = sitting.terminal
-        await terminal.wait(for: "ready> ")
+        try await terminal.wait(for: "ready> ")
         terminal.type("'\(program)' admin hash-password\n")
-        await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "Password: ")
         terminal.type("corr\u{1A}")
-        await terminal.wait(for: "Stopped")
-        await terminal.wait(for: "ready> ")
+        try await terminal.wait(for: "Stopped")
+        try await terminal.wait(for: "ready> ")
         #expect(terminal.echoes)
         terminal.type("fg\n")
-        await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "Password: ")
         #expect(!terminal.echoes)
         terminal.type(Self.password + "\n")
-        await terminal.wait(for: "The same again: ")
+        try await terminal.wait(for: "The same again: ")
         terminal.type(Self.password + "\n")
-        await terminal.wait(for: "$scrypt$")
-        await terminal.wait(for: "ready> ")
+        try await terminal.wait(for: "$scrypt$")
+        try await terminal.wait(for: "ready> ")
         #expect(terminal.echoes && !terminal.text.contains("corr"))
         terminal.type("exit\n")
         #expect(await sitting.process.ended() == 0)
@@ -104,14 +104,14 @@ struct HiddenPromptTests {
     func endOfInput() async throws {
         let sitting = try Sitting.hashPassword()
         let terminal = sitting.terminal
-        await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "Password: ")
         sitting.process.signal(SIGSTOP)
         sitting.process.signal(SIGCONT)
-        await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "Password: ")
         #expect(!terminal.echoes)
         terminal.type("\u{4}")
         #expect(await sitting.process.ended() == 1)
-        await terminal.wait(for: "was not answered")
+        try await terminal.wait(for: "was not answered")
         #expect(terminal.echoes)
     }
 

@@ -7,9 +7,12 @@ package final class PseudoTerminal: Sendable {
     /// Its path.
     package let name: String
 
+    /// What is written after a program's last words, so that who waits for other ones hears that they do not come.
+    private static let end = Array("\0its end\0".utf8)
+
     private let person: Int32
     private let line: Int32
-    private let shown = Watched<[UInt8]>([])
+    private let shown = Watched<(bytes: [UInt8], isOver: Bool)>(([], false))
     private let seen = Locked(0)
 
     /// A terminal that nothing runs at yet.
@@ -27,7 +30,13 @@ package final class PseudoTerminal: Sendable {
                 let count = read(descriptor, &bytes, bytes.count)
                 if count <= 0 { break }
                 let new = Array(bytes.prefix(count))
-                shown.update { $0 += new }
+                shown.update { shown in
+                    let start = max(0, shown.bytes.count - Self.end.count)
+                    shown.bytes += new
+                    guard let range = shown.bytes[start...].firstRange(of: Self.end) else { return }
+                    shown.bytes.removeSubrange(range)
+                    shown.isOver = true
+                }
             }
             close(descriptor)
         }
@@ -37,7 +46,7 @@ package final class PseudoTerminal: Sendable {
     deinit { close(line) }
 
     /// All that was shown.
-    package var text: String { String(decoding: shown.value, as: UTF8.self) }
+    package var text: String { String(decoding: shown.value.bytes, as: UTF8.self) }
 
     /// Whether what is typed is shown.
     package var echoes: Bool {
@@ -51,12 +60,20 @@ package final class PseudoTerminal: Sendable {
         _ = write(person, bytes, bytes.count)
     }
 
+    /// Says that the program has ended.
+    func programHasEnded() { _ = write(line, Self.end, Self.end.count) }
+
     /// Waits until `text` is shown, after what was waited for before.
-    package func wait(for text: String) async {
+    ///
+    /// - Throws: ``SpawnFailure``: the program has ended without it.
+    package func wait(for text: String) async throws {
         let wanted = Array(text.utf8)
         let start = seen.withLock { $0 }
-        await shown.wait { Self.end(of: wanted, in: $0, from: start) != nil }
-        if let end = Self.end(of: wanted, in: shown.value, from: start) { seen.withLock { $0 = end } }
+        await shown.wait { $0.isOver || Self.end(of: wanted, in: $0.bytes, from: start) != nil }
+        guard let end = Self.end(of: wanted, in: shown.value.bytes, from: start) else {
+            throw SpawnFailure(description: "the program has ended, and has not shown \"\(text)\": \(self.text)")
+        }
+        seen.withLock { $0 = end }
     }
 
     private static func end(of wanted: [UInt8], in shown: [UInt8], from start: Int) -> Int? {

@@ -92,6 +92,10 @@ package final class SpawnedProcess: Sendable {
         guard error == 0 else { throw SpawnFailure(description: "\(executable): \(String(cString: strerror(error)))") }
         id = process
         (input, output, errors) = (nil, nil, nil)
+        Thread.detachNewThread { [id] in
+            _ = cspawn_wait(id)
+            terminal.programHasEnded()
+        }
     }
 
     deinit {

@@ -185,7 +185,10 @@ struct RemoteTakeTests {
             }, clock: context.clock, random: context.random, masterKey: context.masterKey, logger: context.logger)
         let access = try RemoteFixture.access(fixture.provider, fixture.callers, Transactions(slow))
         let inquiry = try fixture.inquiry(sent)
-        let first = Task { try await access.decide(inquiry).word }
+        let first = Task {
+            defer { isTaking.update { $0 = true } }
+            return try await access.decide(inquiry).word
+        }
         await isTaking.wait { $0 }
         let isOver = Watched(false)
         let second = Task {

@@ -3,6 +3,7 @@ import AssentEngine
 import AssentStore
 import AssentTesting
 import StoreTesting
+import TestSupport
 import Testing
 
 @Suite("Parallel use of one transaction")
@@ -100,14 +101,9 @@ struct TransactionRaceTests {
 private final class RendezvousDatabase: SQLDatabase {
     @TaskLocal static var party: Int?
 
-    private struct State {
-        var arrived: Set<Int> = []
-        var waiting: [CheckedContinuation<Void, Never>] = []
-    }
-
     private let database: any SQLDatabase
     private let parties: Int
-    private let state = Locked(State())
+    private let arrived = Watched<Set<Int>>([])
 
     init(_ database: any SQLDatabase, parties: Int) {
         self.database = database
@@ -116,14 +112,20 @@ private final class RendezvousDatabase: SQLDatabase {
 
     func run(_ statement: SQLStatement) async throws -> [SQLRow] {
         guard statement.isRead else { return try await run([statement]).first ?? [] }
-        let rows = try await database.run(statement)
-        if arrive() { await wait() }
+        let rows: [SQLRow]
+        do {
+            rows = try await database.run(statement)
+        } catch {
+            // The others go on.
+            _ = arrive()
+            throw error
+        }
+        if arrive() { await arrived.wait { [parties] in $0.count == parties } }
         return rows
     }
 
     func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
         _ = arrive()
-        release()
         return try await database.run(statements)
     }
 
@@ -134,22 +136,6 @@ private final class RendezvousDatabase: SQLDatabase {
     /// Whether this is the party's first call.
     private func arrive() -> Bool {
         guard let party = Self.party else { return false }
-        return state.withLock { $0.arrived.insert(party).inserted }
-    }
-
-    private func wait() async {
-        await withCheckedContinuation { continuation in
-            state.withLock { $0.waiting.append(continuation) }
-            release()
-        }
-    }
-
-    private func release() {
-        let ready = state.withLock { state -> [CheckedContinuation<Void, Never>] in
-            guard state.arrived.count == parties else { return [] }
-            defer { state.waiting = [] }
-            return state.waiting
-        }
-        for continuation in ready { continuation.resume() }
+        return arrived.update { $0.insert(party).inserted }
     }
 }

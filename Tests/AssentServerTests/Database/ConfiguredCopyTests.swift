@@ -283,7 +283,7 @@ struct ConfiguredCopyTests {
         let terminal = try PseudoTerminal()
         let again = try SpawnedProcess(program, words, environment: ["PATH": "/usr/bin:/bin"], at: terminal)
         #expect(await again.ended() == 0)
-        await terminal.wait(for: "the same on both sides")
+        try await terminal.wait(for: "the same on both sides")
         #expect(terminal.text.contains("[##########] 100 %  30000 of 30000\r\u{1B}[K"), "\(terminal.text)")
         let count = try await world.open(target) { try await SQLDatabaseContract.count("audit", in: $0) }
         #expect(count == 30_000)

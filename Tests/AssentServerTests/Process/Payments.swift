@@ -18,6 +18,8 @@ final class Payments: Sendable {
         var attempts: [Attempt] = []
         /// How many requests were answered with 503: the server could not reach its database.
         var unavailable = 0
+        /// Users that have not given up.
+        var users = 0
         var isOver = false
     }
 
@@ -31,7 +33,9 @@ final class Payments: Sendable {
         for worker in 0..<workers {
             let serve = servers[worker % servers.count]
             let session = try await serve.signIn("ana", password: password)
+            payments.state.update { $0.users += 1 }
             let task = Task {
+                defer { payments.state.update { $0.users -= 1 } }
                 var number = 0
                 while !payments.state.value.isOver {
                     number += 1
@@ -74,12 +78,16 @@ final class Payments: Sendable {
     /// How many requests were answered with 503 until now.
     var unavailable: Int { state.value.unavailable }
 
+    /// Waits until so many transfers were paid, or every user has given up.
     func waitUntilPaid(_ count: Int) async {
-        await state.wait { $0.attempts.count { $0.status == 201 } >= count }
+        await state.wait { $0.users == 0 || $0.attempts.count { $0.status == 201 } >= count }
+        #expect(paid >= count)
     }
 
+    /// Waits until so many requests were answered with 503, or every user has given up.
     func waitUntilUnavailable(_ count: Int) async {
-        await state.wait { $0.unavailable >= count }
+        await state.wait { $0.users == 0 || $0.unavailable >= count }
+        #expect(unavailable >= count)
     }
 
     /// Waits until the last user has given up.

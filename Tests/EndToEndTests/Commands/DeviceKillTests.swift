@@ -41,12 +41,14 @@ struct DeviceKillTests {
             ["device", "enroll", code, "--config", device.clientFile], environment: environment, typing: true)
         // It may have been killed.
         try? running.type([pin, pin])
+        try? running.endInput()
         return await running.result()
     }
 
     private static func end(_ page: Program.Running, with enrolled: Program.Result) async throws {
         let digits = try #require(enrolled.output.firstMatch(of: /([0-9]{4}) ([0-9]{4})/)?.output, "\(enrolled)")
         try page.type(["\(digits.1)\(digits.2)"])
+        try page.endInput()
         try #require(await page.result().status == 0)
     }
 
@@ -115,6 +117,7 @@ struct DeviceKillTests {
                     let running = try device.start(words, environment: environment, typing: true)
                     // It may have been killed.
                     try? running.type(["1", Self.pin])
+                    try? running.endInput()
                     return await running.result()
                 }
                 let approved = try await approve(try killer.environment(point, kills, device))
@@ -196,6 +199,7 @@ struct DeviceKillTests {
                     environment: try killer.environment(point, kills, device), typing: true)
                 // It may have been killed.
                 try? changing.type([Self.pin, Self.next, Self.next])
+                try? changing.endInput()
                 let changed = await changing.result()
                 let isOver = !changed.isKilled
                 if isOver { try #require(changed.status == 0, "\(changed.errors)") }

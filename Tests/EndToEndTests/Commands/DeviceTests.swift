@@ -84,7 +84,10 @@ struct DeviceTests {
             func transactions(_ words: String..., typing: [String] = []) async throws -> Program.Result {
                 let running = try device.start(
                     ["transactions"] + words + ["--config", device.clientFile], typing: !typing.isEmpty)
-                if !typing.isEmpty { try running.type(typing) }
+                if !typing.isEmpty {
+                    try running.type(typing)
+                    try running.endInput()
+                }
                 return await running.result()
             }
             let empty = try await transactions("list")

@@ -24,6 +24,7 @@ struct FirstCallTests {
             try running.type([typist.world.account.username, typist.world.account.password.reveal(), try typist.code()])
             #expect(try await running.line(with: "balance").contains("The balance is 1000.00."))
             try running.type(["yes", try typist.code()])
+            try running.endInput()
             let result = await running.result()
             #expect(result.status == 0 && result.output.contains("Paid."), "\(result)")
             for text in ["Amount: 200.00 EUR", "To: Bob"] { #expect(result.output.contains(text)) }
@@ -44,6 +45,7 @@ struct FirstCallTests {
             // The one of now was used to sign in with the command, the next one is good already.
             let code = try TOTP(secret: world.account.totpSeed).code(at: Date(timeIntervalSinceNow: 30))
             try running.type([world.account.username, world.account.password.reveal(), code, "yes"])
+            try running.endInput()
             let line = try await running.line(with: "Number: ")
             let number = String(try #require(line.firstMatch(of: /Number: ([0-9]{2})/)?.output.1))
             let signed = try await desk.onDevice("transactions", "approve", "--number", number, typing: ["1"])
@@ -62,15 +64,15 @@ struct FirstCallTests {
             let running = try SpawnedProcess(
                 BuiltProgram.beside("FirstCall").path, DemoCommand.firstCall(typist.world.endpoints),
                 environment: ["HOME": typist.program.home, "PATH": "/usr/bin:/bin"], at: terminal)
-            await terminal.wait(for: "Name: ")
+            try await terminal.wait(for: "Name: ")
             terminal.type(typist.world.account.username + "\n")
-            await terminal.wait(for: "Password: ")
+            try await terminal.wait(for: "Password: ")
             #expect(!terminal.echoes)
             terminal.type(password + "\n")
-            await terminal.wait(for: "Code: ")
+            try await terminal.wait(for: "Code: ")
             #expect(terminal.echoes && !terminal.text.contains(password))
             terminal.type(try typist.code() + "\n")
-            await terminal.wait(for: "The balance is 1000.00.")
+            try await terminal.wait(for: "The balance is 1000.00.")
             running.signal(SIGTERM)
             _ = await running.ended()
         }

@@ -23,6 +23,7 @@ struct InterruptedEnrolmentTests {
             }
 
             // It has its invite and asks for a PIN, and then there is no session with which to send the digits.
+            newcomer.typist.catchUp()
             let enrolling = try newcomer.program.start(["device", "enroll", "--here"], typing: true)
             let hasEnded = Locked(false)
             let ending = Task {

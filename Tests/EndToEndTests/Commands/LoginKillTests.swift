@@ -72,12 +72,12 @@ struct LoginKillTests {
         _ words: [String], typing answers: [String], _ newcomer: RequestKindsTests.Newcomer,
         _ environment: [String: String]
     ) async throws -> Program.Result {
-        // The server's clock stands still between codes.
-        newcomer.typist.clock.advance(by: max(0, Date().timeIntervalSince(newcomer.typist.clock.now) - 20))
+        newcomer.typist.catchUp()
         try await newcomer.typist.world.forgetAttempts()
         let running = try newcomer.program.start(words, environment: environment, typing: !answers.isEmpty)
         // It may have been killed.
         try? running.type(answers)
+        if !answers.isEmpty { try? running.endInput() }
         return await running.result()
     }
 

@@ -30,8 +30,7 @@ struct RegisterKillTests {
             while true {
                 // An installation of its own for each point.
                 let program = try Program(below: "\(typist.program.home)/round-\(point)", client: yaml)
-                // The server's clock stands still between codes.
-                typist.clock.advance(by: max(0, Date().timeIntervalSince(typist.clock.now) - 20))
+                typist.catchUp()
                 try await typist.world.forgetAttempts()
                 let environment = try killer.environment(point, rounds, program)
                 let running = try (0..<4).map { _ in try program.start(words, environment: environment) }

@@ -88,8 +88,7 @@ struct RegisterRaceTests {
             var known = try await Self.listed(typist.world)
             for round in 0..<(Soak.isOn ? 300 : 6) {
                 let program = try Program(below: "\(typist.program.home)/race-\(round)", client: yaml)
-                // The server's clock stands still between codes.
-                typist.clock.advance(by: max(0, Date().timeIntervalSince(typist.clock.now) - 20))
+                typist.catchUp()
                 try await typist.world.forgetAttempts()
                 let deadly = try killer.environment(point, round / 3, program)
                 let victims = Self.victims[round % 3]

@@ -18,6 +18,7 @@ struct RequestKindsTests {
 
         /// Types a line of a page in a shell in that home.
         func type(_ line: String, _ answers: [String] = []) async throws -> Program.Result {
+            typist.catchUp()
             let script = "cd '\(program.home)'; PATH=${1%/*}:$PATH; \(line)"
             let running = try program.start([], typing: !answers.isEmpty, under: ["/bin/sh", "-c", script, "sh"])
             if !answers.isEmpty {
@@ -57,8 +58,7 @@ struct RequestKindsTests {
             let program = try Program(below: typist.program.home + "/newcomer", client: file.yaml)
             try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: program.home + "/app.yaml"))
             if let token { try program.keep(token, in: program.home + "/token.txt") }
-            // Assertions and proofs say the machine's time, and the server's clock is moved by codes alone.
-            typist.clock.advance(by: Date().timeIntervalSince(typist.clock.now) - 20)
+            typist.catchUp()
             try await body(Newcomer(typist: typist, program: program))
         }
     }
@@ -215,6 +215,7 @@ struct RequestKindsTests {
                 let result = try await newcomer.type(line, answers)
                 try #require(result.status == 0, "\(line): \(result.errors)")
             }
+            newcomer.typist.catchUp()
             let (home, terminal) = (newcomer.program.home, try PseudoTerminal())
             let process = try SpawnedProcess(
                 BuiltProgram.beside("assent").path, ["web", "https://shop.bank.example/orders"],
@@ -222,12 +223,14 @@ struct RequestKindsTests {
                     "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
                     "PATH": "/usr/bin:/bin", "TERM": "dumb",
                 ], at: terminal)
-            await terminal.wait(for: "PIN of ana: ")
+            try await terminal.wait(for: "PIN of ana: ")
+            newcomer.typist.catchUp()
             terminal.type(Self.pin + "\n")
-            await terminal.wait(for: "Press Enter")
+            try await terminal.wait(for: "Press Enter")
+            newcomer.typist.catchUp()
             terminal.type("\u{3}")
             #expect(await process.ended() == 0, "\(terminal.text)")
-            await terminal.wait(for: "Signed out.")
+            try await terminal.wait(for: "Signed out.")
         }
     }
 

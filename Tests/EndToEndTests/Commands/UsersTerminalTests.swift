@@ -25,7 +25,7 @@ struct UsersTerminalTests {
                     "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
                     "PATH": "/usr/bin:/bin", "TERM": "dumb",
                 ], at: terminal)
-            await terminal.wait(for: "the end")
+            try await terminal.wait(for: "the end")
             _ = await adding.ended()
             let shown = terminal.text.split(whereSeparator: \.isNewline).map(String.init)
             let line = try #require(shown.first { $0.contains("otpauth://totp/") }, "\(terminal.text)")

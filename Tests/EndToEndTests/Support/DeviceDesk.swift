@@ -48,6 +48,7 @@ struct DeviceDesk: Sendable {
     ) async throws -> Program.Result {
         let digits = try #require(shown.firstMatch(of: /([0-9]{4}) ?([0-9]{4})/)?.output)
         try inviting.type(wrong + ["\(digits.1) \(digits.2)"])
+        try inviting.endInput()
         let invited = await inviting.result()
         try #require(invited.status == 0, "\(invited.errors)")
         return invited
@@ -68,7 +69,10 @@ struct DeviceDesk: Sendable {
         let (inviting, code) = try await invite()
         let enrolling = try device.start(
             ["device", "enroll", code] + here + more, environment: environment, typing: !answers.isEmpty)
-        if !answers.isEmpty { try enrolling.type(answers) }
+        if !answers.isEmpty {
+            try enrolling.type(answers)
+            try enrolling.endInput()
+        }
         let enrolled = await enrolling.result()
         try #require(enrolled.status == 0, "\(enrolled.errors)")
         return (enrolled, try await confirm(inviting, shown: enrolled.output, after: wrong))
