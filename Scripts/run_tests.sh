@@ -26,7 +26,19 @@ names() { # sign, what follows: the tests of such lines, whatever their colour
     sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/^.*($1) Test (\"[^\"]*\"|[^ ]*\(\)) ($2).*\$/\\2/p" | sort
 }
 events() { grep -caE '[◇✔✘]' "$log" || true; }
-worked() { { ps -o times= -p $tests --ppid $tests || true; } | awk '{ seconds += $1 } END { print seconds + 0 }'; }
+worked() { # seconds of the processor's that the tests have used, and all that they have started, also what has ended
+    { ps -e -o pid=,ppid=,times= && awk '{ print "ended", int(($16 + $17) / 100) }' /proc/$tests/stat || true; } 2>/dev/null |
+        awk -v root=$tests '
+            $1 == "ended" { seconds += $2; next }
+            { parent[$1] = $2; used[$1] = $3 }
+            END {
+                for (process in used) {
+                    for (above = process; above && above != root; above = parent[above]) {}
+                    if (above) seconds += used[process]
+                }
+                print seconds + 0
+            }'
+}
 stands_still() { # seconds since a test began or ended, since then or the last look at it: seconds of work
     (($1 >= 6 * silence)) && return 0
     (($1 < silence || $1 % silence != 0)) && return 1
