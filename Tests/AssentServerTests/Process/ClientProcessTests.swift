@@ -23,7 +23,7 @@ struct ClientProcessTests {
         "What login, userinfo and logout write as JSON, what serve logs at trace and what both keep has no secret in it"
     )
     func secrets() async throws {
-        try await ProcessWorld.run { world in
+        try await ProcessWorld.run(onSQLite: true) { world in
             let serve = try await world.start(options: ["--log-level", "trace"])
             let password = try #require(serve.password)
             let passwordFile = world.directory + "/password"
