@@ -83,6 +83,8 @@ struct DeviceListenTests {
                 configuration: world.configuration, clock: world.clock, logger: CollectingLog().logger)
             let running = Task { try await server.run() }
             defer { running.cancel() }
+            // Throws where nothing would answer.
+            _ = try await server.endpoints
             _ = try await listening.errorLine(with: "The server answers again")
             let client = try String(contentsOfFile: device.clientFile, encoding: .utf8)
             let other = try Program(below: device.home + "/other", client: client)
