@@ -121,9 +121,12 @@ struct SignTransactionNodeTests {
                 transactionID: id, AuthenticateRequest(realm: "/alpha", sessionToken: session))
         }
 
+        /// The transaction that waits for the device.
         func signing() async throws -> SigningTransactionRecord {
-            let rows = try await journeys.database.run(.read("SELECT * FROM signing_transactions"))
-            return try SigningTransactionRecord(try #require(rows.last))
+            let rows = try await journeys.database.run(
+                .read("SELECT * FROM signing_transactions WHERE state = 'PENDING'"))
+            try #require(rows.count == 1)
+            return try SigningTransactionRecord(rows[0])
         }
     }
 
