@@ -6,7 +6,7 @@ import Foundation
 /// The sessions of payload encryption at one node (docs/payload-encryption.md, "Single use" and "Several nodes").
 ///
 /// Their secrets are in the database once where nodes share one, and in memory alone where one process has it. Which
-/// numbers were used is in each node's memory: what another node has seen is told by the proof inside a call, or by
+/// numbers were used is in each node's memory: what another node has seen of unsafe calls is told by
 /// ``spendOnce(_:)``. A session authenticates nobody.
 package final class PayloadSessions: Sendable {
     private struct Entry: Sendable {
@@ -204,8 +204,8 @@ package final class PayloadSessions: Sendable {
         }
     }
 
-    /// Spends the number of a message for all nodes: for a call that must not run twice and that no proof inside
-    /// makes single. One process needs no statement for it.
+    /// Spends the number of a message for all nodes: for a call that must not run twice. One process needs no statement
+    /// for it.
     ///
     /// - Throws: ``PayloadRefusal``: `repeated`, also for a number too old to tell, or `unknownSession` when what was
     ///   spent is lost with the session; ``StoreError``.

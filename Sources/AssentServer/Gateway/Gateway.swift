@@ -242,15 +242,6 @@ struct Gateway: RequestHandler {
         }
     }
 
-    /// Whether the route of a request asks who sends it, and so verifies the proof of its token.
-    func verifiesSenders(of request: HTTPRequest) -> Bool {
-        guard let path = request.path, let resource = try? CanonicalResource(origin + path),
-            let served = ServedRoute.answering(resource.path, of: routes)
-        else { return false }
-        if case .policies = served.route.access { return true }
-        return false
-    }
-
     private func target(of request: Request) throws -> (CanonicalResource, String?) {
         guard let path = request.head.path, path.utf8.first == UInt8(ascii: "/") else {
             throw RequestError(400, "The request target must be a path.")

@@ -24,9 +24,6 @@ struct SealedDoor: RequestHandler {
     let handshakes: PayloadHandshakes
     let sessions: PayloadSessions
 
-    /// Whether a request runs once by the proof inside of it, at whatever node. Any other unsafe one takes a row.
-    let isProved: @Sendable (HTTPRequest) -> Bool
-
     let logger: Logger
 
     static let handshakePath = ContentRules.root + "/1/handshake"
@@ -81,7 +78,9 @@ struct SealedDoor: RequestHandler {
             case .unacceptable(let refusal, let reply):
                 return try await reply.sealing(.crest(refusal.rawValue, refusal.message), toHead: false)
             case .call(let inner, let hasContent, let head, let reply):
-                if !Self.safeMethods.contains(inner.method), !isProved(inner) { try await sessions.spendOnce(head) }
+                // Also where a proof inside is spent: a copy that comes when the proof, or the token, is too old would
+                // be refused in words after which the client sends anew what the first one has done.
+                if !Self.safeMethods.contains(inner.method) { try await sessions.spendOnce(head) }
                 // It may have ended since its message was claimed.
                 guard let peer = sessions.peer(of: head) else { return Self.refused(.unknownSession) }
                 let response = await SealedSession.$peer.withValue(peer) {
@@ -134,15 +133,5 @@ extension ContentRefusal {
         case .badRequest: "The content of the sealed request is not acceptable."
         case .misdirected: "The request is for another origin."
         }
-    }
-}
-
-extension HTTPRequest {
-    /// Whether an access token and the proof of its key alone say who sends it: then it is refused or its proof is
-    /// spent, before anything happens.
-    func isProvedByToken(_ cookie: SessionCookie) -> Bool {
-        guard cookie.credential(headerFields) == nil, headerFields[values: .dpop].count == 1 else { return false }
-        let credentials = headerFields[values: .authorization]
-        return credentials.count == 1 && credentials.allSatisfy { $0.lowercased().hasPrefix("dpop ") }
     }
 }

@@ -43,15 +43,6 @@ struct RouteRule: Sendable, Hashable {
         case confidentialClient(scope: String)
         /// The first rule for a request with the field `Authorization`, the second for all others.
         case ifAuthorized(CallerRule, otherwise: CallerRule)
-
-        /// Whether the field `Authorization` is read as an access token before anything else happens.
-        var verifiesTokens: Bool {
-            switch self {
-            case .accessToken, .confidentialClient: true
-            case .ifAuthorized(let first, _): first.verifiesTokens
-            case .anyone, .optionalSession, .session, .client, .device: false
-            }
-        }
     }
 
     /// What somebody with a live session of another realm is answered.

@@ -76,12 +76,6 @@ struct RouteRunner<Wire: RouteWire, Handlers: Sendable>: Sendable {
         return response
     }
 
-    /// Whether the row of a request's path asks for an access token where the field `Authorization` has one, and so
-    /// verifies and spends the proof of the token's key.
-    func verifiesTokens(of request: Request, path: String) -> Bool {
-        (try? place(of: request, path))?.route.rule.caller.verifiesTokens ?? false
-    }
-
     /// The realm, then the row.
     private func place(of request: Request, _ path: String) throws -> Place {
         let parameter = Wire.readsRealmParameter ? try request.query("realm") : nil

@@ -1,7 +1,6 @@
 import AssentCore
 import HTTPTypes
 import Hummingbird
-import NIOCore
 
 /// Dispatches each request of the server's own address to the interface that it belongs to.
 struct ServerHandler: RequestHandler {
@@ -50,17 +49,6 @@ struct ServerHandler: RequestHandler {
         if let answer = await trustFiles.respond(to: request, path: rest) { return answer }
         guard let below = Self.below("/json", rest) else { return notFound(request) }
         return try await json.respond(to: request, path: below, from: client)
-    }
-
-    /// Whether the route of a request asks for an access token, and so verifies the proof of its key. Sessions and
-    /// clients that authenticate have proofs of their own kind, and many routes ask nobody.
-    func verifiesSenders(of head: HTTPRequest) -> Bool {
-        let request = Request(head: head, body: RequestBody(buffer: ByteBuffer()))
-        let path = request.uri.path
-        guard path.hasPrefix(basePath + "/") else { return false }
-        let rest = String(path.dropFirst(basePath.count))
-        if let below = Self.below("/oauth2", rest) { return oauth.verifiesTokens(of: request, path: below) }
-        return Self.below("/signing", rest).map { signing.verifiesTokens(of: request, path: $0) } ?? false
     }
 
     /// There is no such path, which pages of all listed origins may read.

@@ -118,14 +118,10 @@ struct ServerParts: Sendable {
     ///
     /// - Throws: `WireError` when an address is not a URL.
     func serverDoor() throws -> SealedDoor {
-        let cookie = cookie
-        let server = try serverHandler(callers)
-        return SealedDoor(
-            plain: server, opened: try serverHandler(callers.ofSealedRequests),
+        SealedDoor(
+            plain: try serverHandler(callers), opened: try serverHandler(callers.ofSealedRequests),
             origin: try Origin(endpoints.server), server: .authorizationServer,
-            handshakes: payload.handshakes, sessions: payload.sessions,
-            // Nobody looks at a token and its proof where a route asks for something else.
-            isProved: { $0.isProvedByToken(cookie) && server.verifiesSenders(of: $0) }, logger: context.logger)
+            handshakes: payload.handshakes, sessions: payload.sessions, logger: context.logger)
     }
 
     /// What answers at the gateway's address, plainly and sealed; `nil` without a gateway.
@@ -135,12 +131,9 @@ struct ServerParts: Sendable {
         guard let gateway = try gateway(upstream: upstream, callers),
             let opened = try self.gateway(upstream: upstream, callers.ofSealedRequests), let url = endpoints.gateway
         else { return nil }
-        let cookie = cookie
         return SealedDoor(
             plain: gateway, opened: opened, origin: try Origin(url), server: .gateway,
-            handshakes: payload.handshakes, sessions: payload.sessions,
-            // Nobody looks at a proof that comes to a public route.
-            isProved: { $0.isProvedByToken(cookie) && gateway.verifiesSenders(of: $0) }, logger: context.logger)
+            handshakes: payload.handshakes, sessions: payload.sessions, logger: context.logger)
     }
 
     /// What an operator has to do about the keys of payload encryption.

@@ -190,7 +190,6 @@ struct PythonPayloadClientTests {
             ]
             var calls: [Asked] = []
             for node: Int64 in [0, 1] {
-                // No proof inside makes it single.
                 calls.append(Asked(method: "POST", data: "copied", fault: "copied", node: node))
                 calls.append(Asked(method: "POST", data: "fresh", node: 1 - node))
             }
