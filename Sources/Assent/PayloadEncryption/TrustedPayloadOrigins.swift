@@ -35,9 +35,7 @@ final class TrustedPayloadOrigins: Sendable {
     func origin(of call: HTTPCall, at origin: Origin) async throws -> PayloadOrigin? {
         guard origin.isSecure else { return nil }
         try await keeper.prepare(origin, until: keeper.deadline(of: call))
-        guard let payload = keeper.inForce.payload, payload.origins.contains(origin.description),
-            try await isSealed(by: payload, call)
-        else { return nil }
+        guard let payload = try await payload(of: call, at: origin) else { return nil }
         if let known = made.withLock({ $0[origin] }), known.keys == payload.keys { return known.origin }
         let keys = try payload.keys.map { key in
             ClientSession.Key(
@@ -49,6 +47,16 @@ final class TrustedPayloadOrigins: Sendable {
             if let known = made[origin], known.keys == new.keys { return known.origin }
             made[origin] = new
             return new.origin
+        }
+    }
+
+    /// What the file in force says of an origin to which calls are sealed; `nil` where they are not.
+    private func payload(of call: HTTPCall, at origin: Origin) async throws -> TrustedPayload? {
+        while true {
+            guard let payload = keeper.inForce.payload, payload.origins.contains(origin.description) else { return nil }
+            let isSealed = try await isSealed(by: payload, call)
+            // While the server was asked, a file may have come into force that withdraws a key, or always seals.
+            if keeper.inForce.payload == payload { return isSealed ? payload : nil }
         }
     }
 

@@ -32,6 +32,8 @@ struct TrustedPayloadOriginsTests {
     private let signers: [SoftwareSigningKey]
     /// What the source of trust files has, by version.
     private let files = Locked<[String: String]>([:])
+    /// What happens while the server is asked, once.
+    private let whileAsked = Locked<(@Sendable () async -> Void)?>(nil)
     /// The keys of each origin that was made.
     private let made = Locked<[[String]]>([])
 
@@ -61,8 +63,9 @@ struct TrustedPayloadOriginsTests {
             server: "https://am.example.com/am", client: .init(id: "app", redirectURI: "app:/cb"), trust: file,
             vault: .memory)
         configuration.clock = servers.clock
-        let files = files
+        let (files, whileAsked) = (files, whileAsked)
         configuration.transport = InMemoryTransport { exchange in
+            if exchange.request.authority == "am.example.com" { await whileAsked.withLock { $0.take() }?() }
             let version = exchange.request.path?.split(separator: "/").last.map(String.init) ?? ""
             guard let text = files.withLock({ $0[version] }) else {
                 return HTTPReply(HTTPResponse(status: .notFound))
@@ -109,6 +112,22 @@ struct TrustedPayloadOriginsTests {
         #expect(await network.keeper?.ask() == 2)
         for _ in 1...2 { #expect(try await seals(origins)) }
         #expect(made.withLock { $0 } == [old, new].map { $0.map(\.publicKey) })
+    }
+
+    @Test("A file that comes into force while the server is asked is the one that seals, and not the one before")
+    func meanwhile() async throws {
+        let (old, new) = ([SealedListener(), SealedListener()], [SealedListener(), SealedListener()])
+        let network = try network(try await file(1, mode: "server", old))
+        let second = try await file(2, mode: "always", new)
+        whileAsked.withLock { [files, keeper = network.keeper] in
+            $0 = {
+                files.withLock { $0["2"] = second.compact }
+                #expect(await keeper?.ask() == 2)
+            }
+        }
+        #expect(try await seals(origins(network.keeper, network.told)))
+        #expect(whileAsked.withLock { $0 == nil })
+        #expect(made.withLock { $0 } == [new.map(\.publicKey)])
     }
 
     @Test("Where the server decides and nothing can be known of it, calls are sealed")
