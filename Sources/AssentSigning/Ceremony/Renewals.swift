@@ -251,9 +251,16 @@ struct Renewals: Sendable {
         try await parts.records.keep(kept)
     }
 
-    /// Forgets a renewal and its keys; the old keys are the container's.
+    /// Forgets a renewal and its keys; the old keys are the container's. The offer is stored until its keys are
+    /// removed: a process that ends meanwhile finds them, and does not look for keys that are gone.
     func giveUp(_ renewal: RenewalRecord) async throws {
         let id = renewal.next.id
+        if let offer = renewal.next.phase.offer {
+            var left = renewal
+            left.next.phase = .offered(offer: offer)
+            left.next.slots = []
+            try await parts.records.keep(left)
+        }
         try await parts.provider.remove(renewal.next.offerContent(), renewal.next, withDeviceKey: true)
         await parts.memory.forgetNewKeys(id)
         if try await parts.records.load(id).slots.isEmpty {

@@ -110,6 +110,33 @@ struct SigningRenewalRecoveryTests {
         #expect(try await sdk.isEmpty)
     }
 
+    @Test(
+        "A renewal that is over and was given up does not stop the next one, wherever the process ends",
+        arguments: [false, true])
+    func givenUp(after: Bool) async throws {
+        for moment in 0..<60 {
+            let sdk = try SDKWorld(try await SigningWorld(Self.change))
+            let world = sdk.world
+            let container = try await sdk.enrolled(sdk.device())
+            let first = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
+            _ = try await container.renew(invite: SigningInvite(scanned: first.qr.reveal()))
+            sdk.clock.advance(by: 1600)
+            let second = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
+            let invite = try SigningInvite(scanned: second.qr.reveal())
+            let crash = SDKWorld.Crash(at: moment, after: after)
+            _ = try? await sdk.device(crash).container(container.id).renew(invite: invite)
+            let device = sdk.device()
+            let renewal = try await device.container(container.id).renew(invite: invite)
+            _ = try await world.provider.invites.enter(
+                digits: try #require(renewal.digits), world.ana, pid: second.pid)
+            let renewed = try await device.container(container.id).renewed()
+            #expect(try await sdk.approve(renewed, on: device).effect == .approve, "moment \(moment)")
+            #expect(try await sdk.keys.keyNames().count == renewed.keys.count, "moment \(moment)")
+            guard crash.hasHappened else { return }
+        }
+        Issue.record("The renewal never ended without a crash.")
+    }
+
     @Test("Many calls that find the key replaced at once all go on with the new one")
     func together() async throws {
         for _ in 0..<4 {
