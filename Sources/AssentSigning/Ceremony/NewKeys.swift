@@ -74,6 +74,12 @@ struct NewKeys: Sendable {
     // MARK: Start
 
     private func start(_ work: inout KeyWork) async throws {
+        let offer = try await offer(work)
+        try await work.take(.offer(offer), in: parts.records)
+    }
+
+    /// Asks for an offer, and accepts it. Nothing of it is stored.
+    func offer(_ work: KeyWork) async throws -> SignedMessage<Offer> {
         let record = try await current(work)
         let (request, audience) = try await opening(work, record)
         let offer = try await parts.calls.ask(request, of: record, by: .given) { received in
@@ -88,7 +94,7 @@ struct NewKeys: Sendable {
         case .enrolment: try rules.check(offer.content, for: now, others: all.filter { $0.id != now.id })
         case .renewal(let renewal): try rules.check(offer.content, for: renewal, of: now)
         }
-        try await work.take(.offer(offer), in: parts.records)
+        return offer
     }
 
     /// What asks for an offer, and the device key for which the offer is.

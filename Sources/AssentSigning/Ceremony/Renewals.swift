@@ -37,7 +37,7 @@ struct Renewals: Sendable {
         if case .done = try await end(id) { return try await outcome(id, digits: nil, isDone: true) }
         var isRestarted = false
         while true {
-            var work = KeyWork.renewal(try await begun(id, invite))
+            var work = try await begun(id, invite)
             do {
                 try await parts.newKeys.run(&work, password)
                 return try await outcome(of: work)
@@ -98,8 +98,9 @@ struct Renewals: Sendable {
 
     // MARK: The beginning
 
-    /// The renewal that is under way, or a new one. One with another code is given up for this.
-    private func begun(_ id: SigningID, _ invite: SigningInvite?) async throws -> RenewalRecord {
+    /// The renewal that is under way, or a new one. One with another code is given up for this: if the server may have
+    /// its keys, only when the server has another renewal in its place. Until then it can make those keys count.
+    private func begun(_ id: SigningID, _ invite: SigningInvite?) async throws -> KeyWork {
         var record = try await parts.records.load(id)
         guard record.phase.isConfirmed, record.deletion == nil, !record.ended, let offer = record.phase.offer else {
             throw SigningError(.invalidContainer)
@@ -107,9 +108,9 @@ struct Renewals: Sendable {
         if let invite, !StrictJSON.same(invite.issuer, record.issuer) {
             throw SigningError(.invalidArgument, "The invite is another issuer's.")
         }
-        if let known = try await parts.records.renewal(of: id) {
-            if known.hasCode == (invite != nil), invite.map({ $0.code == known.next.code }) ?? true { return known }
-            try await giveUp(known)
+        let known = try await parts.records.renewal(of: id)
+        if let known, known.hasCode == (invite != nil), invite.map({ $0.code == known.next.code }) ?? true {
+            return .renewal(known)
         }
         if let scanned = invite?.scanned { record = try await verified(scanned, record) }
         var next = record
@@ -120,8 +121,16 @@ struct Renewals: Sendable {
         if let invite { next.code = invite.code }
         let renewal = RenewalRecord(
             next: next, hasCode: invite != nil, oldKeys: record.keyID ?? record.id, oldOffer: offer)
+        var work = KeyWork.renewal(renewal)
+        if let known, known.next.phase.echo != nil {
+            let accepted = try await parts.newKeys.offer(work)
+            try await giveUp(known)
+            try await work.take(.offer(accepted), in: parts.records)
+            return work
+        }
+        if let known { try await giveUp(known) }
         try await parts.records.keep(renewal)
-        return renewal
+        return work
     }
 
     /// Verifies an invite, which may be signed by a key that the device has not heard of.

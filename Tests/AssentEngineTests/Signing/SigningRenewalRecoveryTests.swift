@@ -137,6 +137,28 @@ struct SigningRenewalRecoveryTests {
         Issue.record("The renewal never ended without a crash.")
     }
 
+    @Test(
+        "New keys that wait for their digits are kept while the server refuses another renewal beside them",
+        arguments: [false, true])
+    func refusedBeside(hasCode: Bool) async throws {
+        let sdk = try SDKWorld(try await SigningWorld(Self.change))
+        let world = sdk.world
+        let container = try await sdk.enrolled(sdk.device())
+        let shown = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
+        let renewal = try await container.renew(invite: SigningInvite(scanned: shown.qr.reveal()))
+        // Without a code none is due, and the code of an enrolment resets nothing.
+        let plain = try await world.provider.invites.make(world.ana, user: nil)
+        let other = hasCode ? try SigningInvite(scanned: plain.qr.reveal()) : nil
+        let refused = await code { try await container.renew(invite: other) }
+        #expect(refused == (hasCode ? .invalidCode : .freshAuthenticationRequired))
+        _ = try await world.provider.invites.enter(
+            digits: try #require(renewal.digits), world.ana, pid: shown.pid)
+        let renewed = try await container.renewed()
+        #expect(Set(renewed.keys.map(\.id)).isDisjoint(with: container.keys.map(\.id)))
+        #expect(try await sdk.approve(renewed, on: sdk.device()).effect == .approve)
+        #expect(try await sdk.keys.keyNames().count == renewed.keys.count)
+    }
+
     @Test("Many calls that find the key replaced at once all go on with the new one")
     func together() async throws {
         for _ in 0..<4 {
