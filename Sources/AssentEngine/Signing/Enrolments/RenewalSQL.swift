@@ -207,6 +207,11 @@ enum RenewalSQL {
             ? ""
             : ", floor = n, unconfirmed = 0, cleared = n, forgive_after = NULL, next_at = 0, held = 0, changed_at = \(now)"
         return [
+            // The old keys have confirmed these: a decision by a new one that took one could not be proved.
+            """
+            UPDATE signing_confirms SET taken_by = \("renewal:\(pid)")
+            WHERE did = \(did) AND taken_by IS NULL AND \(isDone)
+            """,
             SlotSQL.destroySlots(of: did, when: "\(isDone) AND NOT \(isOffered)"),
             """
             UPDATE signing_slots SET generation = \(offered("generation")), public_key = \(offered("public_key")),

@@ -76,6 +76,25 @@ struct SigningRenewalGapTests {
         return ConfirmBody(echo: try await renewal.complete(body, old, new).echo)
     }
 
+    @Test("What the old keys have confirmed approves nothing by the new ones: evidence of that would contradict itself")
+    func confirmedBefore() async throws {
+        let world = try await SigningWorld.withPIN()
+        let (old, container, pin) = try await world.enrolledWithPIN()
+        world.base.clock.advance(by: 350 * 86400)
+        let new = try TestDevice(world, modes: [.device, .assisted])
+        let renewal = try await LowRenewal(old, new, container)
+        // The renewal takes the one after it.
+        let opened = try #require(try await pin.open("2580"))
+        let confirm = try await Self.completed(renewal, old, new, container, pin)
+        let _: ContainerStatus = try await new.ask("renew/confirm", container.did, confirm)
+        let (txn, _) = try await world.asked()
+        let document = try await new.fetch(txn, container)
+        let body = try await new.signed(
+            try new.decision(document, status: "accept", unl: try opened.unl), label: "payments")
+        #expect(try await refusal { _ = try await new.decide(body, container) } == "unlock_required")
+        #expect(try await world.state(txn) == "PENDING")
+    }
+
     @Test("A renewal that began anew keeps its part of the new keys as long as it is open")
     func restarted() async throws {
         let world = try await SigningWorld.withPIN()
