@@ -146,6 +146,23 @@ struct SigningTransactionStoreTests {
         #expect(try await store.documents.open(one, limit: 20, at: now).isEmpty)
     }
 
+    @Test("No document is made for keys that a renewal has replaced meanwhile: each later fetch would get it")
+    func replacedKeys() async throws {
+        let fixture = try await SigningStoreFixture()
+        let container = try await fixture.active()
+        let (transaction, next) = (try await fixture.pending(), "the next record" as SigningHash)
+        _ = try await fixture.base.database.run(
+            SQLStatement("UPDATE signing_containers SET record = \(next) WHERE did = \(container.did)"))
+        let (made, now) = (SigningDocument(txd: "a", txh: "hash of a"), fixture.now)
+        #expect(
+            try await signingCode {
+                _ = try await fixture.documents.deliver(made, of: transaction, to: container, at: now)
+            } == .keyRetired)
+        #expect(try await fixture.documents.document(of: transaction.txn, did: container.did) == nil)
+        let renewed = try #require(try await fixture.devices.find(container.did))
+        #expect(try await fixture.documents.deliver(made, of: transaction, to: renewed, at: now).txd == "a")
+    }
+
     @Test("Who asked takes it back, and nobody else")
     func cancel() async throws {
         let fixture = try await SigningStoreFixture()

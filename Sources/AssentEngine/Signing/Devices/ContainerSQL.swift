@@ -10,6 +10,14 @@ enum ContainerSQL {
         "UPDATE users SET active = active WHERE id = \(user) AND active = 1"
     }
 
+    /// Makes others wait that change a container; no row when a renewal has given it other keys since it was read.
+    static func hold(_ container: SigningContainerRecord) -> SQL {
+        """
+        UPDATE signing_containers SET seen_at = seen_at
+        WHERE did = \(container.did) AND record = \(container.record)
+        """
+    }
+
     /// Makes a container under the least number that the user has free, or none when all are taken.
     static func insert(_ new: SigningContainerRecord, issuer: String, limit: Int, at now: Int64) -> SQL {
         """

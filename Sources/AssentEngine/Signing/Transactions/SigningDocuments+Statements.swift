@@ -92,13 +92,16 @@ extension SigningDocuments {
 
     /// The document that a container has of a transaction: `made` at the first time, that one at each later time.
     ///
-    /// - Throws: ``SigningRefusal``: `tx_unknown` or why it is not open.
+    /// - Throws: ``SigningRefusal``: `tx_unknown` or why it is not open; `key_retired` when a renewal has replaced the
+    ///   keys that `made` names.
     func deliver(
         _ made: SigningDocument, of transaction: SigningTransactionRecord, to container: SigningContainerRecord,
         at now: Int64
     ) async throws -> SigningDocument {
         let txn = transaction.txn
         let done = try await store.changes([
+            // The end of a renewal deletes the documents that name the old keys. One that came after it would stay.
+            .one(ContainerSQL.hold(container), else: .refused(.keyRetired)),
             .one(SigningTransactionSQL.deliver(made, txn: txn, to: container, at: now), else: .changed),
             store.note(.signingFetch, user: container.userID, did: container.did, txn: txn),
         ])
