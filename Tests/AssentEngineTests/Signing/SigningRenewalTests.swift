@@ -40,6 +40,8 @@ struct SigningRenewalTests {
         #expect(!report.notEstablished.contains(.samePerson(sequence: 1)))
         let old = try await sdk.report(before.transactionID)
         #expect(old.contradicted.isEmpty, "\(old.contradicted)")
+        // Up to the keys that decided.
+        #expect(old.established.count { if case .keySet = $0 { true } else { false } } == 1)
     }
 
     @Test("A value from before a renewal goes on working, and the keys that it names are the new ones")

@@ -39,7 +39,8 @@ package struct SigningEvidence: SigningPart {
                 reader.mayRead(transaction), let decision = try await decisions.find(of: txn)
             else { throw SigningRefusal(.transactionUnknown) }
             let keys = try await keys.current()
-            let enrolments = try await records(of: decision.did)
+            let enrolments = try await records(
+                of: decision.did, upTo: UnverifiedMessage<Receipt>(decision.receipt).content.record)
             var messages = enrolments.flatMap { [$0.record, $0.offer] }
             messages += [decision.txd, decision.receipt, decision.evaluation].compactMap(\.self)
             let bundle = EvidenceBundle(
@@ -57,14 +58,17 @@ package struct SigningEvidence: SigningPart {
         }
     }
 
-    /// The records of a container, oldest first.
-    private func records(of did: SigningID) async throws -> [EvidenceEnrolment] {
-        try await store.all(
+    /// The records of a container up to the one whose keys have decided, oldest first. A bundle takes a limited number,
+    /// and what came later says nothing of the decision.
+    private func records(of did: SigningID, upTo last: SigningHash) async throws -> [EvidenceEnrolment] {
+        let all = try await store.all(
             "SELECT record, enrol, offer, endorsements FROM signing_records WHERE did = \(did) ORDER BY seq"
         ).map {
             EvidenceEnrolment(
                 record: try $0.text("record"), enrol: try $0.text("enrol"), offer: try $0.text("offer"),
                 endorsements: try CompletedKeys.endorsements(try $0.text("endorsements")))
         }
+        let end = all.firstIndex { SigningHash.record($0.record) == last } ?? all.indices.last
+        return end.map { Array(all[...$0]) } ?? []
     }
 }
