@@ -196,6 +196,25 @@ struct SignTransactionNodeTests {
         #expect(audit.count { $0.event == .signingTake } == 1)
     }
 
+    @Test("A user who was asked twice because a step could not be stored, and has approved both, has approved once")
+    func askedTwice() async throws {
+        let world = try await World()
+        let (device, container) = try await world.enrolled()
+        let id = try await world.journeys.transaction(world.session, journey: "Sign")
+        let page = try await world.begin(id)
+        let first = try await world.signing()
+        let approval = PendingApproval(
+            id: id, journey: "Sign", method: nil, resource: "", contentType: nil, bodySHA256: nil, display: [],
+            expiresAt: world.provider.now + 60)
+        let again = try #require(try await world.provider.questions.ask(approval, template: "confirm", from: nil))
+        _ = try await device.approve(first.txn, container, number: first.matchNumber)
+        _ = try await device.approve(try #require(SigningID(text: again.txn)), container, number: again.number)
+        #expect(try await world.poll(page).token() == world.session)
+        #expect(try await world.journeys.state(id) == "COMPLETED")
+        let taken = try await world.journeys.database.run(.read("SELECT taken_by FROM signing_transactions"))
+        #expect(try taken.map { try $0.text("taken_by") } == [id, id])
+    }
+
     @Test("From an unusual network the user is asked on the device, and once that has approved nobody is asked there")
     func unusualNetwork() async throws {
         let world = try await World()

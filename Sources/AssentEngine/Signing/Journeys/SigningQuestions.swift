@@ -97,7 +97,8 @@ struct SigningQuestions: SigningPart {
     }
 
     /// The statements that use the signed approval for the policy's transaction, to run in the database transaction
-    /// that completes that. They fail as a whole unless it is there, for exactly this, and was used for nothing yet.
+    /// that completes that. They fail as a whole unless it is there, for exactly this, and was used for nothing yet. A
+    /// step that could not be stored asks twice: who has approved both has approved this.
     func taking(_ approval: PendingApproval) async throws -> [SQLStatement] {
         guard let record = try await Transactions(context).find(approval.id, at: now)?.record else {
             throw EngineError.transactionUnreadable
@@ -105,7 +106,7 @@ struct SigningQuestions: SigningPart {
         let req = record.binding.signingFrame(id: approval.id).hash
         return [
             SQLStatement(
-                SigningTransactionSQL.take(policyTransaction: approval.id, req: req), expecting: .exactly(1)),
+                SigningTransactionSQL.take(policyTransaction: approval.id, req: req), expecting: .atLeast(1)),
             store.audit.statement(store.record(.signingTake, user: record.binding.userID, txn: approval.id)),
         ]
     }

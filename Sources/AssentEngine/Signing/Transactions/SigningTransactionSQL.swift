@@ -121,7 +121,7 @@ enum SigningTransactionSQL {
         """
     }
 
-    /// Uses an approval for the policy's transaction that it was asked for.
+    /// Uses the approvals for the policy's transaction that they were asked for: mostly one.
     static func take(policyTransaction: String, req: SigningHash) -> SQL {
         """
         UPDATE signing_transactions SET taken_by = \(policyTransaction)
