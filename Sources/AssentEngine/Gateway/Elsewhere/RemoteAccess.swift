@@ -105,7 +105,7 @@ package struct RemoteAccess: Sendable {
             do {
                 caller.identity = try await identity(inquiry, admission, taken)
             } catch {
-                return await unsigned(inquiry, taken, error)
+                return unsigned(taken, error)
             }
             if taken == nil { caller.keepSeconds = keepSeconds(inquiry, admission.caller, until: nextChange) }
         case .advised(let advice, _):
@@ -133,19 +133,12 @@ package struct RemoteAccess: Sendable {
     }
 
     /// Nothing is forwarded of which the service cannot be told who sends it.
-    private func unsigned(
-        _ inquiry: RemoteInquiry, _ taken: TakenTransaction?, _ error: any Error
-    ) async -> RemoteDecision {
+    ///
+    /// What became of a transaction is for the gateway to say: another node may have granted the same question
+    /// meanwhile, and its request may be on its way to the service.
+    private func unsigned(_ taken: TakenTransaction?, _ error: any Error) -> RemoteDecision {
         settlement.context.logger.error("who calls could not be signed", metadata: ["error": "\(error)"])
-        if let taken {
-            do {
-                try await settlement.transactions.recordOutcome(id: taken.id, .notForwarded)
-            } catch {
-                settlement.context.logger.error(
-                    "an outcome could not be recorded", metadata: ["transaction": "\(taken.id)"])
-            }
-        }
-        return .decided(.denied(.unavailable), RemoteCaller(.anonymous))
+        return .decided(.denied(taken == nil ? .unavailable : .outcomeUnknown), RemoteCaller(.anonymous))
     }
 
     /// For how long the decision is surely the same, if nothing is revoked or changed: a proof is good once.
