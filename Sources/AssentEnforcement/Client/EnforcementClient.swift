@@ -170,6 +170,9 @@ package struct EnforcementClient: Sendable {
         case 403: EnforcementError(.forbidden, "The engine does not let the gateway's client ask that.")
         case 404: EnforcementError(.unknownPolicySet, "The engine does not know the realm, or has no such group.")
         case 200..<300: EnforcementError(.malformedReply, "The engine's answer is not JSON.")
+        // What stands before the engine says so too when it has lost the engine's answer.
+        case 500...502, 504...599:
+            EnforcementError(.outcomeUnknown, "The engine gave no answer: status \(reply.status).")
         default: EnforcementError(.unavailable, "The engine answered with status \(reply.status).")
         }
     }

@@ -13,6 +13,8 @@ final class EngineRelay: Sendable {
         case losesReplyAnd(@Sendable () async -> Void)
         /// The engine gets it, and its reply is lost.
         case losesReply
+        /// The engine gets it, and instead of its reply there is this status line.
+        case losesReplyTo(String)
         /// The engine does not get it, and something happens before the gateway can ask again.
         case losesRequestAnd(@Sendable () async -> Void)
         /// The engine does not get it.
@@ -99,7 +101,7 @@ final class EngineRelay: Sendable {
             await next()
             return peer.close()
         case .answers(let status): return peer.answer(status)
-        case .losesReply, .losesReplyAnd, nil: break
+        case .losesReply, .losesReplyAnd, .losesReplyTo, nil: break
         }
         let fields = request.head.components(separatedBy: "\r\n").dropFirst().compactMap { line -> (String, String)? in
             let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
@@ -108,6 +110,7 @@ final class EngineRelay: Sendable {
         }
         let answer = try? await engine(line[0], line[1], fields, request.body)
         if case .losesReplyAnd(let next) = fate { await next() }
+        if case .losesReplyTo(let status) = fate { return peer.answer(status) }
         guard let answer, fate == nil else { return peer.close() }
         let nonce = answer["DPoP-Nonce"].map { ["DPoP-Nonce: \($0)"] } ?? []
         peer.answer("\(answer.status) Relayed", fields: ["Content-Type: application/json"] + nonce, answer.text)

@@ -25,6 +25,38 @@ struct LostEngineRepliesTests {
         }
     }
 
+    @Test(
+        "A take whose reply a balancer has lost is asked again too: the service gets the payment once",
+        arguments: ["500 Oops", "502 Bad Gateway", "504 Gateway Timeout"])
+    func lostBehindBalancer(status: String) async throws {
+        try await GatewayAlone.run { alone in
+            let session = try await alone.engine.session()
+            let id = try await alone.approved(session: session)
+            alone.relay.lose("decide", .losesReplyTo(status))
+            let before = alone.relay.count("decide")
+            #expect(try await alone.post(ServerFixture.session(session), transaction: id).status == 201)
+            #expect(alone.relay.count("decide") == before + 2)
+            #expect(alone.upstream.requests.count == 1)
+            await alone.waitUntilHeard()
+            #expect(try await alone.outcome(id, session: session) == ["state": "answered", "status": 201])
+        }
+    }
+
+    @Test("A take both of whose replies a balancer has lost is told as not forwarded")
+    func bothLostBehindBalancer() async throws {
+        try await GatewayAlone.run { alone in
+            let session = try await alone.engine.session()
+            let id = try await alone.approved(session: session)
+            alone.relay.lose("decide", .losesReplyTo("502 Bad Gateway"), .losesReplyTo("504 Gateway Timeout"))
+            let reply = try await alone.post(ServerFixture.session(session), transaction: id)
+            #expect(reply.status == 503)
+            #expect(reply.json["forwarded"] == "no" && reply.json["code"] == "outcomeUnknown")
+            #expect(alone.upstream.requests.isEmpty)
+            await alone.waitUntilHeard()
+            #expect(try await alone.outcome(id, session: session) == ["state": "notForwarded"])
+        }
+    }
+
     #if PostgreSQL && os(Linux)
     @Test("A take whose reply is lost with its node is asked again at the other node, which gives the same answer")
     func otherNode() async throws {
