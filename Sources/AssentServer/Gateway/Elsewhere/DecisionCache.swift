@@ -24,6 +24,15 @@ struct DecisionCache: Sendable {
         /// The keys in the order of their entries; those before `first` are gone.
         var order: [Key] = []
         var first = 0
+        /// The latest time at which something was looked up or kept.
+        var latest = Date.distantPast
+
+        /// Forgets everything when the clock was set back: nobody knows then how old a grant is, and each would be used
+        /// for too long, or again when its time comes a second time.
+        mutating func forget(setBackTo now: Date) {
+            if now < latest { (entries, order, first) = ([:], [], 0) }
+            latest = now
+        }
     }
 
     /// How many grants are kept, unless a test says otherwise; then the oldest one goes.
@@ -53,17 +62,22 @@ struct DecisionCache: Sendable {
 
     /// A grant that was kept and has not ended.
     func grant(_ key: Key) -> EnforcementAnswer.Grant? {
-        let now = clock.now
-        return state.withLock { state in state.entries[key].flatMap { $0.ends > now ? $0.grant : nil } }
+        state.withLock { state in
+            // Within the lock: else a task that is overtaken would have the clock seem to go back.
+            let now = clock.now
+            state.forget(setBackTo: now)
+            return state.entries[key].flatMap { $0.ends > now ? $0.grant : nil }
+        }
     }
 
     /// Keeps a grant for some seconds from `asked` on: the time at which it was asked for, and not the one at which the
     /// answer came.
     func keep(_ grant: EnforcementAnswer.Grant, _ key: Key, seconds: Int, from asked: Date) {
         let ends = asked.addingTimeInterval(TimeInterval(seconds))
-        let now = clock.now
-        guard ends > now else { return }
         state.withLock { state in
+            let now = clock.now
+            state.forget(setBackTo: now)
+            guard asked <= now, ends > now else { return }
             if state.entries.updateValue(Entry(grant: grant, ends: ends), forKey: key) == nil {
                 state.order.append(key)
             }

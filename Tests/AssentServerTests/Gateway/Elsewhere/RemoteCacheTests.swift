@@ -91,6 +91,29 @@ struct RemoteCacheTests {
         #expect(other.key(of: question, realm: "/alpha") != cache.key(of: question, realm: "/alpha"))
     }
 
+    @Test("A clock that is set back gives no grant a longer life, and none a second one")
+    func setBack() throws {
+        let clock = ManualClock()
+        let cache = DecisionCache(clock: clock, random: SystemRandom())
+        let key = cache.key(of: Self.question("GET"), realm: "/alpha")
+        cache.keep(.init(), key, seconds: 10, from: clock.now)
+        #expect(cache.grant(key) != nil)
+        clock.advance(by: -3600)
+        #expect(cache.grant(key) == nil && cache.count == 0)
+        clock.advance(by: 3600)
+        #expect(cache.grant(key) == nil)
+        // One that was asked for before and comes afterwards.
+        let asked = clock.now
+        clock.advance(by: -3600)
+        cache.keep(.init(), key, seconds: 10, from: asked)
+        for seconds in [0.0, 3600] {
+            clock.advance(by: seconds)
+            #expect(cache.grant(key) == nil)
+        }
+        cache.keep(.init(), key, seconds: 10, from: clock.now)
+        #expect(cache.grant(key) != nil)
+    }
+
     private static func question(_ method: String, _ url: String = "https://edge.example/a") -> EnforcementQuestion {
         var credentials = EnforcementQuestion.Credentials(proofURL: url)
         credentials.session = Secret("session")
