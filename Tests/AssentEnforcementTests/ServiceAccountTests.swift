@@ -122,6 +122,19 @@ struct ServiceAccountTests {
         #expect(transport.exchanges.count == 4)
     }
 
+    @Test("A clock that is set back makes the pause no longer")
+    func setBack() async throws {
+        let sessions = Sessions()
+        let transport = InMemoryTransport { sessions.answer($0) }
+        let clock = ManualClock()
+        let account = try account(transport, password: "wrong", clock: clock)
+        for count in [2, 4] {
+            await #expect(throws: EnforcementError.self) { try await account.session(replacing: nil) }
+            #expect(transport.exchanges.count == count)
+            clock.advance(by: -3600)
+        }
+    }
+
     @Test("A journey that asks for more, for nothing, or for ever ends in an error")
     func journeys() async throws {
         let more: JSONValue = ["callbacks": [["type": "TextInputCallback", "input": [["name": "a", "value": ""]]]]]

@@ -16,7 +16,7 @@ public actor ServiceAccount: EnforcementCredentials {
 
     private var current: Secret?
     private var pending: Task<Result<Secret, EnforcementError>, Never>?
-    private var failure: (error: EnforcementError, until: Date)?
+    private var failure: (error: EnforcementError, pause: Range<Date>)?
 
     /// How long a sign-in that failed is not repeated.
     private static let pause: TimeInterval = 5
@@ -53,14 +53,17 @@ public actor ServiceAccount: EnforcementCredentials {
         if let current, refused == nil || refused != current { return current }
         current = nil
         if let pending { return try await pending.value.get() }
-        if let failure, failure.until > clock.now { throw failure.error }
+        // Before its beginning, too, it is over: the clock was set back.
+        if let failure, failure.pause.contains(clock.now) { throw failure.error }
         let task = Task { await self.signedIn() }
         pending = task
         let result = await task.value
         pending = nil
         switch result {
         case .success(let token): (current, failure) = (token, nil)
-        case .failure(let error): failure = (error, clock.now.addingTimeInterval(Self.pause))
+        case .failure(let error):
+            let now = clock.now
+            failure = (error, now..<now.addingTimeInterval(Self.pause))
         }
         return try result.get()
     }

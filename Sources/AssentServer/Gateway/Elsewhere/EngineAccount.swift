@@ -32,7 +32,7 @@ actor EngineAccount: EnforcementCredentials {
     /// Read without a turn of this actor: each question needs the token.
     private let current = Locked<(token: Secret, renewal: Date)?>(nil)
     private var pending: Task<Result<Secret, EnforcementError>, Never>?
-    private var failure: (error: EnforcementError, until: Date)?
+    private var failure: (error: EnforcementError, pause: Range<Date>)?
 
     /// The scope that the engine wants of a group's client.
     static let scope = "enforcement"
@@ -80,7 +80,8 @@ actor EngineAccount: EnforcementCredentials {
         if let token = present(unless: refused) { return token }
         current.withLock { $0 = nil }
         if let pending { return try await pending.value.get() }
-        if let failure, failure.until > clock.now { throw failure.error }
+        // Before its beginning, too, it is over: the clock was set back.
+        if let failure, failure.pause.contains(clock.now) { throw failure.error }
         let task = Task { await self.fetched() }
         pending = task
         return try await task.value.get()
@@ -95,7 +96,8 @@ actor EngineAccount: EnforcementCredentials {
             failure = nil
             return .success(token)
         } catch {
-            failure = (error, clock.now.addingTimeInterval(Self.pause))
+            let now = clock.now
+            failure = (error, now..<now.addingTimeInterval(Self.pause))
             return .failure(error)
         }
     }

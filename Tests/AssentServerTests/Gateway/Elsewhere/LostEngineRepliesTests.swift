@@ -290,6 +290,10 @@ struct LostEngineRepliesTests {
                 engine.clock.advance(by: 3)
                 #expect(try await alone.get("/accounts", session).status == 503)
                 #expect(alone.relay.calls.value == ["access_token", "access_token"])
+                // A clock that is set back makes the pause no longer.
+                engine.clock.advance(by: -60)
+                #expect(try await alone.get("/accounts", session).status == 503)
+                #expect(alone.relay.calls.value.count == 3)
                 #expect(alone.upstream.requests.isEmpty)
             }
         }
