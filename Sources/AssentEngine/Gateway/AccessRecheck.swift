@@ -30,13 +30,11 @@ extension GatewayAccess {
         let matched = settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.action)
         let admission = GatewayAdmission(caller: caller, method: inquiry.method, matched: matched)
         let request = GatewayRequest(admission, clientAddress: clientAddress)
-        if inquiry.isApproved {
-            let facts = try await settlement.facts(of: request, matched)
-            return try settlement.decisions.assess(matched, facts: facts).decision == .granted(taken: nil)
-        }
-        // A policy that asks for a transaction would make one at each look.
-        guard matched.policies.allSatisfy({ $0.condition?.transactions.isEmpty ?? true }) else { return false }
-        return await settle(request) == .granted(taken: nil)
+        // Only assessed: settling it would make a transaction at each look where one is asked for.
+        let facts = try await settlement.facts(of: request, matched)
+        let assessment = settlement.decisions.assess(matched, facts: facts)
+        guard try assessment.decision == .granted(taken: nil) else { return false }
+        return inquiry.isApproved || assessment.pending == nil
     }
 }
 

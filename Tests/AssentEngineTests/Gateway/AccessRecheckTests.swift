@@ -49,6 +49,21 @@ struct AccessRecheckTests {
         #expect(try await Self.transactions(fixture) == 0)
     }
 
+    @Test("Who is let in without a transaction, where another one would be asked for one, stays as long as that is so")
+    func unneeded() async throws {
+        let fixture = try await TransactionFixture()
+        let young = PolicyCondition.or([
+            .sessionAge(minutes: 10), .transaction(TransactionCondition(specifier: "Confirm")),
+        ])
+        let access = try Self.access(fixture, [try TransactionFixture.policy(condition: young)])
+        let ana = Caller.session(fixture.ana, .field)
+        let inquiry = try Self.inquiry("POST")
+        #expect(await access.isStillGranted(inquiry, to: ana, clientAddress: nil))
+        fixture.clock.advance(by: 601)
+        #expect(await !access.isStillGranted(inquiry, to: ana, clientAddress: nil))
+        #expect(try await Self.transactions(fixture) == 0)
+    }
+
     @Test("An access token is held against the route's requirement each time, not only found to be valid")
     func requirement() async throws {
         let fixture = try await ProviderFixture()
