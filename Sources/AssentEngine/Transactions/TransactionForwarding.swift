@@ -32,38 +32,37 @@ extension Transactions {
                 guard try await recordForwarding(id: transaction.id) else { return .sentBefore }
             } catch {
                 // Whether it is recorded is not known. That nothing was sent is.
-                Task { await recordUnsent(transaction) }
+                Task { await keepRecording(.notForwarded, of: transaction) }
                 return .notRecorded
             }
             let (reply, outcome) = await send()
             do {
                 try await recordOutcome(id: transaction.id, outcome)
             } catch {
-                context.logger.error(
-                    "an outcome could not be recorded",
-                    metadata: ["transaction": "\(transaction.id)", "outcome": "\(outcome)"])
+                // The reply does not wait for it.
+                Task { await keepRecording(outcome, of: transaction) }
             }
             return .sent(reply)
         }.value
     }
 
-    /// Records that the request of a taken transaction was not sent and never will be, as soon as the database takes
-    /// it: otherwise the record could say for good that it was forwarded, and nobody would know what happened.
-    private func recordUnsent(_ transaction: TakenTransaction) async {
+    /// Records what became of the request of a taken transaction, as soon as the database takes it: otherwise the
+    /// record would say that it was forwarded, and later that nobody knows what happened.
+    private func keepRecording(_ outcome: UpstreamOutcome, of transaction: TakenTransaction) async {
+        let metadata: Logger.Metadata = ["transaction": "\(transaction.id)", "outcome": "\(outcome)"]
         var pause: Int64 = 1
         while pause < Self.forwardingLimit {
             do {
-                try await recordOutcome(id: transaction.id, .notForwarded)
+                try await recordOutcome(id: transaction.id, outcome)
                 return
             } catch {
-                context.logger.warning(
-                    "it could not be recorded yet that a request was not forwarded",
-                    metadata: ["transaction": "\(transaction.id)"])
+                context.logger.warning("an outcome could not be recorded yet", metadata: metadata)
             }
             let next = context.clock.now.addingTimeInterval(Double(pause))
             guard (try? await context.clock.sleep(until: next)) != nil else { return }
             pause *= 2
         }
+        context.logger.error("an outcome could not be recorded", metadata: metadata)
     }
 
     /// Records that the request of a taken transaction is about to be sent. Returns whether this was the first to say

@@ -119,6 +119,30 @@ struct TransactionForwardingTests {
         }
     }
 
+    @Test(
+        "What the service has answered is on record as soon as the database takes that, and once",
+        arguments: [[NodeDatabase.Fault.undone], [.undone, .undone, .undone], [.doneUnknown]])
+    func late(faults: [NodeDatabase.Fault]) async throws {
+        let fixture = try await TransactionFixture()
+        let taken = try await Self.taken(fixture)
+        let database = NodeDatabase(fixture.database, [.none] + faults)
+        let transactions = Transactions(try TransactionFixture.context(database, clock: fixture.clock))
+        let result = await transactions.forwarding(taken) { ("reply", UpstreamOutcome.answered(status: 201)) }
+        guard case .sent("reply") = result else {
+            Issue.record("who has asked has the reply, whatever is on record")
+            return
+        }
+        // The second try does not wait.
+        for _ in faults.dropFirst() {
+            while fixture.clock.sleeperCount == 0 { await Task.yield() }
+            #expect(try await Self.outcome(taken.id, fixture) == .forwarded)
+            fixture.clock.advance(by: 8)
+        }
+        while try await Self.outcome(taken.id, fixture) == .forwarded { await Task.yield() }
+        #expect(try await Self.outcome(taken.id, fixture) == .answered(status: 201))
+        #expect(try await fixture.audited(.transactionOutcome, taken.id) == ["success -"])
+    }
+
     @Sendable private static func unexpected() async -> (Int, UpstreamOutcome) {
         Issue.record("nothing may be sent")
         return (0, .unknown)
