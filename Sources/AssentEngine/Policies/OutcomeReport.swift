@@ -29,6 +29,14 @@ extension AccessSettlement {
     ///
     /// - Throws: ``EngineError`` `unavailable` when that cannot be noted: the caller must not carry it out then.
     func noteForwarding(of transaction: TakenTransaction) async throws {
-        guard try await transactions.recordForwarding(id: transaction.id) else { throw EngineError.unavailable }
+        let isFirst: Bool
+        do {
+            isFirst = try await transactions.recordForwarding(id: transaction.id)
+        } catch {
+            // Whether it is noted is not known. That nothing is carried out is.
+            Task { await transactions.keepRecording(.notForwarded, of: transaction) }
+            throw error
+        }
+        guard isFirst else { throw EngineError.unavailable }
     }
 }

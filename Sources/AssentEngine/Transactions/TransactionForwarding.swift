@@ -48,7 +48,7 @@ extension Transactions {
 
     /// Records what became of the request of a taken transaction, as soon as the database takes it: otherwise the
     /// record would say that it was forwarded, and later that nobody knows what happened.
-    private func keepRecording(_ outcome: UpstreamOutcome, of transaction: TakenTransaction) async {
+    func keepRecording(_ outcome: UpstreamOutcome, of transaction: TakenTransaction) async {
         let metadata: Logger.Metadata = ["transaction": "\(transaction.id)", "outcome": "\(outcome)"]
         var pause: Int64 = 1
         while pause < Self.forwardingLimit {

@@ -134,13 +134,37 @@ struct TransactionForwardingTests {
         }
         // The second try does not wait.
         for _ in faults.dropFirst() {
-            while fixture.clock.sleeperCount == 0 { await Task.yield() }
+            while fixture.clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
             #expect(try await Self.outcome(taken.id, fixture) == .forwarded)
             fixture.clock.advance(by: 8)
         }
-        while try await Self.outcome(taken.id, fixture) == .forwarded { await Task.yield() }
+        while try await Self.outcome(taken.id, fixture) == .forwarded, !Task.isCancelled { await Task.yield() }
         #expect(try await Self.outcome(taken.id, fixture) == .answered(status: 201))
         #expect(try await fixture.audited(.transactionOutcome, taken.id) == ["success -"])
+    }
+
+    @Test(
+        "What an enforcement point was not granted, since it could not be noted, is on record as not forwarded",
+        arguments: [NodeDatabase.Fault.undone, .doneUnknown])
+    func unnoted(fault: NodeDatabase.Fault) async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved(try fixture.binding(maker: .caller(fixture.gateway.user.id)))
+        let database = NodeDatabase(fixture.database, [.none, fault])
+        let context = try TransactionFixture.context(database, clock: fixture.clock)
+        let point = AccessSettlement(
+            context, decisions: PolicyDecisionPoint(policySets: [try TransactionFixture.policySet()]),
+            transactions: Transactions(context))
+        let request = EvaluateRequest(
+            realm: "/alpha", policySet: "bank", resources: ["https://api.bank.example/transfers?kind=sepa"],
+            subject: .session(PresentedSession(fixture.ana)),
+            environment: [
+                "TxId": [id], "method": ["POST"], "contentType": ["application/json"],
+                "body": [Base64URL.encode(TransactionFixture.body)], "report": ["outcome"],
+            ])
+        await #expect(throws: EngineError.self) { try await point.settle(request, caller: fixture.gateway) }
+        #expect(try await fixture.state(id) == "TAKEN")
+        while try await Self.outcome(id, fixture) != .notForwarded, !Task.isCancelled { await Task.yield() }
+        #expect(try await fixture.audited(.transactionOutcome, id) == ["failed -"])
     }
 
     @Sendable private static func unexpected() async -> (Int, UpstreamOutcome) {

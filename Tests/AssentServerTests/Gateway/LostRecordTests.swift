@@ -78,7 +78,7 @@ struct LostRecordTests {
             #expect(forwarded.status == 409 && forwarded.json["outcome"] == ["state": "forwarded"])
             try await allow(fixture)
             var late = forwarded
-            while late.json["outcome"] == ["state": "forwarded"] {
+            while late.json["outcome"] == ["state": "forwarded"], !Task.isCancelled {
                 fixture.clock.advance(by: 1)
                 late = try await pay(id, session, fixture)
             }
