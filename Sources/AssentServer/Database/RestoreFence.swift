@@ -25,8 +25,15 @@ package enum RestoreFence {
                 file: DatabaseAccess.path(configuration), line: nil, "there is no database: restore the backup first")
         }
         let masterKey = try DatabaseAccess.masterKey(configuration)
-        let access = try DatabaseAccess(configuration, memory: .replaced)
+        let access = try DatabaseAccess(configuration, memory: .ignored)
         defer { access.release() }
+        // To open it so lets all nodes take the database: not before everything is ended that could be used again.
+        let adoption: DatabaseLocation? =
+            if configuration.postgreSQL == nil {
+                nil
+            } else {
+                try DatabaseAccess(configuration, memory: .replaced).location
+            }
         return try await access.location.explaining {
             let servers = try await access.location.connectionsOfServers()
             guard servers == 0 else {
@@ -35,17 +42,24 @@ package enum RestoreFence {
                     "servers have \(servers) connections to this database: stop all of them, then run this again")
             }
             let database = try await access.location.open(clock: clock)
-            let context = EngineContext(
-                database: database, clock: clock, random: random, masterKey: masterKey,
-                logger: Logger(label: "assent.server"))
-            guard try await MasterKeyCheck(context).isRight() else {
-                throw ConfigurationError(
-                    file: DatabaseAccess.keyPath(configuration), line: nil,
-                    "this is not the master key of the database: restore the key that it was made with")
+            let outcome: RestoredDatabase.Outcome
+            do {
+                let context = EngineContext(
+                    database: database, clock: clock, random: random, masterKey: masterKey,
+                    logger: Logger(label: "assent.server"))
+                guard try await MasterKeyCheck(context).isRight() else {
+                    throw ConfigurationError(
+                        file: DatabaseAccess.keyPath(configuration), line: nil,
+                        "this is not the master key of the database: restore the key that it was made with")
+                }
+                try await AuditLog(context).resume()
+                outcome = try await RestoredDatabase(context).fence(keepingSessions: keepingSessions)
+            } catch {
+                try? await database.close()
+                throw error
             }
-            try await AuditLog(context).resume()
-            let outcome = try await RestoredDatabase(context).fence(keepingSessions: keepingSessions)
             try await database.close()
+            try await adoption?.open(clock: clock).close()
             return outcome
         }
     }

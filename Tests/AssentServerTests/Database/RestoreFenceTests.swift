@@ -43,6 +43,12 @@ struct RestoreFenceTests {
 
         let kept = try DatabaseAccess(configuration)
         await #expect(throws: StoreError(.unavailable, "")) { try await kept.location.open(clock: SystemClock()) }
+        // A fence that ends nothing lets nobody in: neither this node, nor one that follows a restored generation.
+        try world.makeKey("another")
+        let wrong = CopyWorld.edits(data: "node", key: "another", database: try await CopyWorld.postgreSQL(known))
+        let failed = try world.configuration("another.yaml", wrong)
+        await #expect(throws: ConfigurationError.self) { try await RestoreFence.run(failed) }
+        await #expect(throws: StoreError(.unavailable, "")) { try await kept.location.open(clock: SystemClock()) }
         let outcome = try await RestoreFence.run(configuration)
         #expect(outcome.counts[.sessions] == 1)
         let again = try await ServerFixture(kept: world.directory, editing: edit)
