@@ -57,8 +57,8 @@ package struct StoreError: AssentError {
         package static let constraint = Code("constraint")
         /// The database is full, read-only, locked or unreachable: the same call may succeed later.
         package static let unavailable = Code("unavailable")
-        /// The connection was lost while a transaction was committed, and nobody knows whether it took place. Look
-        /// before you repeat it. Only a database server can do this.
+        /// The connection was lost while a transaction was committed, or the disk has failed under it, and nobody knows
+        /// whether it took place, or will be there after a crash. Look before you repeat it.
         package static let outcomeUnknown = Code("outcomeUnknown")
         /// The database's content is not what this version understands.
         package static let corrupt = Code("corrupt")

@@ -57,30 +57,57 @@ final class SQLiteWriter: Sendable {
     }
 
     private func write(_ jobs: [Job], in database: Database) {
-        if jobs.count > 1, let results = try? together(jobs, in: database) {
-            for (job, result) in zip(jobs, results) { job.answer.resume(with: result) }
-            return
+        var isInDoubt = false
+        if jobs.count > 1 {
+            do {
+                let results = try together(jobs, in: database)
+                for (job, result) in zip(jobs, results) { job.answer.resume(with: result) }
+                return
+            } catch {
+                isInDoubt = (error as? StoreError)?.code == .outcomeUnknown
+            }
         }
         // One alone; or nothing of several was committed, and the fault of one must not be the others'.
-        for job in jobs { job.answer.resume(with: Result { try alone(job, in: database) }) }
+        for job in jobs { job.answer.resume(with: Result { try alone(job, in: database, isInDoubt: isInDoubt) }) }
     }
 
-    private func alone(_ job: Job, in database: Database) throws -> [[SQLRow]] {
+    /// `isInDoubt` says that the job may be in the log already: then a disk that takes nothing now leaves it there.
+    private func alone(_ job: Job, in database: Database, isInDoubt: Bool) throws -> [[SQLRow]] {
         var rows: [[SQLRow]] = []
-        try database.inTransaction(.immediate) {
-            rows = try job.execute(in: database)
-            return .commit
+        do {
+            try committing(in: database) { rows = try job.execute(in: database) }
+        } catch let error as DatabaseError where isInDoubt && StoreError(error).code == .unavailable {
+            throw Self.unknown(error)
         }
         return rows
     }
 
     private func together(_ jobs: [Job], in database: Database) throws -> [Result<[[SQLRow]], any Error>] {
         var results: [Result<[[SQLRow]], any Error>] = []
-        try database.inTransaction(.immediate) {
-            results = try jobs.map { try attempt($0, in: database) }
-            return .commit
-        }
+        try committing(in: database) { results = try jobs.map { try attempt($0, in: database) } }
         return results
+    }
+
+    /// Runs `body` as one transaction.
+    ///
+    /// - Throws: ``StoreError`` with the code `outcomeUnknown` when the disk has failed under `COMMIT`. SQLite then has
+    ///   taken the transaction back, but all of it may stand in the log until another one is written over it: after a
+    ///   crash before that it is there.
+    private func committing(in database: Database, _ body: () throws -> Void) throws {
+        var isCommitting = false
+        do {
+            try database.inTransaction(.immediate) {
+                try body()
+                isCommitting = true
+                return .commit
+            }
+        } catch let error as DatabaseError where isCommitting && error.resultCode == .SQLITE_IOERR {
+            throw Self.unknown(error)
+        }
+    }
+
+    private static func unknown(_ error: DatabaseError) -> StoreError {
+        StoreError(.outcomeUnknown, "the disk has failed under COMMIT: \(StoreError(error).detail)")
     }
 
     /// A fault of the job is its result. One that has taken the whole transaction back is thrown.

@@ -1,4 +1,6 @@
 import AssentCore
+import Foundation
+import GRDB
 import StoreTesting
 import Testing
 
@@ -41,4 +43,87 @@ struct SQLiteFaultTests {
         _ = try await database.run(insertNote("b"))
         #expect(try await database.count("notes") == 2)
     }
+
+    /// A writer of its own on the file, whose commits fail so one after the other.
+    private func failing(_ faults: [ResultCode]) throws -> (SQLiteWriter, DatabasePool) {
+        let pool = try DatabasePool(path: directory.databasePath)
+        pool.add(transactionObserver: FailingCommits(faults), extent: .databaseLifetime)
+        return (SQLiteWriter(pool), pool)
+    }
+
+    /// Lets calls share a commit. Returns the codes of their errors, in any order.
+    private func together(_ ids: [String], _ writer: SQLiteWriter, _ pool: DatabasePool) async -> [StoreError.Code?] {
+        let begun = Locked(0)
+        pool.asyncWriteWithoutTransaction { _ in
+            while begun.withLock({ $0 }) < ids.count {}
+            // They have said so just before the call.
+            for _ in 0..<1_000 { sched_yield() }
+        }
+        return await withTaskGroup(of: StoreError.Code?.self) { group in
+            for id in ids {
+                group.addTask {
+                    begun.withLock { $0 += 1 }
+                    do {
+                        _ = try await writer.run([insertNote(id)])
+                        return nil
+                    } catch let error as DatabaseError {
+                        return StoreError(error).code
+                    } catch {
+                        return (error as? StoreError)?.code
+                    }
+                }
+            }
+            var codes: [StoreError.Code?] = []
+            for await code in group { codes.append(code) }
+            return codes
+        }
+    }
+
+    @Test("A disk that fails under COMMIT is not told as nothing changed: after a crash the transaction may be there")
+    func failedSync() async throws {
+        let (writer, _) = try failing([.SQLITE_IOERR_FSYNC, .SQLITE_IOERR_WRITE, .SQLITE_FULL])
+        for _ in 0..<2 {
+            await #expect(throws: StoreError(.outcomeUnknown, "")) { try await writer.run([insertNote("a")]) }
+        }
+        // Of what found no room nothing can come back.
+        let error = await #expect(throws: DatabaseError.self) { try await writer.run([insertNote("a")]) }
+        #expect(error?.resultCode == .SQLITE_FULL)
+        _ = try await writer.run([insertNote("a")])
+        #expect(try await database.count("notes") == 1)
+    }
+
+    @Test("Those whose one COMMIT the disk has failed are tried one by one, and unknown where it takes them no more")
+    func failedSyncOfSeveral() async throws {
+        let ids = (0..<20).map { "\($0)" }
+        let (writer, pool) = try failing([.SQLITE_IOERR_FSYNC])
+        #expect(await together(ids, writer, pool).allSatisfy { $0 == nil })
+        #expect(try await database.count("notes") == 20)
+        let full = [ResultCode](repeating: .SQLITE_FULL, count: 60)
+        let (other, otherPool) = try failing([.SQLITE_IOERR_FSYNC] + full)
+        let codes = await together(ids.map { "b\($0)" }, other, otherPool)
+        #expect(codes.contains(.outcomeUnknown))
+        // Who came too late for that commit knows that nothing has changed.
+        #expect(codes.allSatisfy { $0 == .outcomeUnknown || $0 == .unavailable })
+        #expect(try await database.count("notes") == 20)
+    }
+}
+
+/// Lets commits fail with these codes, one after the other, and then succeed.
+private final class FailingCommits: TransactionObserver, Sendable {
+    private let faults: Locked<[ResultCode]>
+
+    init(_ faults: [ResultCode]) { self.faults = Locked(faults) }
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+
+    func databaseDidChange(with event: DatabaseEvent) {}
+
+    func databaseWillCommit() throws {
+        let fault = faults.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        if let fault { throw DatabaseError(resultCode: fault) }
+    }
+
+    func databaseDidCommit(_ db: Database) {}
+
+    func databaseDidRollback(_ db: Database) {}
 }
