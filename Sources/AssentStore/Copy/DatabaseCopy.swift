@@ -42,6 +42,7 @@ package struct DatabaseCopy: Sendable {
         for table in tables { try await copy(table, report) }
         var digests: [TableDigest] = []
         for table in tables { digests.append(try await compared(table, report)) }
+        for (table, digest) in zip(tables, digests) { try await refuseChanged(table, since: digest) }
         try await DatabaseCopyError.explaining(takenAt: 0) { _ = try await target.run([mark.removal]) }
         return CopyReport(tables: digests, isResumed: isResumed)
     }
@@ -83,6 +84,20 @@ package struct DatabaseCopy: Sendable {
         }
         report(CopyProgress(step: .comparing, table: table.name, rows: ours.rows, total: total, isDone: true))
         return ours
+    }
+
+    /// A server that has begun to work on the source since has written records at least: what it has done is not in the
+    /// target, and what it has spent could be spent there again.
+    private func refuseChanged(_ table: StoredTable, since digest: TableDigest) async throws {
+        let rows = try await count(table, in: source)
+        guard rows == digest.rows else {
+            throw DatabaseCopyError(
+                .contentDiffers,
+                """
+                The table \(table.name) of the source had \(digest.rows) rows when it was compared, and has \(rows) \
+                now: somebody works on the source. Stop all its servers.
+                """, DatabaseCopyError.emptyTarget)
+        }
     }
 
     private func count(_ table: StoredTable, in database: any SQLDatabase) async throws -> Int64 {

@@ -206,6 +206,20 @@ struct DatabaseCopyTests {
         withExtendedLifetime(places) {}
     }
 
+    @Test("What a server writes into the source when that was compared already is found, and the mark stays")
+    func lateServer() async throws {
+        let (source, target, places) = try await databases(rows: 3)
+        let last = try #require(try Schema.current.tables().last?.name)
+        let written = LateServer(source, writing: Self.audit(1), afterReading: last)
+        let error = await #expect(throws: DatabaseCopyError(.contentDiffers, "")) {
+            try await copy(written, target).run()
+        }
+        #expect(error?.detail.contains("The table audit of the source had 3 rows") == true)
+        #expect(try await source.run(.read("SELECT id FROM audit")).count == 4)
+        #expect(try await target.isMarked())
+        withExtendedLifetime(places) {}
+    }
+
     @Test("Values that SQLite keeps and no column is for are refused, not translated")
     func wrongTypes() async throws {
         for change: SQL in [
@@ -306,6 +320,38 @@ struct DatabaseCopyTests {
         #expect(stages.firstIndex { $0.step == .comparing } == stages.lastIndex { $0.step == .copying }.map { $0 + 1 })
         withExtendedLifetime(places) {}
     }
+}
+
+/// A source on which a server writes something when a table was read to its end for the second time: it was copied, and
+/// compared.
+private final class LateServer: SQLDatabase {
+    private let base: any SQLDatabase
+    private let statement: SQLStatement
+    private let table: String
+    private let ends = Locked(0)
+
+    init(_ base: any SQLDatabase, writing statement: SQLStatement, afterReading table: String) {
+        self.base = base
+        self.statement = statement
+        self.table = table
+    }
+
+    func run(_ statement: SQLStatement) async throws -> [SQLRow] { try await run([statement]).first ?? [] }
+
+    func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
+        let rows = try await base.run(statements)
+        guard rows == [[]], statements.first?.sql.text().contains("FROM \"\(table)\"") == true else { return rows }
+        let count = ends.withLock { ends -> Int in
+            ends += 1
+            return ends
+        }
+        if count == 2 { _ = try await base.run(statement) }
+        return rows
+    }
+
+    func checkHealth() async throws { try await base.checkHealth() }
+
+    func close() async throws { try await base.close() }
 }
 
 @Suite("The digest of a table")
