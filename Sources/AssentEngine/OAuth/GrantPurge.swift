@@ -19,8 +19,15 @@ extension OAuthProvider {
                 DELETE FROM sessions WHERE \(TokenlessSession.isMeant(by: "id")) AND id IN
                     (SELECT session_id FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm))
                 """),
+            // One that has followed its session in a step-up is all that leads from an ID token's `sid` to the session
+            // that lives now (``EndSessionEndpoint``), so it stays as long as that.
             SQLStatement(
-                "DELETE FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm) RETURNING id"),
+                """
+                DELETE FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm)
+                    AND NOT EXISTS (SELECT 1 FROM sessions s
+                        WHERE s.id = grants.session_id AND s.audit_id <> grants.session_audit_id)
+                RETURNING id
+                """),
         ])
         try await ClientAssertion.purge(context)
         try await ClientInstance.purge(context)

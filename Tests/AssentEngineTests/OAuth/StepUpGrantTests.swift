@@ -8,7 +8,7 @@ import Testing
 @Suite("Grants of a session that is replaced in a step-up")
 struct StepUpGrantTests {
     private let fixture: JourneyFixture
-    private let provider: OAuthProvider
+    private var provider: OAuthProvider
 
     init() async throws {
         fixture = try await JourneyFixture()
@@ -70,6 +70,27 @@ struct StepUpGrantTests {
         _ = try await EndSessionEndpoint(provider).answer(
             try ProviderFixture.parameters(["id_token_hint": idToken.reveal()]))
         #expect(try await fixture.sessions.live(id: session.id) == nil)
+    }
+
+    @Test("It still does when nothing of its grant can be used any more, for as long as the session lives")
+    func endSessionLater() async throws {
+        var client = ProviderFixture.bank
+        client.grantTypes = [.authorizationCode]
+        client.accessTokenLifetime = 60
+        var world = self
+        world.provider = try OAuthProvider(
+            fixture.context, keys: ServerKeys(fixture.context),
+            configuration: OAuthProviderConfiguration(
+                realm: "/alpha", issuer: ProviderFixture.issuer, clients: [client]))
+        let (tokens, session) = try await world.steppedUp()
+        fixture.clock.advance(by: 60)
+        #expect(try await world.provider.purge() == 0)
+        #expect(try await world.provider.access(token: tokens.accessToken) == nil)
+        let idToken = try #require(tokens.idToken)
+        _ = try await EndSessionEndpoint(world.provider).answer(
+            try ProviderFixture.parameters(["id_token_hint": idToken.reveal()]))
+        #expect(try await fixture.sessions.live(id: session.id) == nil)
+        #expect(try await world.provider.purge() == 1)
     }
 
     @Test("Grants of the user's other sessions stay where they are")
