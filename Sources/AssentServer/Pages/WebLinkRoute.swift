@@ -67,9 +67,13 @@ struct WebLinkRoute: Sendable {
                 return SignInMessage.foreignForm.document(frame).response(403)
             }
             guard request.isForm else { throw RequestError(415, "The media type must be \(FormEncoding.mediaType).") }
-            guard let secret = Self.secret(in: try await request.bytes(upTo: Self.formLimit)),
-                let link = try await links.find(secret)
-            else { return ended(frame) }
+            guard let secret = Self.secret(in: try await request.bytes(upTo: Self.formLimit)) else {
+                return ended(frame)
+            }
+            guard let link = try await links.find(secret) else {
+                try await links.noteRepeated(secret)
+                return ended(frame)
+            }
             let other = try await caller(request, link).session
             guard let token = try await links.use(link, replacing: other) else { return ended(frame) }
             return signedIn(token, link, request)

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentStore
 import AssentTesting
 import Foundation
 import Testing
@@ -53,6 +54,9 @@ struct WebLinkPageTests {
                 #expect(answer["Referrer-Policy"] == "no-referrer")
             }
             #expect(try await door.made() == 1)
+            let records = try await door.fixture.rows(
+                "SELECT outcome FROM audit WHERE event = 'weblink.use' ORDER BY position")
+            #expect(try records.map { try $0.text("outcome") } == ["success", "refused"])
         }
     }
 

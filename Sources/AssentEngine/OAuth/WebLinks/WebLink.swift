@@ -55,6 +55,9 @@ package struct WebLinks: Sendable {
     /// The most characters of what stands in a URL that are looked at.
     package static let longestID = 128
 
+    /// How many forms of one used link are written down in a minute.
+    private static let repetitionsPerMinute: Int64 = 10
+
     /// How many rows are deleted at once.
     private static let batch = 5_000
 
@@ -141,6 +144,34 @@ package struct WebLinks: Sendable {
             _ = try await context.database.run(audit.statement(link.record(.refused, reason: "usedOrEnded")))
             return nil
         }
+    }
+
+    /// Writes down that somebody has sent the form of a link that was used: one of the two may not be its user. Nothing
+    /// is written of a link that is unknown, or that nobody has used.
+    ///
+    /// - Parameter secret: what stands in the URL.
+    /// - Throws: ``StoreError``.
+    package func noteRepeated(_ secret: Secret) async throws {
+        let id = TokenHash.of(secret)
+        let row = try await context.database.run(
+            .read(
+                """
+                SELECT l.realm, l.target, l.grant_id, g.client_id, g.user_id, g.session_audit_id
+                FROM web_links l JOIN grants g ON g.id = l.grant_id WHERE l.id = \(id) AND l.used_at IS NOT NULL
+                """)
+        ).first
+        guard let row,
+            try await AttemptCounter(context).attempt(
+                "web-link-used:\(id)", limit: Self.repetitionsPerMinute, window: 60)
+        else { return }
+        let record = AuditRecord(
+            .webLinkUse, .refused, reason: "usedOrEnded", realm: try row.text("realm"),
+            userID: try row.optionalText("user_id"), sessionAuditID: try row.optionalText("session_audit_id"),
+            detail: [
+                "client": .string(try row.text("client_id")), "grant": .string(try row.text("grant_id")),
+                "target": .string(try row.text("target")),
+            ])
+        try await AuditLog(context).write(record)
     }
 
     /// The statement that begins the browser's session. All that it has proved, the app's session has.

@@ -57,6 +57,23 @@ struct WebLinkTests {
         #expect(refused.map(\.reason) == ["usedOrEnded"])
     }
 
+    @Test("A form that comes for a used link is on record, ten times in a minute; no other link is")
+    func repeated() async throws {
+        let fixture = try await ProviderFixture(apps: [ProviderFixture.linking])
+        let (link, unused) = (try await fixture.webLink(), try await fixture.webLink())
+        for other in [link, unused, Secret("unknown")] { try await fixture.links.noteRepeated(other) }
+        #expect(try await fixture.audit(.webLinkUse).isEmpty)
+        _ = try #require(try await fixture.use(link))
+        for _ in 1...12 { try await fixture.links.noteRepeated(link) }
+        let records = try await fixture.audit(.webLinkUse)
+        let (used, refused) = (records.filter { $0.outcome == .success }, records.filter { $0.outcome == .refused })
+        #expect(used.count == 1 && refused.count == 10)
+        let (first, second) = (try #require(used.first), try #require(refused.first))
+        #expect(second.reason == "usedOrEnded" && second.userID == first.userID && second.realm == first.realm)
+        #expect(second.sessionAuditID == first.sessionAuditID)
+        for name in ["client", "grant", "target"] { #expect(second.detail[name] == first.detail[name]) }
+    }
+
     @Test("41: A link that 100 use at two nodes at once makes one session")
     func race() async throws {
         let fixture = try await ProviderFixture(apps: [ProviderFixture.linking])
