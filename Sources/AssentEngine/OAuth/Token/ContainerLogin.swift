@@ -43,7 +43,7 @@ struct ContainerLogin: Sendable {
                 spending: login.spending, claimingProof: claim)
         } catch let error as OAuthError where error.code == .invalidGrant {
             // Something has changed since it was judged, and may say why.
-            _ = try await judge(request, by: logins)
+            try await logins.noteUnspendable(try await judge(request, by: logins), by: instance)
             throw error
         }
     }

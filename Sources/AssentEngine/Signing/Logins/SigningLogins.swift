@@ -25,6 +25,10 @@ struct JudgedLogin: Sendable {
     let kind: SessionKind
     /// What spends it, each with the condition that may have changed meanwhile.
     let spending: [SQLStatement]
+    /// By what it counts once.
+    let proof: SpentProof
+    /// Whose key has signed it.
+    let container: SigningContainerRecord
 }
 
 /// Why a login is refused. The container is there when its key has signed it: nobody else is told a reason.
@@ -82,7 +86,8 @@ package struct SigningLogins: SigningPart {
             let signIn = ProvedSignIn(
                 user: user, authLevel: 0, amr: [Self.implicitMethod], authTime: now, container: container.did.text)
             return JudgedLogin(
-                signIn: signIn, kind: .implicit, spending: spending(content, key: key, request, evaluation: nil, now))
+                signIn: signIn, kind: .implicit, spending: spending(content, key: key, request, evaluation: nil, now),
+                proof: SpentProof(jti: content.jti, did: content.did), container: container)
         }
         guard key.usage == .auth, let name = key.slot, let assisted = try container.assisted(name),
             let slot = slots.first(where: { $0.slot == name })
@@ -103,7 +108,8 @@ package struct SigningLogins: SigningPart {
             authTime: found.evaluation.evaluatedAt, container: container.did.text)
         return JudgedLogin(
             signIn: signIn, kind: .user,
-            spending: spending(content, key: key, request, evaluation: evaluation, now))
+            spending: spending(content, key: key, request, evaluation: evaluation, now),
+            proof: SpentProof(jti: content.jti, did: content.did), container: container)
     }
 
     /// A login by a key that its container has or has had, with that key.
@@ -145,6 +151,12 @@ package struct SigningLogins: SigningPart {
         let note = store.record(
             .signingLogin, user: content.sub, did: did, ["method": method, "client": request.instanceID])
         return sql.compactMap { $0.map { SQLStatement($0, expecting: .exactly(1)) } } + [store.audit.statement(note)]
+    }
+
+    /// Writes down that a login gave nothing although nothing stands against it: it counts once.
+    func noteUnspendable(_ login: JudgedLogin, by client: String) async throws {
+        let detail = try await store.isSpent(login.proof) ? "repeated" : "changed"
+        try await note(LoginRefusal(reason: nil, detail: detail, container: login.container), by: client)
     }
 
     /// Writes down that a container's login was refused. What nobody of a container has signed is not written: anybody

@@ -135,6 +135,11 @@ struct ImplicitLoginTests {
         let parts = try world.implicit()
         #expect(try await world.refusal(parts) == nil)
         #expect(try await world.refusal(parts) == "invalid_grant")
+        let refused = try await AuditLog(world.signing.base.context).newest(10_000)
+            .filter { $0.event == .signingLogin && $0.outcome == .refused }
+        #expect(refused.map(\.reason) == ["repeated"] && refused.first?.userID == world.container.sub)
+        #expect(refused.first?.detail["did"]?.string == world.did.text)
+        #expect(refused.first?.detail["client"]?.string == world.instance)
     }
 
     @Test("An evaluation in a device key's login is refused: only a key behind the PIN may name one")
