@@ -151,6 +151,23 @@ struct ConsentTests {
         }
     }
 
+    @Test("A consent that is taken back while more is agreed to does not come back with that")
+    func takenBackMeanwhile() async throws {
+        var backend = ProviderFixture.backend
+        backend.scopes += ["more"]
+        let fixture = try await ProviderFixture(clients: [backend])
+        _ = try await authorize(fixture, ["scope": "accounts"], .allow)
+        let database = InterruptedDatabase(fixture.database) { statement in
+            guard statement.sql.text().contains("INSERT INTO consents") else { return false }
+            return try await fixture.grants.withdrawConsent(to: "back end", by: fixture.session)
+        }
+        let node = try fixture.node(database)
+        #expect(code(try await authorize(fixture, ["scope": "more"], .allow, on: node)) != nil)
+        #expect(database.wasInterrupted)
+        #expect(try await fixture.grants.consents(of: fixture.session).map(\.scopes) == [["more"]])
+        #expect(try demand(try await authorize(fixture, ["scope": "accounts more"])).scopes == ["accounts", "more"])
+    }
+
     @Test("Users see and take back their own alone")
     func others() async throws {
         let fixture = try await ProviderFixture()

@@ -103,17 +103,34 @@ extension OAuthProvider {
             """, expecting: .exactly(1))
     }
 
-    /// The statements that remember that the user has agreed, now, to these scopes and still to the earlier ones.
+    /// The statements that remember that the user has agreed, now, to these scopes and still to the earlier ones. What
+    /// they have taken back since it was read does not come back with that.
     func remembering(
         _ scopes: [String], to client: OAuthClient, earlier: Consent?, of userID: String, sessionAuditID: String
     ) -> [SQLStatement] {
         let all = (earlier?.scopes ?? []).filter { !scopes.contains($0) && client.scopes.contains($0) } + scopes
-        let text = all.joined(separator: " ")
-        return [
+        let (text, own) = (all.joined(separator: " "), scopes.joined(separator: " "))
+        // Who takes it back waits for the first statement, or this waits for them: the next one sees what is left.
+        let lock = earlier.map { _ in
+            SQLStatement(
+                """
+                UPDATE consents SET used_at = \(now)
+                WHERE user_id = \(userID) AND client_id = \(client.id) AND realm = \(configuration.realm)
+                """)
+        }
+        let isLeft: SQL =
+            earlier.map { earlier -> SQL in
+                """
+                EXISTS (SELECT 1 FROM consents WHERE user_id = \(userID) AND client_id = \(client.id)
+                    AND scope = \(earlier.scopes.joined(separator: " ")))
+                """
+            } ?? "1 = 0"
+        return [lock].compactMap(\.self) + [
             SQLStatement(
                 """
                 INSERT INTO consents (user_id, client_id, realm, scope, granted_at, used_at, expires_at)
-                VALUES (\(userID), \(client.id), \(configuration.realm), \(text), \(now), \(now),
+                VALUES (\(userID), \(client.id), \(configuration.realm),
+                    CASE WHEN \(isLeft) THEN \(text) ELSE \(own) END, \(now), \(now),
                     \(now + client.consentLifetime))
                 ON CONFLICT (user_id, client_id) DO UPDATE SET scope = excluded.scope,
                     granted_at = excluded.granted_at, used_at = excluded.used_at, expires_at = excluded.expires_at
@@ -122,7 +139,7 @@ extension OAuthProvider {
                 AuditRecord(
                     .oauthConsent, .success, reason: "given", realm: configuration.realm, userID: userID,
                     sessionAuditID: sessionAuditID,
-                    detail: ["client": .string(client.id), "scope": .string(scopes.joined(separator: " "))])),
+                    detail: ["client": .string(client.id), "scope": .string(own)])),
         ]
     }
 }
