@@ -67,9 +67,9 @@ struct JourneyEnd: Sendable {
         var statements =
             old.flatMap { $0.user.id == userID ? engine.sessions.inheriting(from: $0, to: new) : nil }
             ?? [new.statement]
-        // One that no journey has made ends with something else, which may have ended meanwhile.
-        let mustExist = !subject.isProved || old?.isOfJourney == false
-        if let id = state.sessionID { statements.append(engine.sessions.ending(id: id, mustExist: mustExist)) }
+        // The new one has taken over its level, the journeys that it has passed, and what it ends with. It may have
+        // ended meanwhile, and then there is nothing to take over.
+        if let id = state.sessionID { statements.append(engine.sessions.ending(id: id, mustExist: old != nil)) }
         if let old {
             statements.append(ended(old, reason: "upgrade"))
             if old.user.id == userID { statements.append(engine.sessions.movingGrants(from: old, to: new)) }

@@ -170,6 +170,31 @@ struct UpgradeTests {
         #expect(try await fixture.count("sessions") == 0)
     }
 
+    @Test("A session that ends while the last answer of its upgrade is checked hands nothing on")
+    func endedMeanwhile() async throws {
+        let fixture = try await JourneyFixture()
+        let old = try await fixture.signIn()
+        let id = try #require(try await fixture.sessions.live(token: old)).id
+        _ = try await fixture.database.run(SQLStatement("UPDATE sessions SET auth_level = 9"))
+        let answer = try await fixture.start("Password", forceAuth: true, session: old).answered(Self.credentials)
+        let database = InterruptedDatabase(fixture.database) { statement in
+            guard statement.sql.text().contains("INSERT INTO sessions") else { return false }
+            return try await fixture.sessions.end(id: id)
+        }
+        let context = try TransactionFixture.context(database, clock: fixture.clock)
+        let slow = try JourneyFixture.authentication(
+            context, fixture.passwords, fixture.oneTimePasswords, Transactions(context))
+        await expectError(.stepExpired) {
+            try await slow.authenticate(AuthenticateRequest(realm: "/alpha", sessionToken: old, answer: answer))
+        }
+        #expect(database.wasInterrupted)
+        #expect(try await fixture.count("sessions") == 0)
+        // The same answer is a sign-in of its own by now.
+        let new = try await fixture.send(answer, session: old).token()
+        let session = try #require(try await fixture.sessions.live(token: new))
+        #expect(session.authLevel < 9 && session.properties["Service"]?.string == "Password")
+    }
+
     @Test("A journey that was begun without a session does not take one up later")
     func lateSession() async throws {
         let fixture = try await JourneyFixture()
