@@ -179,6 +179,9 @@ struct CodeExchangeTests {
         try await Users(fixture.context).setActive(true, userID: fixture.user.id)
         _ = try await Sessions(fixture.context).end(id: fixture.session.id)
         await #expect(throws: OAuthError.invalidGrant) { try await fixture.exchange(code) }
+        let refusals = try await fixture.audit(.oauthCode)
+        #expect(refusals.map(\.reason) == ["sessionEnded", "userInactive"])
+        #expect(refusals.allSatisfy { $0.outcome == .refused && $0.userID == fixture.user.id })
     }
 
     @Test("A loopback redirect may have any port, and the exchange must name the same")

@@ -43,12 +43,14 @@ struct CodeExchange: Sendable {
         guard try row.text("client_id") == client.id, try row.text("redirect_uri") == redirectURI,
             Self.verifies(parameters["code_verifier"], challenge: challenge),
             SenderBinding.allows(keyThumbprint, where: try row.sender("code_sender"))
-        else {
-            try await caller.run([audit.statement(provider.record(.oauthCode, .refused, reason: "binding", grant))])
-            throw OAuthError.invalidGrant
-        }
+        else { throw try await refused(grant, because: "binding", by: caller) }
 
-        guard try row.integer("expires_at") > now, grant.refusal == nil else { throw OAuthError.invalidGrant }
+        guard try row.integer("expires_at") > now else { throw OAuthError.invalidGrant }
+        if let refusal = grant.refusal {
+            // What ended the grant has its own record.
+            guard refusal != .grantEnded else { throw OAuthError.invalidGrant }
+            throw try await refused(grant, because: refusal.rawValue, by: caller)
+        }
         try await claimProof()
 
         // Signed before the code is spent: if signing fails, the code is still whole.
@@ -76,6 +78,16 @@ struct CodeExchange: Sendable {
             throw OAuthError.invalidGrant
         }
         return reply
+    }
+
+    /// Writes down why a code is refused.
+    ///
+    /// - Returns: what its client is told.
+    private func refused(
+        _ grant: GrantRecord, because reason: String, by caller: AuthenticatedClient
+    ) async throws -> OAuthError {
+        try await caller.run([audit.statement(provider.record(.oauthCode, .refused, reason: reason, grant))])
+        return .invalidGrant
     }
 
     /// The statement names again what was compared when the code was read. What was read says why, writes down a
