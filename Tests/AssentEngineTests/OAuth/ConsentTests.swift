@@ -151,6 +151,20 @@ struct ConsentTests {
         }
     }
 
+    @Test("A consent that is taken back while a client asks whether it would get a code is wanted again")
+    func takenBackWhileAsked() async throws {
+        let fixture = try await ProviderFixture()
+        _ = try await authorize(fixture, [:], .allow)
+        let database = InterruptedDatabase(fixture.database) { statement in
+            guard statement.sql.text().contains("UPDATE consents") else { return false }
+            return try await fixture.grants.withdrawConsent(to: "back end", by: fixture.session)
+        }
+        let outcome = try await authorize(
+            fixture, ["response_type": "none", "prompt": "none"], on: try fixture.node(database))
+        guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
+        #expect(database.wasInterrupted && redirect["error"] == "consent_required")
+    }
+
     @Test("A consent that is taken back while more is agreed to does not come back with that")
     func takenBackMeanwhile() async throws {
         var backend = ProviderFixture.backend

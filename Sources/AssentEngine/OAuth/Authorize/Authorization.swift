@@ -150,15 +150,16 @@ package struct AuthorizationEndpoint: Sendable {
                 return try consentDemand(request, session)
             }
         }
-        if request.responseType == .none {
-            _ = try await context.database.run(agreement)
-            return .redirect(redirect(to: request.redirectURI, [:], state: request.state))
-        }
-        if request.responseType == .idToken {
-            _ = try await context.database.run(agreement)
-            return .redirect(try await sessionToken(request, session: session))
-        }
         let isAgreed = agreement.map { GuardedStatement($0, else: isRemembered ? ConsentTakenBack() : nil) }
+        if request.responseType != .code {
+            guard case .done = try await context.database.attempt(isAgreed) else {
+                return try consentDemand(request, session)
+            }
+            return .redirect(
+                request.responseType == .idToken
+                    ? try await sessionToken(request, session: session)
+                    : redirect(to: request.redirectURI, [:], state: request.state))
+        }
         let code: Secret?
         do {
             code = try await issueCode(request, session: session, agreement: isAgreed)
