@@ -102,6 +102,14 @@ package struct Sessions: Sendable {
         try await context.database.run(lookUp(id: id) { "1 = 1" }.reading).first.map(LiveSession.init(found:))
     }
 
+    /// Whether a session ends with the container that has signed its user in, there or before a step-up. That never
+    /// changes in its life.
+    func endsWithContainer(_ session: LiveSession) async throws -> Bool {
+        try await !context.database.run(
+            .read("SELECT id FROM sessions WHERE id = \(session.id) AND did IS NOT NULL")
+        ).isEmpty
+    }
+
     /// How the session of a token is found, together with a proof: the session is valid if it belongs to the realm and
     /// to the proof's key.
     func lookUp(token: Secret, realm: String, keyThumbprint: String?) -> ProofLookUp {

@@ -215,11 +215,8 @@ package struct AuthorizationEndpoint: Sendable {
         _ request: AuthorizationRequest, session: LiveSession, agreement: [GuardedStatement<ConsentTakenBack>]
     ) async throws -> Secret? {
         let code = Secret(context.random.token())
-        // What outlives its session would be a signed-in user's.
-        let goesOn = Door.renewal.admits(session)
         let grant = NewGrant(
-            id: context.random.uuid(), client: request.client,
-            scopes: request.scopes.filter { goesOn || $0 != OAuthClient.offlineAccess },
+            id: context.random.uuid(), client: request.client, scopes: try await scopes(of: request, in: session),
             owner: ResourceOwner(of: session), sessionID: session.id,
             acr: configuration.contexts.reached(by: session, wanted: request.acrValues))
         let expiresAt = now + configuration.codeLifetime
@@ -238,6 +235,16 @@ package struct AuthorizationEndpoint: Sendable {
                         record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grant.id)),
                 ].map(GuardedStatement.also))
         return if case .done = outcome { code } else { nil }
+    }
+
+    /// The scopes of a code. What outlives its session would be a signed-in user's, and rest on more than what a device
+    /// has stored: a block of the container, or the end of its PIN, would else not end it.
+    private func scopes(of request: AuthorizationRequest, in session: LiveSession) async throws -> [String] {
+        guard request.scopes.contains(OAuthClient.offlineAccess) else { return request.scopes }
+        if Door.renewal.admits(session), try await !provider.sessions.endsWithContainer(session) {
+            return request.scopes
+        }
+        return request.scopes.filter { $0 != OAuthClient.offlineAccess }
     }
 
     private func redirect(

@@ -29,6 +29,30 @@ struct PINLoginTests {
         #expect(try await world.signing.audited(.signingLogin, "method") == ["success pin"])
     }
 
+    @Test("What a session of a PIN gives by a code ends with the container, whatever it was asked for")
+    func offline() async throws {
+        let world = try await LoginWorld()
+        let sessions = Sessions(world.signing.base.context)
+        let session = try #require(try await world.logIn(try await world.typed()).session)
+        let outcome = try await AuthorizationEndpoint(world.provider).answer(
+            try ProviderFixture.authorization([
+                "client_id": world.instance, "redirect_uri": "https://pay.example/cb",
+                "scope": "openid accounts offline_access",
+            ]), session: try #require(try await sessions.live(token: session)))
+        guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
+        let client = try await world.key.assertion(of: world.instance, now: world.clock)
+        let tokens = try await world.provider.tokens(
+            try ProviderFixture.parameters(
+                [
+                    "grant_type": "authorization_code", "code": try #require(redirect["code"]),
+                    "redirect_uri": "https://pay.example/cb", "code_verifier": ProviderFixture.verifier,
+                ], AssertionKey.form(client)))
+        #expect(tokens.scopes == ["openid", "accounts"] && tokens.refreshToken != nil)
+        #expect(try await world.isLive(tokens))
+        try await LoginEnd.block.run(world)
+        #expect(try await !world.isLive(tokens))
+    }
+
     @Test("A session of a PIN is no fresh authentication")
     func freshness() async throws {
         let world = try await LoginWorld()
