@@ -51,7 +51,8 @@ extension WebLinks {
                             "target": .string(target),
                         ])),
             ])
-        } catch let error as StoreError where error.code == .unexpectedCount {
+        } catch let error as StoreError where error.code == .unexpectedCount || error.code == .constraint {
+            // The grant has ended, or is deleted at this moment.
             throw OAuthError(
                 .loginRequired, "The user's session at the app has ended, or a link has begun it: sign in again.")
         }

@@ -98,6 +98,23 @@ struct WebLinkEndTests {
         #expect(ends.map(\.sessionAuditID) == [first.auditID] && ends.first?.reason == "replaced")
     }
 
+    @Test("A link whose grant is deleted while it is made asks for a sign-in: the server has not failed")
+    func deletedMeanwhile() async throws {
+        let fixture = try await ProviderFixture(apps: [ProviderFixture.linking])
+        let access = try await fixture.linkingAccess()
+        // So PostgreSQL says it: the statement has found the grant, and waits for who deletes it.
+        let database = InterruptedDatabase(fixture.database) { statement in
+            guard statement.sql.text().contains("INSERT INTO web_links") else { return false }
+            throw StoreError(.constraint, "The row of the grant is gone.")
+        }
+        let links = WebLinks(fixture.nodeContext(database))
+        let code = try await fixture.refusalCode {
+            _ = try await links.make(
+                to: ProviderFixture.linkTarget, for: access, in: fixture.grants.configuration)
+        }
+        #expect(code == "login_required")
+    }
+
     @Test("A link that is used replaces nothing")
     func replay() async throws {
         let fixture = try await ProviderFixture(apps: [ProviderFixture.linking])
