@@ -3,6 +3,7 @@ import AssentPayload
 import AssentTesting
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import Assent
@@ -32,6 +33,8 @@ struct TrustedPayloadOriginsTests {
     private let signers: [SoftwareSigningKey]
     /// What the source of trust files has, by version.
     private let files = Locked<[String: String]>([:])
+    /// Whether the source answers.
+    private let mayAnswer = Watched(true)
     /// What happens while the server is asked, once.
     private let whileAsked = Locked<(@Sendable () async -> Void)?>(nil)
     /// The keys of each origin that was made.
@@ -63,9 +66,13 @@ struct TrustedPayloadOriginsTests {
             server: "https://am.example.com/am", client: .init(id: "app", redirectURI: "app:/cb"), trust: file,
             vault: .memory)
         configuration.clock = servers.clock
-        let (files, whileAsked) = (files, whileAsked)
+        let (files, mayAnswer, whileAsked) = (files, mayAnswer, whileAsked)
         configuration.transport = InMemoryTransport { exchange in
-            if exchange.request.authority == "am.example.com" { await whileAsked.withLock { $0.take() }?() }
+            if exchange.request.authority == "am.example.com" {
+                await whileAsked.withLock { $0.take() }?()
+            } else {
+                await mayAnswer.wait { $0 }
+            }
             let version = exchange.request.path?.split(separator: "/").last.map(String.init) ?? ""
             guard let text = files.withLock({ $0[version] }) else {
                 return HTTPReply(HTTPResponse(status: .notFound))
@@ -119,9 +126,11 @@ struct TrustedPayloadOriginsTests {
         let (old, new) = ([SealedListener(), SealedListener()], [SealedListener(), SealedListener()])
         let network = try network(try await file(1, mode: "server", old))
         let second = try await file(2, mode: "always", new)
-        whileAsked.withLock { [files, keeper = network.keeper] in
+        files.withLock { $0["2"] = second.compact }
+        mayAnswer.update { $0 = false }
+        whileAsked.withLock { [mayAnswer, keeper = network.keeper] in
             $0 = {
-                files.withLock { $0["2"] = second.compact }
+                mayAnswer.update { $0 = true }
                 #expect(await keeper?.ask() == 2)
             }
         }
