@@ -34,11 +34,12 @@ struct PINLoginTests {
         let world = try await LoginWorld()
         let sessions = Sessions(world.signing.base.context)
         let session = try #require(try await world.logIn(try await world.typed()).session)
+        let live = try #require(try await sessions.live(token: session))
         let outcome = try await AuthorizationEndpoint(world.provider).answer(
             try ProviderFixture.authorization([
                 "client_id": world.instance, "redirect_uri": "https://pay.example/cb",
                 "scope": "openid accounts offline_access",
-            ]), session: try #require(try await sessions.live(token: session)))
+            ]), session: live)
         guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
         let client = try await world.key.assertion(of: world.instance, now: world.clock)
         let tokens = try await world.provider.tokens(
