@@ -30,7 +30,8 @@ struct PageDocument {
 
     /// The page's text.
     var html: HTML {
-        let refresh: HTML? = next.map { #"<meta http-equiv="refresh" content="0; url='\#(exact: $0)'">"# }
+        // Without quotes around it: browsers would end it at an apostrophe of its own.
+        let refresh: HTML? = next.map { #"<meta http-equiv="refresh" content="0; url=\#(exact: $0)">"# }
         return """
             <!DOCTYPE html>
             <html lang="\(exact: frame.language.tag)">

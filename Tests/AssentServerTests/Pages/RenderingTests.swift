@@ -102,6 +102,20 @@ import Testing
         #expect(content([.custom(waiting)]).html(action: "/", client: nil, notice: nil) != nil)
     }
 
+    @Test("A browser is led on to the whole of an address that has an apostrophe in it")
+    func apostrophe() throws {
+        let address = "https://api.bank.example/people/O'Brien?a='b'&c"
+        let document = PageDocument(
+            title: "", body: "", frame: PageFrame(stylesheet: "/am/UI/style.css"), next: address
+        ).html.description
+        let found = try #require(document.firstMatch(of: /content="0; url=([^"]*)"/)).output.1
+        let value = found.replacing("&#39;", with: "'").replacing("&amp;", with: "&")
+        // Where it begins with a quote, the address ends at the next one (HTML, shared declarative refresh steps).
+        let quote = value.first.flatMap { "'\"".contains($0) ? $0 : nil }
+        let read = quote.map { quote in String(value.dropFirst().prefix { $0 != quote }) } ?? String(value)
+        #expect(read == address)
+    }
+
     @Test("A text of several lines keeps them")
     func lines() throws {
         let html = try #require(content([.textOutput("a\nb <c>")]).html(action: "/", client: nil, notice: nil))
