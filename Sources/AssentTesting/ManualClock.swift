@@ -34,6 +34,16 @@ public final class ManualClock: WallClock {
         for continuation in due { continuation.resume() }
     }
 
+    /// Puts the clock to another time, as an operator does: those who sleep have as long to sleep as before.
+    package func put(by seconds: TimeInterval) {
+        state.withLock { state in
+            state.now += seconds
+            state.sleepers = state.sleepers.mapValues {
+                (deadline: $0.deadline.addingTimeInterval(seconds), continuation: $0.continuation)
+            }
+        }
+    }
+
     /// Waits until the clock has been moved to `deadline` or later.
     public func sleep(until deadline: Date) async throws {
         let id = state.withLock { state in

@@ -27,9 +27,11 @@ struct Housekeeping: Service {
             let pause = TimeInterval(Nodes.interval)
             var round = context.clock.now.addingTimeInterval(pause)
             while !Task.isCancelled {
+                let now = context.clock.now
+                // A clock that is set back makes the pause no longer.
+                round = min(round, now.addingTimeInterval(pause))
                 do {
-                    try await context.clock.sleep(
-                        until: min(round, context.clock.now.addingTimeInterval(NodeWatch.interval)))
+                    try await context.clock.sleep(until: min(round, now.addingTimeInterval(NodeWatch.interval)))
                 } catch {
                     return
                 }
