@@ -27,6 +27,20 @@ struct SigningWaitingTests {
         #expect(try await state.value(clock) == .approved)
     }
 
+    @Test("A clock that is set back lets nobody wait longer")
+    func setBack() async throws {
+        let world = try await SigningWorld()
+        _ = try await world.enrolled()
+        let clock = world.base.clock
+        let (txn, _) = try await world.asked()
+        let state = Waiting { try await world.provider.parties.view(txn.text, client: "shop", wait: 25).state }
+        await state.untilSleeping(clock)
+        clock.put(by: -3600)
+        let start = clock.now
+        #expect(try await state.value(clock) == .pending)
+        #expect(clock.now.timeIntervalSince(start) < 60)
+    }
+
     @Test("While something is open that a device cannot answer, it hears at once of the rest")
     func unanswerable() async throws {
         var special = SigningWorld.payment

@@ -26,7 +26,8 @@ final class SigningBell: Sendable {
         let topic: Topic
         /// Transactions that do not wake it.
         let known: [SigningID]
-        let deadline: Date
+        /// From when to when it waits.
+        let time: Range<Date>
         let continuation: CheckedContinuation<Void, Never>
     }
 
@@ -49,15 +50,15 @@ final class SigningBell: Sendable {
     /// waits for one container ends the first one's waiting.
     func wait(for topic: Topic, besides known: [SigningID] = [], seconds: Int) async {
         guard seconds > 0 else { return }
-        let deadline = context.clock.now.addingTimeInterval(TimeInterval(min(seconds, Self.longest)))
+        let now = context.clock.now
+        let time = now..<now.addingTimeInterval(TimeInterval(min(seconds, Self.longest)))
         let id = state.withLock { state in
             state.next += 1
             return state.next
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let waiter = Waiter(
-                    id: id, topic: topic, known: known, deadline: deadline, continuation: continuation)
+                let waiter = Waiter(id: id, topic: topic, known: known, time: time, continuation: continuation)
                 let (starts, released) = state.withLock { state -> (Bool, [Waiter]) in
                     if state.gone.remove(id) != nil { return (false, [waiter]) }
                     var released: [Waiter] = []
@@ -89,11 +90,13 @@ final class SigningBell: Sendable {
     /// Looks until nobody waits any more.
     private func look() async {
         while true {
-            let now = context.clock.now
-            let (topics, known, late) = state.withLock { state -> (Set<Topic>, [String], [Waiter]) in
-                let late = Self.remove(&state) { $0.deadline <= now }
+            let (now, topics, known, late) = state.withLock { state -> (Date, Set<Topic>, [String], [Waiter]) in
+                // Read in here: nobody who waits has begun later.
+                let now = context.clock.now
+                // Before its beginning, too, its time is over: the clock was set back.
+                let late = Self.remove(&state) { !$0.time.contains(now) }
                 if state.waiting.isEmpty { state.isLooking = false }
-                return (Set(state.waiting.map(\.topic)), state.waiting.flatMap(Self.pairs), late)
+                return (now, Set(state.waiting.map(\.topic)), state.waiting.flatMap(Self.pairs), late)
             }
             for waiter in late { waiter.continuation.resume() }
             if topics.isEmpty { return }
