@@ -58,12 +58,14 @@ package struct AttemptCounter: Sendable {
         let password = PasswordCaller(
             address: nil, user: PasswordCaller.hash(username: user.username, realm: user.realm))
         let codes = OneTimePasswords.counter(userID: user.id)
+        let deviceCodes = SigningCodes.counter(userID: user.id)
         // Its characters are ASCII; those of the addresses stand behind it.
         let ofAnyAddress = password.counterHere
         return [
             SQLStatement(
                 """
-                DELETE FROM attempts WHERE counter = \(codes) OR counter = \(password.counter)
+                DELETE FROM attempts
+                WHERE counter = \(codes) OR counter = \(deviceCodes) OR counter = \(password.counter)
                     OR substr(counter, 1, CAST(\(ofAnyAddress.utf8.count) AS INTEGER)) = \(ofAnyAddress)
                 """)
         ]

@@ -1,6 +1,7 @@
 import AssentCore
 import AssentOTP
 import AssentSigning
+import AssentStore
 import AssentTesting
 import Testing
 
@@ -92,6 +93,22 @@ struct SigningOneTimeCodeTests {
         let locked = try await sdk.world.provider.codes.verify(
             right, label: "counted", user: sdk.world.base.ana.user)
         #expect(locked == .locked)
+    }
+
+    @Test("Whoever is let in again has their tries back")
+    func letIn() async throws {
+        let base = sdk.world.base
+        let right = try await container.oneTimeCode(label: "counted")
+        let wrong = SigningOneTimeCode.wrong(than: right.code.reveal())
+        for _ in 0...10 {
+            _ = try await sdk.world.provider.codes.verify(wrong, label: "counted", user: base.ana.user)
+        }
+        #expect(try await check(right, "counted") == .locked)
+        _ = try await base.database.run(
+            SQLStatement("UPDATE users SET roles = 'admin' WHERE id = \(base.ana.user.id)"))
+        let admin = try #require(try await Sessions(base.context).live(id: base.ana.id))
+        try await Administration(base.context).setActive(true, of: admin.user.username, by: admin)
+        #expect(try await check(right, "counted") == .accepted)
     }
 
     @Test("A container that is deleted has no codes, here and at the server")

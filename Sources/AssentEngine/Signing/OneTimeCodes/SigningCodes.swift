@@ -14,6 +14,9 @@ struct SigningCodes: SigningPart {
     /// How many codes a user may try in an hour; a right one forgets them.
     private static let tries: Int64 = 10
 
+    /// The name under which a user's attempts are counted.
+    static func counter(userID: String) -> String { "signing:otp:\(userID)" }
+
     /// The keys of a container, in the order of its offer; none when it has ended.
     func keys(of did: SigningID) async throws -> [SigningOneTimeSecret] {
         try await store.all("SELECT * FROM signing_otp_keys WHERE did = \(did) ORDER BY position")
@@ -81,7 +84,7 @@ struct SigningCodes: SigningPart {
             }
         }
         guard !keys.isEmpty else { return .notEnrolled }
-        let counter = "signing:otp:\(user.id)"
+        let counter = Self.counter(userID: user.id)
         guard try await realm.attempts.attempt(counter, limit: Self.tries, window: 3600) else { return .locked }
         var result = OneTimePasswords.Check.wrong
         for (key, container) in keys {
