@@ -55,14 +55,22 @@ struct JourneyEnd: Sendable {
             limits.maxSession = min(limits.maxSession, lifetime)
             limits.maxIdle = limits.maxSession
         }
+        // A journey that has asked nothing has proved nothing: its user has not signed in anew, and who has taken a
+        // session away could else make it fresh by it, and keep it.
+        let kept = subject.isProved ? nil : old
+        if let kept {
+            let end = min(kept.expiresAt, engine.context.clock.epochSeconds + limits.maxSession)
+            limits.maxSession = end - kept.createdAt
+        }
         // A step-up keeps the key, and a session without one does not get one by it.
         let sender = old.map(\.sender) ?? SenderBinding(keyThumbprint: state.keyThumbprint)
         var new = engine.sessions.prepare(
             userID: userID, epoch: subject.epoch, realm: state.realm,
             authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
             limits: limits, properties: properties(old), sender: sender)
-        // A journey that has asked nothing has proved nothing, whatever its level.
+        // Whatever the journey's level is.
         new.row.journeyLevel = subject.isProved ? state.progress.authLevel : 0
+        if let kept { new.row.authTime = kept.createdAt }
         new.row.kind = kind
         var statements =
             old.flatMap { $0.user.id == userID ? engine.sessions.inheriting(from: $0, to: new) : nil }

@@ -11,7 +11,7 @@ struct NewSession: Sendable {
     let realm: String
     let authLevel: Int
     /// When the user has proved who they are, in seconds since 1970. Its longest life is counted from then on.
-    let authTime: Int64
+    var authTime: Int64
     let limits: SessionLimits
     var kind: SessionKind
     let isOfJourney: Bool

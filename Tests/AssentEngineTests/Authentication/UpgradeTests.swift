@@ -137,6 +137,34 @@ struct UpgradeTests {
         #expect(session.authLevel == 9 && session.journeyLevel == 0)
     }
 
+    @Test("A journey that proves nothing is no sign-in: its session is no younger than the one before")
+    func age() async throws {
+        let short = JourneyDefinition(
+            name: "Short", entry: "limit",
+            nodes: [
+                "limit": NodeDefinition(
+                    "SetSessionPropertiesNode", config: JSONObject([.init(name: "maxSessionTime", value: 5)]),
+                    outcomes: ["outcome": .success])
+            ])
+        let fixture = try await JourneyFixture(more: [short])
+        let old = try await fixture.signIn()
+        let before = try #require(try await fixture.sessions.live(token: old))
+        fixture.clock.advance(by: 20 * 60)
+        let message = try await fixture.start("Message", session: old)
+        let new = try await fixture.answer(message, [nil, 0], session: old).token()
+        let after = try #require(try await fixture.sessions.live(token: new))
+        #expect(after.createdAt == before.createdAt && after.expiresAt == before.expiresAt)
+        #expect(after.latestAccess == fixture.clock.epochSeconds)
+        // A journey may shorten what is left.
+        let shortened = try await fixture.send(type: "service", value: "Short", session: new).token()
+        let left = try #require(try await fixture.sessions.live(token: shortened))
+        #expect(left.createdAt == before.createdAt && left.expiresAt == fixture.clock.epochSeconds + 300)
+        let page = try await fixture.start("Password", forceAuth: true, session: shortened)
+        let proved = try await fixture.answer(page, Self.credentials, session: shortened).token()
+        let last = try #require(try await fixture.sessions.live(token: proved))
+        #expect(last.createdAt == fixture.clock.epochSeconds && last.expiresAt > before.expiresAt)
+    }
+
     @Test("A journey that proves nothing makes no session of one that no journey has made")
     func unproved() async throws {
         let fixture = try await JourneyFixture()
