@@ -26,7 +26,8 @@ struct Answering: Sendable {
     private func reply(to pointer: AuthID) async throws -> AuthenticateReply {
         let stepID = pointer.stepID
         let digest = engine.steps.digest(of: answer.bytes, id: stepID)
-        let deadline = engine.context.clock.now.addingTimeInterval(Self.patience)
+        let now = engine.context.clock.now
+        let time = now..<now.addingTimeInterval(Self.patience)
         while true {
             guard let step = try await engine.steps.find(stepID) else { throw EngineError(.stepExpired) }
             switch step.status {
@@ -48,7 +49,7 @@ struct Answering: Sendable {
                     .responses(in: answer.callbacks).dropFirst(turn.state.progress.added)
                 guard try await engine.inFlight.enter(stepID) else { continue }
                 let reply = try await alone(with: stepID) {
-                    try await claimed(step, digest, turn, Array(responses), until: deadline)
+                    try await claimed(step, digest, turn, Array(responses), within: time)
                 }
                 if let reply { return reply }
             }
@@ -109,11 +110,11 @@ struct Answering: Sendable {
         }.value
     }
 
-    /// Claims the step and takes the turn. `nil` while another node has it: then it is worth another look, until
-    /// `deadline`.
+    /// Claims the step and takes the turn. `nil` while another node has it: then it is worth another look, within
+    /// `time`.
     private func claimed(
         _ step: StoredStep, _ digest: String, _ turn: JourneyTurn, _ responses: [CallbackResponse],
-        until deadline: Date
+        within time: Range<Date>
     ) async throws -> AuthenticateReply? {
         guard let claim = try await engine.steps.claim(step.id, digest: digest) else {
             // It may have had it between our look and this.
@@ -121,8 +122,9 @@ struct Answering: Sendable {
                 return try await repeated(step, answered, digest)
             }
             let now = engine.context.clock.now
-            guard now < deadline else { throw EngineError(.stepBeingAnswered) }
-            try await engine.context.clock.sleep(until: min(deadline, now.addingTimeInterval(Self.interval)))
+            // Before its beginning, too, it is over: the clock was set back.
+            guard time.contains(now) else { throw EngineError(.stepBeingAnswered) }
+            try await engine.context.clock.sleep(until: min(time.upperBound, now.addingTimeInterval(Self.interval)))
             return nil
         }
         do {

@@ -213,6 +213,28 @@ struct StepTests {
         _ = try await fixture.answer(page, Self.credentials).token()
     }
 
+    @Test("A clock that is set back lets nobody wait longer for another node")
+    func setBack() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
+        #expect(try await StepStore(fixture.context).claim(step, digest: "x") != nil)
+        let isDone = Locked(false)
+        let waiting = Task {
+            defer { isDone.withLock { $0 = true } }
+            return try await fixture.answer(page, Self.credentials)
+        }
+        while fixture.clock.sleeperCount == 0 { await Task.yield() }
+        fixture.clock.put(by: -3600)
+        let start = fixture.clock.now
+        while !isDone.withLock({ $0 }) {
+            if fixture.clock.sleeperCount > 0 { fixture.clock.advance(by: 15) }
+            await Task.yield()
+        }
+        await expectError(.stepBeingAnswered) { try await waiting.value }
+        #expect(fixture.clock.now.timeIntervalSince(start) < 60)
+    }
+
     @Test("The holder of a claim that was taken over cannot finish")
     func lostClaim() async throws {
         let fixture = try await JourneyFixture()
