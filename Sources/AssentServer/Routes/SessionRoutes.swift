@@ -65,13 +65,20 @@ struct SessionRoutes: Sendable {
         return session
     }
 
+    /// Whether the request has the cookie of another session that is alive.
+    private func hasCookie(besides session: LiveSession, _ request: Request) async throws -> Bool {
+        guard let token = cookie.cookieToken(request.headers), TokenHash.of(token) != session.id else { return false }
+        return try await sessions.live(token: token) != nil
+    }
+
     private func logout(_ session: LiveSession, _ request: Request) async throws -> Response {
         let record = AuditRecord(
             .sessionEnd, .success, reason: "logout", realm: session.realm, userID: session.user.id,
             sessionAuditID: session.auditID)
+        let keepsCookie = try await hasCookie(besides: session, request)
         let hasEnded = try await sessions.end(id: session.id, recording: record)
         var headers = HTTPFields()
-        headers[values: .setCookie] = cookie.clearing(answering: request.headers)
+        if !keepsCookie { headers[values: .setCookie] = cookie.clearing(answering: request.headers) }
         return .json(
             200, ["result": hasEnded ? "Successfully logged out" : "Token has expired"], headers: headers)
     }
