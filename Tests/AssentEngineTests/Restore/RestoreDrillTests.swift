@@ -346,4 +346,20 @@ struct RestoreDrillTests {
             #expect(section.contains(text), "\(kind): \(text)")
         }
     }
+
+    @Test("The page names all that an operator does again, of whatever table the register says so")
+    func again() throws {
+        let section = try OperatingPage.section("### What to do again after a restore")
+        let words = [
+            "users": "users who were locked", "totp_credentials": "second factor",
+            "client_instances": "instances of apps", "payload_keys": "payload-keys",
+            "signing_containers": "devices that were revoked",
+            "signing_identities": "identity key", "signing_online_keys": "withdraw-online",
+        ]
+        // These say what happens, and ask nothing of anybody.
+        let others: Set = ["audit", "signing_notices"]
+        let named = Set(TableRegister.tables.filter { $0.remark.contains(" again") }.map(\.name))
+        #expect(named.subtracting(others) == Set(words.keys))
+        for (table, text) in words { #expect(section.contains(text), "\(table): \(text)") }
+    }
 }
