@@ -16,6 +16,9 @@ package struct Lease: Sendable {
 
     /// Takes the lease for so many seconds, or prolongs it.
     ///
+    /// One that another node has taken for much longer than that is of a clock that was ahead: it is taken over, or
+    /// nobody would do the work for as long as that clock was ahead.
+    ///
     /// - Returns: whether this node has it; otherwise another node has.
     /// - Throws: ``StoreError``.
     package func take(seconds: Int64) async throws -> Bool {
@@ -26,6 +29,7 @@ package struct Lease: Sendable {
                 INSERT INTO leases (name, holder, expires_at) VALUES (\(name), \(context.node), \(now + seconds))
                 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
                     WHERE leases.holder = excluded.holder OR leases.expires_at <= \(now)
+                        OR leases.expires_at > \(now + 2 * seconds)
                 RETURNING holder
                 """))
         return !rows.isEmpty

@@ -40,7 +40,9 @@ struct Housekeeping: Service {
                     "telling the database of sessions of payload encryption failed; it is tried again",
                     payload.sessions.look)
                 await attempt("recording what the database has lost failed; it is tried again", watch.recordLoss)
-                guard context.clock.now >= round else { continue }
+                // One that is further away than the pause is one of a clock that was set back meanwhile.
+                let wait = round.timeIntervalSince(context.clock.now)
+                guard wait <= 0 || wait > pause else { continue }
                 round = context.clock.now.addingTimeInterval(pause)
                 await attempt("reporting to the other nodes failed; it is tried again", report)
                 await attempt("cleaning up failed; it is tried again", clean)

@@ -30,6 +30,18 @@ struct NodesTests {
         #expect(try await !Lease("work", a).take(seconds: 60))
     }
 
+    @Test("A lease that was taken by a clock that was ahead lasts no longer for that, and one of a minute ahead stays")
+    func ahead() async throws {
+        let fixture = try await TransactionFixture()
+        let (a, b) = (try node("a", beside: fixture), try node("b", beside: fixture))
+        #expect(try await Lease("work", a).take(seconds: 60))
+        fixture.clock.advance(by: -60)
+        #expect(try await !Lease("work", b).take(seconds: 60))
+        fixture.clock.advance(by: -1)
+        #expect(try await Lease("work", b).take(seconds: 60))
+        #expect(try await !Lease("work", a).take(seconds: 60))
+    }
+
     @Test("Of many nodes that want a free lease at once one gets it")
     func race() async throws {
         let fixture = try await TransactionFixture()

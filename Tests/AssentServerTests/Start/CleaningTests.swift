@@ -40,12 +40,29 @@ struct CleaningTests {
         func close() async throws { try await base.close() }
     }
 
-    @Test("It deletes from the tables that the register gives to it, and from no other")
-    func register() async throws {
+    /// A clock that is moved by each sleep, also backwards, and ends the sleep after the last of its steps.
+    private final class SteppedClock: WallClock {
+        private let state: Locked<(now: Date, steps: ArraySlice<TimeInterval>)>
+
+        init(_ steps: [TimeInterval]) { state = Locked((ManualClock().now, steps[...])) }
+
+        var now: Date { state.withLock { $0.now } }
+
+        func sleep(until deadline: Date) async throws {
+            try state.withLock { state in
+                guard let step = state.steps.popFirst() else { throw CancellationError() }
+                state.now += step
+            }
+        }
+    }
+
+    /// Housekeeping on a database of its own, while `body` runs.
+    private func run(
+        clock: any WallClock = ManualClock(), _ body: (Housekeeping, Recorder) async throws -> Void
+    ) async throws {
         let directory = try ServerFixture.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let location = try await TestDatabase.location(directory + "/assent.sqlite")
-        let clock = ManualClock()
         let database = Recorder(try await location.open(clock: clock))
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(),
@@ -66,21 +83,38 @@ struct CleaningTests {
                 oneTimePasswords: OneTimePasswords(context), proofs: SenderProofs(context)), keys: keys,
             proofs: SenderProofs(context), payload: PayloadParts(context, proofs: SenderProofs(context)),
             watch: NodeWatch(context, location, hold, clockLimit: nil), policies: "")
-        // What ends one by one is deleted only when there is something.
-        _ = try await database.run(
-            SQLStatement(
-                """
-                INSERT INTO client_instances (id, realm, app, key_thumbprint, metadata, token_hash, created_at, used_at,
-                    expires_at)
-                VALUES ('pay~1', '/alpha', 'pay', '', '', '', 0, 0, 0)
-                """))
-        try await housekeeping.report()
-        try await housekeeping.clean()
-        var expected = Set(TableRegister.tables.filter { $0.cleaning == .purged }.map(\.name))
-        // One process has spent proofs and sessions of payload encryption in memory.
-        if !database.isShared { expected.subtract(["payload_sessions", "spent_proofs"]) }
-        #expect(database.tables == expected)
+        try await body(housekeeping, database)
         hold.release()
         try await database.close()
+    }
+
+    @Test("It deletes from the tables that the register gives to it, and from no other")
+    func register() async throws {
+        try await run { housekeeping, database in
+            // What ends one by one is deleted only when there is something.
+            _ = try await database.run(
+                SQLStatement(
+                    """
+                    INSERT INTO client_instances (id, realm, app, key_thumbprint, metadata, token_hash, created_at,
+                        used_at, expires_at)
+                    VALUES ('pay~1', '/alpha', 'pay', '', '', '', 0, 0, 0)
+                    """))
+            try await housekeeping.report()
+            try await housekeeping.clean()
+            var expected = Set(TableRegister.tables.filter { $0.cleaning == .purged }.map(\.name))
+            // One process has spent proofs and sessions of payload encryption in memory.
+            if !database.isShared { expected.subtract(["payload_sessions", "spent_proofs"]) }
+            #expect(database.tables == expected)
+        }
+    }
+
+    @Test(
+        "A clock that is set back does not put the next round off",
+        arguments: [([60, 60], false), ([60, 60, -86_400], true), ([300], true)] as [([TimeInterval], Bool)])
+    func setBack(steps: [TimeInterval], isDue: Bool) async throws {
+        try await run(clock: SteppedClock(steps)) { housekeeping, database in
+            try await housekeeping.run()
+            #expect(database.tables.contains("sessions") == isDue)
+        }
     }
 }
