@@ -6,7 +6,8 @@ package import AssentStore
 /// key, rotated at will.
 ///
 /// All nodes share the keys in the store. Each keeps a copy for at most ``staleness`` seconds, so that it sees a
-/// rotation on another node by then, and looks at once when a signature names a key that it does not know.
+/// rotation on another node by then, and looks at once when a signature names a key that it does not know, or when
+/// somebody wants the keys that are published.
 package final class ServerKeys: Sendable {
     /// What a key signs. A signature made for one purpose is not valid for another.
     package enum Purpose: String, Sendable, Hashable, CaseIterable {
@@ -109,7 +110,7 @@ package final class ServerKeys: Sendable {
         let slots = wanted.flatMap { purpose, algorithms in
             algorithms.intersection(purpose.algorithms).map { Slot(purpose: purpose, algorithm: $0) }
         }
-        let keys = try await current(having: slots).entries
+        let keys = try await latest(having: slots).entries
             .filter { Purpose.tokens.contains($0.purpose) && counts($0, at: now) }.map(\.jwk)
         return JWKSet(keys.filter { $0.algorithm == .rs256 } + keys.filter { $0.algorithm != .rs256 })
     }
@@ -118,7 +119,7 @@ package final class ServerKeys: Sendable {
     /// they sign is no token of the provider.
     package func publishedIdentityKeys() async throws -> JWKSet {
         let now = context.clock.epochSeconds
-        let entries = try await current(having: [Slot(purpose: .gatewayIdentity, algorithm: .es256)]).entries
+        let entries = try await latest(having: [Slot(purpose: .gatewayIdentity, algorithm: .es256)]).entries
         return JWKSet(entries.filter { $0.purpose == .gatewayIdentity && counts($0, at: now) }.map(\.jwk))
     }
 
@@ -278,6 +279,17 @@ package final class ServerKeys: Sendable {
         let result = fresh
         snapshot.withLock { $0 = result }
         return result
+    }
+
+    /// The keys as they are now, for others to verify with: another node may sign with a key that it has just made, and
+    /// whoever asks for a key that they do not know asks once and not again for minutes. While the database does not
+    /// answer, those that this node goes by.
+    private func latest(having slots: [Slot]) async throws -> Snapshot {
+        do {
+            return try await current(having: slots, upTo: 1)
+        } catch let error as StoreError where error.code == .unavailable {
+            return try await current(having: slots)
+        }
     }
 
     /// Adds a key, unless another node is first. A caller that gives up does not stop it, since others wait for it.

@@ -80,6 +80,33 @@ struct ServerKeysTests {
         #expect(try await signer(second) == signer(fixture.grants.keys))
     }
 
+    @Test("A key that another node has just made is published at once, and what is known while the database is away")
+    func publishedAtOnce() async throws {
+        let fixture = try await ProviderFixture()
+        // Its first write kills it, and it needs none: the keys are there.
+        let database = NodeDatabase(fixture.database, [.crashBefore])
+        _ = (try await fixture.grants.keys.published(), try await fixture.grants.keys.publishedIdentityKeys())
+        let context = EngineContext(
+            database: database, clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,
+            logger: fixture.context.logger)
+        let second = ServerKeys(context)
+        _ = (try await second.published(), try await second.publishedIdentityKeys())
+        for purpose in ServerKeys.Purpose.allCases {
+            try await fixture.grants.keys.rotate(purpose)
+            fixture.clock.advance(by: 1)
+            let token = try await fixture.grants.keys.sign(JSONObject(), type: "JWT", for: purpose)
+            let keyID = try UnverifiedJWS.parse(token.reveal()).keyID
+            let keys = [try await second.published(), try await second.publishedIdentityKeys()].flatMap(\.keys)
+            #expect(keys.contains { $0.keyID == keyID }, "\(purpose)")
+        }
+        _ = try? await context.database.run(SQLStatement("DELETE FROM leases"))
+        #expect(database.isDead)
+        fixture.clock.advance(by: Double(ServerKeys.staleness - 1))
+        #expect(try await second.published().keys.count == 4)
+        fixture.clock.advance(by: 1)
+        await #expect(throws: StoreError(.unavailable, "")) { try await second.published() }
+    }
+
     @Test("Rotations at the same moment on two nodes leave one key that signs")
     func rotationRace() async throws {
         let fixture = try await ProviderFixture()
