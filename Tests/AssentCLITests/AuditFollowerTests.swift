@@ -43,6 +43,13 @@ struct AuditFollowerTests {
         #expect(try await follow([records, [], [new], [late], []], newest: 2) == [records[3], records[4], new, late])
     }
 
+    @Test("A node whose clock is a minute behind is followed, too")
+    func behind() async throws {
+        let second: Int64 = 1_000_000
+        let (ahead, behind) = (Self.record("a", 200 * second), Self.record("b", 140 * second))
+        #expect(try await follow([[ahead], [behind], []], newest: 10) == [ahead, behind])
+    }
+
     @Test("More records than the server gives at once are all shown")
     func pages() async throws {
         let old = (1...1500).map { Self.record("a", Int64($0)) }
