@@ -11,10 +11,13 @@ package enum ConfiguredBackup {
     /// - Parameters:
     ///   - configuration: the server's file.
     ///   - path: where the file is made. There must be none.
+    ///   - written: is called when all is written, and nothing of it was read yet.
     /// - Returns: how many bytes it has.
     /// - Throws: ``ConfigurationError`` when there is no database, when the file cannot be made or written, or when it
     ///   could not be restored. There is no file then.
-    package static func run(_ configuration: ServerConfiguration, to path: String) async throws -> Int {
+    package static func run(
+        _ configuration: ServerConfiguration, to path: String, written: () throws -> Void = {}
+    ) async throws -> Int {
         guard DatabaseAccess.mayExist(configuration) else {
             throw ConfigurationError(
                 file: DatabaseAccess.path(configuration), line: nil, "there is no database to back up")
@@ -27,19 +30,32 @@ package enum ConfiguredBackup {
                 try DatabaseLocation(
                     configuration, in: DataDirectory(unchecked: configuration.dataDirectory), node: "")
             }
+        // Until it was read the file is an empty one, which nobody can restore: a command that is killed must not leave
+        // a part of a backup under the name of a whole one.
         try PrivateFile.create(path, [])
+        let part = path + ".part"
+        do {
+            try PrivateFile.create(part, [])
+        } catch {
+            unlink(path)
+            throw error
+        }
         do {
             try await location.explaining {
-                try await location.backUp(to: path)
-                let rows = try await location.checkBackup(at: path, reading: [MasterKeyCheck.reading])
+                try await location.backUp(to: part)
+                try written()
+                let rows = try await location.checkBackup(at: part, reading: [MasterKeyCheck.reading])
                 if let row = rows.first?.first, !MasterKeyCheck.opens(row, with: key) {
                     throw ConfigurationError(
                         file: DatabaseAccess.keyPath(configuration), line: nil,
                         "this is not the master key of the database: a backup is of no use without that key")
                 }
             }
-            return try PrivateFile.settle(path)
+            let size = try PrivateFile.settle(part)
+            try PrivateFile.rename(part, to: path)
+            return size
         } catch {
+            unlink(part)
             unlink(path)
             throw error
         }

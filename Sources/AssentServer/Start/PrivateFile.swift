@@ -47,12 +47,7 @@ enum PrivateFile {
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
             try handle.write(contentsOf: Data(bytes))
             try sync(descriptor)
-            // A name alone is in the working directory.
-            let parent = (path as NSString).deletingLastPathComponent
-            let directory = open(parent.isEmpty ? "." : parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            guard directory >= 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
-            defer { close(directory) }
-            try sync(directory)
+            try syncDirectory(of: path, sync)
         } catch {
             unlink(path)
             throw ConfigurationError(file: path, line: nil, "cannot be written: \(error.localizedDescription)")
@@ -74,6 +69,27 @@ enum PrivateFile {
             throw ConfigurationError(file: path, line: nil, "cannot be written: \(error.localizedDescription)")
         }
         return Int(status.st_size)
+    }
+
+    /// Gives a file another name, also that of a file that is there, and syncs the directory.
+    static func rename(_ path: String, to name: String) throws {
+        guard Foundation.rename(path, name) == 0 else {
+            throw ConfigurationError(file: name, line: nil, "cannot be made: \(reason())")
+        }
+        do {
+            try syncDirectory(of: name, sync)
+        } catch {
+            throw ConfigurationError(file: name, line: nil, "cannot be written: \(error.localizedDescription)")
+        }
+    }
+
+    private static func syncDirectory(of path: String, _ sync: (Int32) throws -> Void) throws {
+        // A name alone is in the working directory.
+        let parent = (path as NSString).deletingLastPathComponent
+        let directory = open(parent.isEmpty ? "." : parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
+        defer { close(directory) }
+        try sync(directory)
     }
 
     /// Waits until what was written is on the disk. Some file systems cannot do that for a directory.

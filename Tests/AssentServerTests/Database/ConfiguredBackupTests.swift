@@ -66,6 +66,31 @@ struct ConfiguredBackupTests {
         try await database.close()
     }
 
+    @Test("Until it was read the file is empty: a command that is killed leaves no part of a backup under its name")
+    func unread() async throws {
+        let world = try CopyWorld()
+        let configuration = try world.sqlite()
+        try await filled(world, configuration).close()
+        let path = world.path("backup")
+        func size(_ path: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
+        }
+        var sizes: [Int?] = []
+        let bytes = try await ConfiguredBackup.run(configuration, to: path) {
+            sizes = [try size(path), try size(path + ".part")]
+        }
+        #expect(sizes == [0, bytes])
+        #expect(try size(path) == bytes && mode(path) == 0o600)
+        #expect(!FileManager.default.fileExists(atPath: path + ".part"))
+        // What is there belongs to somebody.
+        _ = FileManager.default.createFile(atPath: path + "2.part", contents: nil)
+        await #expect(throws: ConfigurationError.self) {
+            try await ConfiguredBackup.run(configuration, to: path + "2")
+        }
+        #expect(!FileManager.default.fileExists(atPath: path + "2"))
+        #expect(FileManager.default.fileExists(atPath: path + "2.part"))
+    }
+
     @Test("Where there is no database, another key, or no room for a file, nothing is left")
     func refusals() async throws {
         let world = try CopyWorld()
@@ -82,7 +107,7 @@ struct ConfiguredBackupTests {
             try await ConfiguredBackup.run(other, to: path)
         }
         #expect(error?.message.contains("not the master key") == true)
-        #expect(!FileManager.default.fileExists(atPath: path))
+        for name in [path, path + ".part"] { #expect(!FileManager.default.fileExists(atPath: name)) }
     }
 }
 #endif
