@@ -66,6 +66,35 @@ struct SigningRotationTests {
     }
 
     @Test(
+        "Of a new identity key and a withdrawal at the same moment one counts, and what signs is certified by it",
+        arguments: [SigningKeyAdministration.KeyChange.rotateIdentity, .withdrawOnlineKeys])
+    func atOnce(first: SigningKeyAdministration.KeyChange) async throws {
+        let (world, admin) = try await Self.world()
+        let provider = world.provider
+        _ = try await provider.keys.current()
+        // The second one has read the keys when the first one changes them.
+        let database = NodeDatabase(
+            world.base.database, [],
+            beforeWrite: { write in
+                if write == 0 { _ = try? await provider.administration.change(admin, first) }
+            })
+        let context = EngineContext(
+            database: database, clock: world.base.clock, random: SystemRandom(),
+            masterKey: world.base.context.masterKey, logger: world.base.context.logger)
+        let node = SigningProvider(context, settings: provider.settings)
+        let second: SigningKeyAdministration.KeyChange =
+            first == .rotateIdentity ? .withdrawOnlineKeys : .rotateIdentity
+        #expect(try await refusal { _ = try await node.administration.change(admin, second) } == "busy")
+        let keys = try await provider.keys.current(fresh: true)
+        #expect(keys.identities.count == (first == .rotateIdentity ? 2 : 1))
+        let identity = try #require(keys.identity)
+        let certificates = keys.certificates(at: world.base.clock.epochSeconds)
+        #expect(certificates.count == 2)
+        for certificate in certificates { _ = try SignedMessage<KeyCertificate>(certificate, key: identity) }
+        #expect(try await refusal { _ = try await node.administration.change(admin, second) } == nil)
+    }
+
+    @Test(
         "After a withdrawal a device that has asked takes nothing from the old keys, and evidence of before stays good")
     func withdrawal() async throws {
         let (world, admin) = try await Self.world()

@@ -38,6 +38,15 @@ extension SigningServerKeys {
                 UPDATE signing_identities SET next = \(next.compact)
                 WHERE iss = \(issuer.name) AND kid = \(old.publicKey.thumbprint.text) AND next IS NULL
                 """, expecting: .exactly(1)),
+            // Online keys that were made meanwhile would lack a certificate of the new key, also those of a withdrawal.
+            // Whoever makes some holds the row above: what that statement has waited for, this one sees.
+            SQLStatement(
+                """
+                UPDATE signing_online_keys SET generation = generation
+                WHERE iss = \(issuer.name) AND generation = \(keys.nextGeneration - 1) AND NOT EXISTS (
+                    SELECT 1 FROM signing_online_keys later
+                    WHERE later.iss = \(issuer.name) AND later.generation >= \(keys.nextGeneration))
+                """, expecting: .exactly(1)),
             SQLStatement(
                 """
                 INSERT INTO signing_identities
@@ -93,11 +102,12 @@ extension SigningServerKeys {
         let now = context.clock.epochSeconds
         let minimum = keys.nextGeneration
         var statements = [
+            try holdingIdentity(of: keys),
             SQLStatement(
                 """
                 UPDATE signing_online_keys SET retired_at = \(now)
                 WHERE iss = \(issuer.name) AND retired_at IS NULL
-                """)
+                """),
         ]
         for (index, use) in OnlineKeyUse.allCases.enumerated() {
             statements += try await making(

@@ -164,7 +164,18 @@ final class SigningServerKeys: Sendable {
     private func make(_ use: OnlineKeyUse, keys: SigningKeySet, at now: Int64) async throws {
         let made = try await making(
             use, keys: keys, generation: keys.nextGeneration, minimum: keys.minimum, at: now)
-        _ = try await SigningStore(context, issuer: issuer).succeeds(made)
+        _ = try await SigningStore(context, issuer: issuer).succeeds([try holdingIdentity(of: keys)] + made)
+    }
+
+    /// The statement that fails unless the identity key that certifies is still the last one, and keeps it that until
+    /// the transaction ends: devices take nothing that an earlier one has certified.
+    func holdingIdentity(of keys: SigningKeySet) throws -> SQLStatement {
+        guard let identity = keys.identities.last else { throw EngineError.internalFailure("no identity key") }
+        return SQLStatement(
+            """
+            UPDATE signing_identities SET next = next
+            WHERE iss = \(issuer.name) AND kid = \(identity.publicKey.thumbprint.text) AND next IS NULL
+            """, expecting: .exactly(1))
     }
 
     /// The statements that make an online key. They fail as a whole when another node was faster.
