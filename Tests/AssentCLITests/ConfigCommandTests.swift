@@ -74,6 +74,11 @@ struct ConfigCommandTests {
         let again = try home.run("config", "key", path("first"))
         #expect(again.status == 1 && again.err.contains("there already"), "\(again.err)")
         #expect(try Data(contentsOf: URL(fileURLWithPath: path("first.pem"))) == before)
+        // Nor is half of a key left where the other half has no place.
+        try Data().write(to: URL(fileURLWithPath: path("second.jwk")))
+        #expect(try home.run("config", "key", path("second")).status == 1)
+        #expect(!FileManager.default.fileExists(atPath: path("second.pem")))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path("second.jwk"))).isEmpty)
     }
 
     @Test("A private key that other users may read signs nothing, and the same file does when they may not")

@@ -15,7 +15,13 @@ enum TrustKeyFile {
         let base64 = Data(key.privateKey.revealBytes()).base64EncodedString(
             options: [.lineLength64Characters, .endLineWithLineFeed])
         try TrustText.write("\(head)\n\(base64)\n\(foot)\n", to: "\(name).pem", mode: 0o600)
-        try TrustText.write(shown.json.serialized() + "\n", to: "\(name).jwk", mode: 0o644)
+        do {
+            try TrustText.write(shown.json.serialized() + "\n", to: "\(name).jwk", mode: 0o644)
+        } catch {
+            // Beside another public half it would be a key that nothing names, and in the way of the next attempt.
+            try? FileManager.default.removeItem(atPath: "\(name).pem")
+            throw error
+        }
         return shown
     }
 
