@@ -74,7 +74,7 @@ package struct AttemptCounter: Sendable {
     /// Deletes the windows that began before `time` (seconds since 1970).
     package func purge(before time: Int64) async throws {
         context.calls.purge(before: time)
-        _ = try await context.database.run(
-            SQLStatement("DELETE FROM attempts WHERE window_start < \(time)"))
+        _ = try await context.delete(
+            from: "attempts", key: "counter, window_start", where: "window_start < \(time)")
     }
 }

@@ -186,9 +186,7 @@ package struct Sessions: Sendable {
     /// Deletes the sessions that have expired. Returns how many.
     package func purge() async throws -> Int {
         let now = context.clock.epochSeconds
-        return try await context.database.run(
-            SQLStatement(
-                "DELETE FROM sessions WHERE expires_at <= \(now) OR latest_access + max_idle <= \(now) RETURNING id")
-        ).count
+        return try await context.delete(
+            from: "sessions", where: "expires_at <= \(now) OR latest_access + max_idle <= \(now)")
     }
 }

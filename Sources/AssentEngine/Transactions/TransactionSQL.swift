@@ -206,13 +206,10 @@ package enum TransactionSQL {
         """
     }
 
-    /// Deletes unused transactions that expired before `unusedBefore`, and taken ones that expired before
-    /// `takenBefore`.
-    static func purge(unusedBefore: Int64, takenBefore: Int64) -> SQL {
+    /// That an unused transaction expired before `unusedBefore`, or a taken one before `takenBefore`.
+    static func isPast(unusedBefore: Int64, takenBefore: Int64) -> SQL {
         """
-        DELETE FROM transactions WHERE (state <> 'TAKEN' AND expires_at <= \(unusedBefore))
-            OR (state = 'TAKEN' AND expires_at <= \(takenBefore))
-        RETURNING id
+        (state <> 'TAKEN' AND expires_at <= \(unusedBefore)) OR (state = 'TAKEN' AND expires_at <= \(takenBefore))
         """
     }
 }

@@ -185,11 +185,10 @@ package struct Transactions: Sendable {
     package func purge() async throws -> Int {
         let now = context.clock.epochSeconds
         return try await context.translatingStoreErrors {
-            try await context.database.run(
-                SQLStatement(
-                    TransactionSQL.purge(
-                        unusedBefore: now - Self.expiredRetention, takenBefore: now - Self.takenRetention))
-            ).count
+            try await context.delete(
+                from: "transactions",
+                where: TransactionSQL.isPast(
+                    unusedBefore: now - Self.expiredRetention, takenBefore: now - Self.takenRetention))
         }
     }
 

@@ -72,17 +72,23 @@ struct Housekeeping: Service {
         try await AuditLog(context).number()
         // Longer than the pause, so that the same node goes on; when it has ended, another one follows.
         guard try await Lease("housekeeping", context).take(seconds: Nodes.interval + 30) else { return }
-        _ = try await sessions.purge()
-        _ = try await transactions.recordLostOutcomes()
-        _ = try await transactions.purge()
-        _ = try await authentication.purge()
-        for provider in providers { _ = try await provider.purge() }
-        _ = try await keys.purge()
-        try await proofs.purge()
-        try await payload.keys.purge()
-        try await payload.sessions.purge()
-        try await SigningHousekeeping.purge(context)
-        try await UsualNetworks(context).purge()
-        try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
+        await turn { _ = try await sessions.purge() }
+        await turn { _ = try await transactions.recordLostOutcomes() }
+        await turn { _ = try await transactions.purge() }
+        await turn { _ = try await authentication.purge() }
+        for provider in providers { await turn { _ = try await provider.purge() } }
+        await turn { _ = try await keys.purge() }
+        await turn { try await proofs.purge() }
+        await turn { try await payload.keys.purge() }
+        await turn { try await payload.sessions.purge() }
+        await turn { try await SigningHousekeeping.purge(context) }
+        await turn { try await UsualNetworks(context).purge() }
+        await turn { try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400) }
+    }
+
+    /// One that fails keeps no other from its turn.
+    private func turn(_ body: () async throws -> Void) async {
+        guard !Task.isCancelled else { return }
+        await attempt("cleaning up failed; it is tried again", body)
     }
 }

@@ -15,8 +15,10 @@ struct CleaningTests {
     private final class Recorder: SQLDatabase {
         private let base: any SQLDatabase
         private let texts = Locked<[String]>([])
+        /// The table of which nothing can be deleted.
+        private let broken: String?
 
-        init(_ base: any SQLDatabase) { self.base = base }
+        init(_ base: any SQLDatabase, broken: String?) { (self.base, self.broken) = (base, broken) }
 
         var isShared: Bool { base.isShared }
 
@@ -28,10 +30,19 @@ struct CleaningTests {
                 })
         }
 
+        /// What has deleted rows of a table.
+        func deletions(from table: String) -> [String] {
+            texts.withLock { $0 }.filter { $0.hasPrefix("DELETE FROM \(table) ") }
+        }
+
         func run(_ statement: SQLStatement) async throws -> [SQLRow] { try await run([statement]).first ?? [] }
 
         func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
-            texts.withLock { $0 += statements.map { $0.sql.text() } }
+            let new = statements.map { $0.sql.text() }
+            texts.withLock { $0 += new }
+            if let broken, new.contains(where: { $0.hasPrefix("DELETE FROM \(broken) ") }) {
+                throw StoreError(.unavailable, "It takes longer than a statement may.")
+            }
             return try await base.run(statements)
         }
 
@@ -58,12 +69,13 @@ struct CleaningTests {
 
     /// Housekeeping on a database of its own, while `body` runs.
     private func run(
-        clock: any WallClock = ManualClock(), _ body: (Housekeeping, Recorder) async throws -> Void
+        clock: any WallClock = ManualClock(), broken: String? = nil,
+        _ body: (Housekeeping, Recorder) async throws -> Void
     ) async throws {
         let directory = try ServerFixture.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let location = try await TestDatabase.location(directory + "/assent.sqlite")
-        let database = Recorder(try await location.open(clock: clock))
+        let database = Recorder(try await location.open(clock: clock), broken: broken)
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(),
             masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(MasterKey.byteCount))),
@@ -105,6 +117,34 @@ struct CleaningTests {
             // One process has spent proofs and sessions of payload encryption in memory.
             if !database.isShared { expected.subtract(["payload_sessions", "spent_proofs"]) }
             #expect(database.tables == expected)
+        }
+    }
+
+    @Test("What fails keeps nothing else from its turn")
+    func failure() async throws {
+        try await run(broken: "journey_steps") { housekeeping, database in
+            try await housekeeping.clean()
+            #expect(database.tables.isSuperset(of: ["sessions", "transactions", "grants", "payload_keys", "attempts"]))
+        }
+    }
+
+    @Test("What anybody can make many of is deleted in steps")
+    func steps() async throws {
+        try await run { housekeeping, database in
+            _ = try await database.run(
+                SQLStatement(
+                    """
+                    INSERT INTO attempts (counter, window_start, count)
+                    WITH RECURSIVE numbers (n) AS (
+                        SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n <= \(EngineContext.deletionBatch))
+                    SELECT 'a' || n, 0, 1 FROM numbers
+                    """))
+            try await housekeeping.clean()
+            #expect(database.deletions(from: "attempts").count == 2)
+            #expect(try await database.run(.read("SELECT counter FROM attempts")).isEmpty)
+            for table in ["sessions", "transactions", "journey_steps", "attempts"] {
+                #expect(database.deletions(from: table).contains { $0.contains("LIMIT") }, "\(table)")
+            }
         }
     }
 

@@ -110,13 +110,13 @@ struct StepStore: Sendable {
     /// Returns how many steps there were.
     func purge() async throws -> Int {
         let latest = context.clock.epochSeconds - Self.replyRetention
-        return try await context.database.run([
-            SQLStatement("DELETE FROM journey_steps WHERE expires_at <= \(latest) RETURNING id"),
+        // First: what must not be read any more is gone also where the deleting takes long.
+        _ = try await context.database.run(
             SQLStatement(
                 """
                 UPDATE journey_steps SET sealed_reply = \(SQLValue.blob([]))
                 WHERE answered_at <= \(latest) AND length(sealed_reply) > 0
-                """),
-        ]).first?.count ?? 0
+                """))
+        return try await context.delete(from: "journey_steps", where: "expires_at <= \(latest)")
     }
 }
