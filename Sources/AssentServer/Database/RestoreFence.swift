@@ -41,6 +41,12 @@ package enum RestoreFence {
                     file: access.location.name, line: nil,
                     "servers have \(servers) connections to this database: stop all of them, then run this again")
             }
+            // Before it is opened: that would make the tables, and this node would forget what it has seen elsewhere.
+            guard try await access.location.examine(clock: clock).schema != .missing else {
+                throw ConfigurationError(
+                    file: access.location.name, line: nil,
+                    "there is nothing in this database: restore the backup first, then run this again")
+            }
             let database = try await access.location.open(clock: clock)
             let outcome: RestoredDatabase.Outcome
             do {

@@ -63,6 +63,20 @@ struct RestoreFenceTests {
         try await DatabaseLocation.postgresql(other).open(clock: SystemClock()).close()
     }
 
+    @Test("A database without a backup in it is refused: it gets no tables, and the node remembers the one before")
+    func empty() async throws {
+        let world = try CopyWorld()
+        let configuration = try await world.postgreSQL()
+        let node = try DataDirectory(configuration.dataDirectory)
+        try PrivateFile.create(node.file("node"), Array(SystemRandom().uuid().utf8))
+        let memory = Data("what the node has seen".utf8)
+        try memory.write(to: URL(fileURLWithPath: node.memory.path))
+        let error = await #expect(throws: ConfigurationError.self) { try await RestoreFence.run(configuration) }
+        #expect(error?.message.contains("restore the backup first") == true, "\(error?.message ?? "")")
+        #expect(try await CopyWorld.location(configuration).examine().schema == .missing)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: node.memory.path)) == memory)
+    }
+
     /// What the documentation has an operator do before the fence.
     private func restore(_ path: String, _ known: PostgreSQLConfiguration, _ server: PostgreSQLServer) async throws {
         let name = known.database
@@ -72,7 +86,7 @@ struct RestoreFenceTests {
             let done = try FinishedProcess.run(
                 "/usr/bin/pg_restore",
                 [
-                    "--exit-on-error", "--no-owner", "--role=assent", "--host=\(server.directory.path)",
+                    "--single-transaction", "--no-owner", "--role=assent", "--host=\(server.directory.path)",
                     "--port=\(server.port)", "--username=postgres", "--dbname=\(name)", path,
                 ])
             try #require(done.status == 0, "\(done.complaints)")
