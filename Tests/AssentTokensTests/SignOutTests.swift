@@ -3,6 +3,7 @@ import AssentJOSE
 import AssentTesting
 import AssentTokens
 import AssentVault
+import Foundation
 import HTTPTypes
 import Testing
 
@@ -89,6 +90,85 @@ import Testing
         _ = await out.value
         #expect(await provider.store.names().isEmpty)
         await #expect(throws: TokenError.like(.signInNeeded)) { try await manager.tokens() }
+    }
+
+    /// Signs out while tokens are asked for, so slowly that the sign-out waits no longer. The server answers when this
+    /// returns.
+    private func signOutDuringRenewal(
+        of provider: FakeProvider, _ manager: TokenManager, over other: TokenManager
+    ) async throws -> Task<TokenSet, any Error> {
+        let (began, begin) = AsyncStream.makeStream(of: Void.self)
+        let (released, release) = AsyncStream.makeStream(of: Void.self)
+        provider.change {
+            $0.tokenReply = { _ in
+                begin.yield()
+                for await _ in released { break }
+                return nil
+            }
+        }
+        let asking = Task { try await manager.tokens() }
+        for await _ in began { break }
+        let out = Task { await other.signOut() }
+        while provider.clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
+        provider.clock.advance(by: 21)
+        _ = await out.value
+        release.yield()
+        return asking
+    }
+
+    @Test(
+        "The first tokens of a session that come after a sign-out has waited long enough are not kept, but revoked",
+        arguments: [true, false])
+    func lateFirstTokens(isSameManager: Bool) async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let other = try isSameManager ? manager : provider.manager()
+        let asking = try await signOutDuringRenewal(of: provider, manager, over: other)
+        await #expect(throws: TokenError.like(.signInNeeded)) { try await asking.value }
+        #expect(provider.sent("/token/revoke").map { $0.form["token"] } == ["refresh+1&=%", "access-1"])
+        #expect(await provider.store.names().isEmpty)
+        provider.change { $0.tokenReply = nil }
+        await #expect(throws: TokenError.like(.signInNeeded)) { try await manager.tokens() }
+    }
+
+    @Test("The successors of tokens that come after such a sign-out are revoked as well: it knew only those before")
+    func lateSuccessors() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        provider.clock.advance(by: 601)
+        let asking = try await signOutDuringRenewal(of: provider, manager, over: manager)
+        await #expect(throws: TokenError.like(.signInNeeded)) { try await asking.value }
+        #expect(
+            provider.sent("/token/revoke").map { $0.form["token"] }
+                == ["refresh+1&=%", "access-1", "refresh+2&=%", "access-2"])
+        #expect(await provider.store.names().isEmpty)
+    }
+
+    @Test("First tokens that are stored while such a sign-out forgets are forgotten and revoked as well")
+    func firstTokensBetween() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        let name = try #require(await provider.store.names().first { $0.hasPrefix("tokens.") })
+        let stored = try #require(try await provider.store.value(name))
+        try await provider.store.update(name, to: nil, expected: .any)
+        // A renewal that holds the lease stores them just before the session goes.
+        let store = ChangingStore(provider.store) { [inner = provider.store] update in
+            guard update.name.hasPrefix("session."), update.value == nil else { return }
+            try await inner.update(name, to: stored.value, expected: .any)
+        }
+        let leaving = TokenManager(
+            configuration: manager.configuration, transport: InMemoryTransport { try await provider.answer($0) },
+            store: store, clock: provider.clock)
+        let lease = try await provider.store.lease(name, deadline: .distantFuture)
+        let out = Task { await leaving.signOut() }
+        while provider.clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
+        provider.clock.advance(by: 21)
+        #expect(await out.value.isComplete)
+        await lease.release()
+        #expect(provider.sent("/token/revoke").map { $0.form["token"] } == ["refresh+1&=%", "access-1"])
+        #expect(await provider.store.names().isEmpty)
     }
 
     @Test("A store that refuses is told as a local failure")

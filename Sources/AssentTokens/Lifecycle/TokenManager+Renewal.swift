@@ -5,12 +5,12 @@ import Logging
 extension TokenManager {
     /// Renews what is stored, unless somebody else has just done so.
     func renew(rejecting rejected: Secret?) async throws -> TokenSet {
-        var orphans: TokenSet?
+        var orphans: [TokenSet] = []
         do {
             let tokens = try await exclusively {
                 try await renewExclusively(renewal(rejecting: rejected), orphans: &orphans)
             }
-            if let orphans { await revokeOrphans(orphans) }
+            for orphan in orphans { await revokeOrphans(orphan) }
             return tokens
         } catch let error as TokenError where error.code == .busy {
             var idle = renewal(rejecting: rejected)
@@ -21,13 +21,13 @@ extension TokenManager {
             guard case .use(let tokens) = idle.unable(error, now: clock.now) else { throw error }
             return tokens
         } catch {
-            if let orphans { await revokeOrphans(orphans) }
+            for orphan in orphans { await revokeOrphans(orphan) }
             throw error
         }
     }
 
     /// Takes the steps of a renewal. Nobody else, in any process, is at it.
-    private func renewExclusively(_ renewal: TokenRenewal, orphans: inout TokenSet?) async throws -> TokenSet {
+    private func renewExclusively(_ renewal: TokenRenewal, orphans: inout [TokenSet]) async throws -> TokenSet {
         var renewal = renewal
         var contents = TokenStorage.Contents()
         var step = TokenRenewal.Step.read
@@ -43,7 +43,7 @@ extension TokenManager {
             case .fail(let error): throw error
             case .remove(let tokens, let removal):
                 guard try await remove(&contents, because: removal) else { step = .read; continue }
-                if removal == .orphaned || removal == .keyLost { orphans = tokens }
+                if removal == .orphaned || removal == .keyLost { orphans.append(tokens) }
                 step = renewal.removed(removal)
             case .removeSession:
                 guard try await removeSession(&contents) else { step = .read; continue }
@@ -54,7 +54,12 @@ extension TokenManager {
             case .authorize(let session):
                 step = renewal.authorized(try await authorize(session), now: clock.now)
             case .store(let tokens):
-                guard try await store(tokens, replacing: contents) else { step = .read; continue }
+                guard try await store(tokens, replacing: contents) else {
+                    // Nothing is there: somebody has signed out, and the server has heard of the tokens before alone.
+                    if try await storage.loadTokens() == nil { orphans.append(tokens) }
+                    step = .read
+                    continue
+                }
                 return tokens
             }
         }
@@ -86,14 +91,22 @@ extension TokenManager {
         return true
     }
 
-    /// Stores new tokens in place of those that were read; `false` when somebody else has changed them since.
+    /// Stores new tokens in place of those that were read; `false` when somebody else has changed them since. A
+    /// sign-out waits for a renewal, but not for ever, and where there were no tokens before, the store refuses nothing
+    /// after it: then a session that is gone says so, and its first tokens are removed again.
     private func store(_ tokens: TokenSet, replacing contents: TokenStorage.Contents) async throws -> Bool {
         unsaved = (tokens, contents.tokensVersion)
         let isSaved = try await storage.save(tokens, since: contents.tokensVersion)
         unsaved = nil
         // The attempt with a refresh token that was replaced names that one, and is no other one's.
         if isSaved, tokens.refreshToken == contents.tokens?.refreshToken { try await storage.forgetAttempt() }
-        return isSaved
+        guard isSaved, contents.tokensVersion == nil, contents.session != nil,
+            try await storage.loadSession()?.version != contents.sessionVersion
+        else { return isSaved }
+        if let stored = try await storage.loadTokens(), stored.tokens.accessToken == tokens.accessToken {
+            _ = try await storage.save(nil, since: stored.version)
+        }
+        return false
     }
 
     /// What the server gave and the store refused earlier. The server has forgotten the tokens before, so these must

@@ -3,9 +3,6 @@ import Foundation
 import Logging
 
 extension TokenManager {
-    /// How long a sign-out waits for a renewal that is under way, in seconds.
-    private static let signOutPatience: TimeInterval = 20
-
     /// Forgets session and tokens, whatever the server says, then tells the server: revokes the refresh token and the
     /// access token, ends AM's session, or, where there is none, the provider's by the ID token. The key that the
     /// tokens were bound to is removed as soon as they are forgotten; the key of a session, as soon as the server has
@@ -82,11 +79,27 @@ extension TokenManager {
         var unreadable: [SignOutResult.Undone] = []
         var session: Session?
         var failure: TokenError?
+
+        /// How long a sign-out waits for a renewal that is under way, in seconds.
+        static let patience: TimeInterval = 20
+
+        /// Whoever has held the lease for too long may have stored the session's first tokens after they were looked
+        /// for, and have seen the session still there. What comes now finds it gone.
+        mutating func forgetLateTokens(
+            _ storage: TokenStorage, _ pending: PendingSignOuts, random: any RandomSource, now: Date
+        ) async {
+            guard let late = try? await storage.loadTokens()?.tokens else { return }
+            let new = PendingSignOuts.Entry.all(tokens: late, session: session, random: random, now: now)
+                .filter { $0.step == .revokeTokens }
+            entries += new
+            do { try await pending.change(adding: new, now: now) } catch { areNoted = false }
+            do { try await storage.removeTokens() } catch { failure = error as? TokenError ?? failure }
+        }
     }
 
     private func forgetLocally(session endsSession: Bool) async -> Forgotten {
         var forgotten = Forgotten()
-        let deadline = clock.now.addingTimeInterval(Self.signOutPatience)
+        let deadline = clock.now.addingTimeInterval(Forgotten.patience)
         let lease = try? await storage.store.lease(storage.leaseName, deadline: deadline)
         var session: Session?
         var tokens = unsaved?.tokens
@@ -122,6 +135,7 @@ extension TokenManager {
         if endsSession {
             forgotten.session = session
             forgotten.failure = await errorThrown { try await self.storage.save(nil) } ?? forgotten.failure
+            if lease == nil { await forgotten.forgetLateTokens(storage, pending, random: random, now: clock.now) }
         }
         forgetCache()
         await lease?.release()
