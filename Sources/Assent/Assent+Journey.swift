@@ -66,7 +66,8 @@ extension Assent {
         ///   - handler: answers a step, in the caller's isolation.
         /// - Returns: the session; another one where the journey added to it.
         /// - Throws: `AuthorizationError` with code `untrustedAdvice` when the advice names another server than the
-        ///   configured one, and `noSession`; otherwise as ``callAsFunction(_:options:handler:)``.
+        ///   configured one, `noSession`, and `sessionChanged` when somebody has signed out, or in, meanwhile;
+        ///   otherwise as ``callAsFunction(_:options:handler:)``.
         @discardableResult
         public func callAsFunction(
             advice: Advice, handler: (inout JourneyStep) async throws -> StepAction
@@ -83,7 +84,9 @@ extension Assent {
                     .sessionChanged,
                     "The journey ended with another session, so the approval is not this session's.")
             }
-            try await user.install(result)
+            guard try await StepUpSessions(user).install(result, inPlaceOf: session) else {
+                throw AuthorizationError.signedOutMeanwhile
+            }
             return result
         }
 

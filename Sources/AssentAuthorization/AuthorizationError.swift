@@ -91,7 +91,8 @@ public struct AuthorizationError: AssentError {
         /// The task was cancelled while the user was asked, or while another question was open. The request had no
         /// effect.
         public static let cancelled = Code("cancelled")
-        /// The journey of a transaction ended with another session than the one it was to approve for.
+        /// The journey of a transaction ended with another session than the one it was to approve for, or somebody has
+        /// signed out, or in, during a journey that gave another session. The request had no effect.
         public static let sessionChanged = Code("sessionChanged")
         /// The server asks again for what was just done. The request had no effect.
         public static let refused = Code("refused")

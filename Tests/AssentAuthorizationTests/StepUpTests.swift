@@ -420,6 +420,31 @@ import Testing
         #expect(try await world.tokens().session()?.token == Secret("NEW"))
     }
 
+    @Test(
+        "A step-up that ends after somebody has signed out, or in, brings nobody back, and the call is not repeated",
+        arguments: [nil, "BOB"] as [String?])
+    func signedOutMeanwhile(next: String?) async throws {
+        let world = World()
+        world.change {
+            $0.gateway = { _ in World.header(advices: ["AuthenticateToServiceConditionAdvice": ["/:Strong"]]) }
+            $0.journey = { exchange in
+                guard exchange.text != "{}" else { return nil }
+                return .json(200, ["tokenId": "NEW"])
+            }
+        }
+        let client = try await world.client()
+        let tokens = try world.tokens()
+        await #expect(throws: AuthorizationError.like(.sessionChanged)) {
+            try await client.send(try post()) { approval in
+                _ = await tokens.signOut()
+                if let next { try await tokens.install(Session(token: Secret(next))) }
+                return agree(&approval)
+            }
+        }
+        #expect(world.calls.count == 1)
+        #expect(try await world.tokens().session()?.token == next.map { Secret($0) })
+    }
+
     @Test("A server that asks again for the same journey is refused, one that wants something else is named")
     func refusals() async throws {
         let world = World()

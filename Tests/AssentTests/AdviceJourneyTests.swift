@@ -103,6 +103,22 @@ import Testing
         #expect(try await stored(assent) == Secret("SESS"))
     }
 
+    @Test("A stronger session that comes after somebody has signed out is not kept, and the server ends it")
+    func signedOutMeanwhile() async throws {
+        let assent = try assent()
+        try await assent.journey("Login", handler: answer)
+        next.withLock { $0 = "STRONG" }
+        let service = try Advice(tree: "Strong", realm: "/alpha")
+        await #expect(throws: AuthorizationError(.sessionChanged, "")) {
+            try await assent.journey(advice: service) { step in
+                await assent.signOut()
+                return answer(&step)
+            }
+        }
+        #expect(try await assent.user() == nil)
+        #expect(servers.sent("/sessions?_action=logout").last?.text == #"{"tokenId":"STRONG"}"#)
+    }
+
     @Test("A stronger session that a journey ends with is kept, also where a transaction is wanted behind it")
     func stronger() async throws {
         let assent = try assent()

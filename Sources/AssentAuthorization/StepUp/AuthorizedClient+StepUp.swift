@@ -91,7 +91,9 @@ extension AuthorizedClient {
             throw AuthorizationError(
                 .sessionChanged, "The journey ended with another session, so the approval is not this session's.")
         }
-        try await user.install(result)
+        guard try await StepUpSessions(user).install(result, inPlaceOf: session) else {
+            throw AuthorizationError.signedOutMeanwhile
+        }
         return questions.binding
     }
 
@@ -101,6 +103,13 @@ extension AuthorizedClient {
     private func checkTime(_ deadline: Date?) throws(AuthorizationError) {
         if let deadline, clock.now >= deadline { throw .tookTooLong }
     }
+}
+
+extension AuthorizationError {
+    /// The session from which a journey went on is not there any more, so that of its end is nobody's.
+    package static let signedOutMeanwhile = AuthorizationError(
+        .sessionChanged, "Somebody has signed out, or in, while the journey was under way. Its session is not kept.",
+        suggestion: "Send the request again if the user is still the same.")
 }
 
 /// What the steps of one approval said so far.

@@ -147,8 +147,16 @@ public actor TokenManager {
     /// - Throws: ``TokenError`` with code `storageFailed` or `busy`, and `signInNeeded` or `keyUnavailable` when the
     ///   session belongs to a key that is not there; then the old session is still there.
     public func install(_ session: Session) async throws {
+        _ = try await install(session) { _ in true }
+    }
+
+    /// Does so if the stored session is the expected one; returns whether that was so.
+    func install(_ session: Session, where isExpected: @Sendable (Session?) -> Bool) async throws -> Bool {
+        var isTaken = false
         let old: TokenSet? = try await exclusively {
             let contents = try await storage.load()
+            guard isExpected(contents.session) else { return nil }
+            isTaken = true
             var session = session
             // Somebody may have signed out meanwhile, and so removed the key.
             session.keyName = try await proofs.keys.key(of: session, isAnew: true)?.binding.name
@@ -157,8 +165,10 @@ public actor TokenManager {
             try await storage.removeTokens()
             return tokens
         }
+        guard isTaken else { return false }
         unsaved = nil
         if let old { await revokeOrphans(old) }
+        return true
     }
 
     /// Good tokens: the stored ones, or renewed by refresh token or session.
