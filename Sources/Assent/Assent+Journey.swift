@@ -155,6 +155,7 @@ extension Assent {
         private func keep(_ session: Session) async throws {
             guard !session.token.isEmpty else { return }
             try await tokens.install(session)
+            await current.cookies.removeAll()
             if let login = current.drop(abandoning: false) { _ = await login.tokens.signOut() }
         }
     }

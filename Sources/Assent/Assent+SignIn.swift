@@ -49,6 +49,7 @@ extension Assent {
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
     ) async throws -> User {
         let signIn = try await tokens.signIn(through: receiver, parameters: parameters)
+        await current.cookies.removeAll()
         if let session = signIn.replacedSession {
             do { try await journeyClient.signOut(session) } catch {
                 configuration.logger.warning(

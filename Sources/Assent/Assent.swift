@@ -116,7 +116,7 @@ public final class Assent: Sendable {
             sessions: JourneySessions(client: ending.proving(proofs)), clock: clock, random: random, logger: logger)
         tokens = stored
         prover.attach(stored.registration)
-        current = CurrentUser(stored: stored, proofs: proofs)
+        current = CurrentUser(stored: stored, proofs: proofs, cookies: resourceCookies)
         var journeys = JourneyClient(
             configuration: settings, transport: network.admitting(pipeline, integrity), clock: clock, logger: logger)
         journeys.prover = current
@@ -131,13 +131,13 @@ public final class Assent: Sendable {
         (deviceCookies, implicitCookies, nobodyCookies) = wiring.cookies
         journey = Journey(
             client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
-        let device = Device(
+        device = Device(
             configuration.signingDevice(
                 store, over: network.admitting(HTTPPipeline(transport, layers: [integrity]), integrity)),
             user: try Device.UserSession(settings, tokens, over: pipeline))
-        self.device = device
         remembered = RememberedUsers(
-            device: device, tokens: stored, journeys: ending, admission: network.admission, integrity: integrity)
+            device: device, tokens: stored, journeys: ending, admission: network.admission, integrity: integrity,
+            cookies: implicitCookies)
         userClient = UserClient(
             wiring.calls(.user, through: authorized), implicit: try wiring.implicitCalls(stored.implicit),
             authenticating: remembered.authenticateImplicitly,

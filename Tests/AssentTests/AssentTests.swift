@@ -241,6 +241,17 @@ extension HTTPFields {
         #expect(servers.sent("/accounts").last?.request.headerFields[.cookie] == nil)
     }
 
+    @Test("A resource's cookies end with the next sign-in as well: they may say who the user before was")
+    func resourceCookiesOfAnother() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        try await assent.journey("Login", handler: answer)
+        _ = try await assent.send(.get("\(api)/balanced"))
+        try await assent.journey("Login", handler: answer)
+        _ = try await assent.send(.get("\(api)/accounts"))
+        #expect(servers.sent("/accounts").last?.request.headerFields[.cookie] == nil)
+    }
+
     @Test("A layer of the app sees every call, and may say a resource's own advice in words that the SDK knows")
     func layers() async throws {
         struct Own: HTTPMiddleware {

@@ -35,6 +35,7 @@ import Testing
             return .next
         }
         _ = try await assent.user()?.token()
+        _ = try await assent.send(.get("https://api.bank.example/balanced"))
         let user = try await assent.signIn(browser: browser())
         #expect(user.session == nil)
         #expect(try await user.token().accessToken == Secret("access"))
@@ -42,6 +43,8 @@ import Testing
         #expect(servers.sent("/sessions?_action=logout").first?.text == #"{"tokenId":"SESS"}"#)
         #expect(try await assent.user()?.session == nil)
         #expect(try await assent.send(.get("https://api.bank.example/accounts")).status == 200)
+        // The cookie of the user before is not sent.
+        #expect(servers.sent("/accounts").last?.request.headerFields[.cookie] == nil)
         let redirect = try #require(servers.sent("/access_token").last).text
         #expect(redirect.contains("redirect_uri=http%3A%2F%2F127.0.0.1%3A"))
     }

@@ -10,6 +10,10 @@ final class CurrentUser: AccessTokenSource, SessionProver {
     private let storedProofs: SessionProofs
     private let state = Locked(State())
 
+    /// Cookies that resources have set in the user's calls. They may say who the user is, so they end with a sign-out
+    /// and with the next sign-in.
+    let cookies: CookieStore
+
     private struct State {
         var login: MemoryLogin?
         var isLoggingIn = false
@@ -17,8 +21,9 @@ final class CurrentUser: AccessTokenSource, SessionProver {
         var isAbandoned = false
     }
 
-    init(stored: TokenManager, proofs: SessionProofs) {
+    init(stored: TokenManager, proofs: SessionProofs, cookies: CookieStore) {
         self.stored = stored
+        self.cookies = cookies
         storedProofs = proofs
     }
 
@@ -33,6 +38,7 @@ final class CurrentUser: AccessTokenSource, SessionProver {
     ///
     /// - Throws: `ResourceError` with code `actionCancelled` after such a sign-out.
     func take(_ new: MemoryLogin) async throws(ResourceError) {
+        await cookies.removeAll()
         let (ended, isAbandoned) = state.withLock { state -> (MemoryLogin?, Bool) in
             if state.isAbandoned { return (new, true) }
             defer { state.login = new }

@@ -13,6 +13,10 @@ struct RememberedUsers: Sendable {
     let journeys: JourneyClient
     let admission: DeviceAdmission?
     let integrity: IntegrityGuard
+    /// Cookies that resources have set in implicit calls.
+    let cookies: CookieStore
+    /// Who was authenticated implicitly last.
+    let lastUser = Locked<String?>(nil)
 
     /// Authenticates a user by the device key of the user's container.
     func authenticateImplicitly(_ user: String, scopes: [String]) async throws {
@@ -32,6 +36,12 @@ struct RememberedUsers: Sendable {
             tokens.implicit.end()
             throw ResourceError.userDeregistered
         }
+        let isAnother = lastUser.withLock { last -> Bool in
+            defer { last = container.userID }
+            return last != container.userID
+        }
+        // They may say who the user before was.
+        if isAnother { await cookies.removeAll() }
     }
 
     /// The container of a user who is remembered here.

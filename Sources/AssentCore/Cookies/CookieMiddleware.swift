@@ -10,6 +10,15 @@ public protocol CookieJar: Sendable {
 
     /// The cookies that a request to `path` at `origin` carries, in their order.
     func cookies(for origin: Origin, path: String) async -> [Cookie]
+
+    /// How often everything was removed here. What a call brings that went out before the last time is not kept: it may
+    /// say who the user was then.
+    var removals: UInt64 { get }
+}
+
+extension CookieJar {
+    /// It does not count, and what calls bring is always kept.
+    public var removals: UInt64 { 0 }
 }
 
 /// Gives calls to chosen origins their cookies and keeps those that the replies set. All other calls pass untouched.
@@ -39,6 +48,7 @@ public struct CookieMiddleware: HTTPMiddleware {
             return try await next.send(call)
         }
         let path = URLText.withoutQuery(call.request.path ?? "/")
+        let removals = store.removals
         var call = call
         var added = await store.cookies(for: origin, path: path)
         if !added.isEmpty {
@@ -59,7 +69,9 @@ public struct CookieMiddleware: HTTPMiddleware {
             setCookies.removeAll { ignored.contains(Self.name(ofSetCookie: $0)) }
             reply.response.headerFields[values: .setCookie] = setCookies
         }
-        if !setCookies.isEmpty { await store.store(setCookies, from: origin, path: path) }
+        if !setCookies.isEmpty, store.removals == removals {
+            await store.store(setCookies, from: origin, path: path)
+        }
         return reply
     }
 

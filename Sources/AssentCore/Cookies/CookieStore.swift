@@ -8,6 +8,10 @@ public actor CookieStore: CookieJar {
 
     private let clock: any WallClock
     private var table = CookieTable()
+    private nonisolated let removed = Locked<UInt64>(0)
+
+    /// How often everything was removed.
+    public nonisolated var removals: UInt64 { removed.withLock { $0 } }
 
     /// An empty store.
     public init(clock: any WallClock) {
@@ -38,6 +42,7 @@ public actor CookieStore: CookieJar {
 
     /// Removes every cookie.
     public func removeAll() {
+        removed.withLock { $0 += 1 }
         table = CookieTable()
     }
 }

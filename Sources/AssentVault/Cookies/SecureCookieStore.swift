@@ -35,6 +35,10 @@ public actor SecureCookieStore: CookieJar {
     private let logger: Logger
     private var transient: [Cookie] = []
     private var known: (version: UInt64, cookies: [Cookie])?
+    private nonisolated let removed = Locked<UInt64>(0)
+
+    /// How often this value has removed everything.
+    public nonisolated var removals: UInt64 { removed.withLock { $0 } }
 
     /// Cookies in `secrets`.
     ///
@@ -110,6 +114,7 @@ public actor SecureCookieStore: CookieJar {
     ///
     /// - Throws: ``/AssentCore/SecretStoreError`` when they are still on the disk.
     public func removeAll() async throws {
+        removed.withLock { $0 += 1 }
         transient = []
         known = nil
         try await secrets.update(Self.secretName, to: nil, expected: .any)

@@ -102,6 +102,19 @@ struct CookieStoreTests {
         return HTTPCall(request)
     }
 
+    @Test("What a call brings that went out before everything was removed is not kept")
+    func removedMeanwhile() async throws {
+        let store = CookieStore(clock: clock)
+        let transport = InMemoryTransport { _ in
+            await store.removeAll()
+            return HTTPReply(HTTPResponse(status: .ok, headerFields: [.setCookie: "who=ana; Path=/"]))
+        }
+        let origin = try Origin("https://am.example.com")
+        let pipeline = HTTPPipeline(transport, layers: [CookieMiddleware(store: store, origins: [origin])])
+        _ = try await pipeline.send(call("am.example.com"))
+        #expect(await store.cookies.isEmpty)
+    }
+
     @Test("What one reply sets, the next call to that origin brings, and no other")
     func middleware() async throws {
         let store = CookieStore(clock: clock)
