@@ -48,6 +48,18 @@ struct PollingTests {
         #expect(abs(clock.now.timeIntervalSince(end)) < 0.001)
     }
 
+    @Test("A clock that is set back does not put the deadline off")
+    func setBack() async throws {
+        let clock = LeapingClock()
+        var attempts = 0
+        let value = try await clock.poll(until: clock.now + 1) { () -> Int? in
+            attempts += 1
+            if attempts == 2 { clock.manual.advance(by: -3600) }
+            return attempts > 100 ? attempts : nil
+        }
+        #expect(value == nil)
+    }
+
     @Test("A cancelled task stops waiting")
     func cancellation() async throws {
         let clock = LeapingClock()
