@@ -86,34 +86,6 @@ struct UpgradeTests {
         #expect(try await fixture.sessions.live(token: app) != nil)
     }
 
-    @Test("A step-up takes nothing over from a session that ends while it is answered")
-    func endedMeanwhile() async throws {
-        let fixture = try await JourneyFixture()
-        let old = try await fixture.signIn()
-        let container = SigningID(random: SystemRandom())
-        _ = try await fixture.database.run(
-            SQLStatement("UPDATE sessions SET auth_level = 9, did = \(container.text)"))
-        let answer = try await fixture.start("Password", forceAuth: true, session: old).answered(Self.credentials)
-        // The device that the session ends with is blocked after the session was looked at.
-        let database = InterruptedDatabase(fixture.database) { statement in
-            guard "\(statement.sql)".contains("INSERT INTO sessions") else { return false }
-            _ = try await fixture.database.run(SQLStatement(LoginSQL.endSessions(of: container)))
-            return true
-        }
-        let context = try TransactionFixture.context(database, clock: fixture.clock)
-        let slow = try JourneyFixture.authentication(
-            context, fixture.passwords, fixture.oneTimePasswords, Transactions(context))
-        await expectError(.stepExpired) {
-            try await slow.authenticate(AuthenticateRequest(realm: "/alpha", sessionToken: old, answer: answer))
-        }
-        #expect(database.wasInterrupted)
-        #expect(try await fixture.count("sessions") == 0)
-        // The same answer once more gives what it proves, and no more.
-        let new = try await fixture.send(answer, session: old).token()
-        let session = try #require(try await fixture.sessions.live(token: new))
-        #expect(session.authLevel == 0 && session.properties["Service"]?.string == "Password")
-    }
-
     @Test("A step-up keeps the higher level, and notes the level of the journey alone")
     func levels() async throws {
         let fixture = try await JourneyFixture()
