@@ -4,7 +4,7 @@ import AssentCore
 struct AuditFollower {
     /// Nodes write in parallel, each by its own clock: a record may be committed after one with a later position. What
     /// is that much older than the newest one is asked for again, in microseconds: the clocks of two nodes that are
-    /// ready may differ by a minute, each by half of it from the database server's, and a commit may take half a minute.
+    /// ready may differ by a minute, each by half of it from the database server's, and a commit may take another half.
     static let overlap: Int64 = 90_000_000
 
     /// As many as the server gives at once.
