@@ -92,7 +92,7 @@ final class SQLiteWriter: Sendable {
     ///
     /// - Throws: ``StoreError`` with the code `outcomeUnknown` when the disk has failed under `COMMIT`. SQLite then has
     ///   taken the transaction back, but all of it may stand in the log until another one is written over it: after a
-    ///   crash before that it is there.
+    ///   crash before that it is there. Not so where writing to the log has failed: its end is missing there.
     private func committing(in database: Database, _ body: () throws -> Void) throws {
         var isCommitting = false
         do {
@@ -101,7 +101,9 @@ final class SQLiteWriter: Sendable {
                 isCommitting = true
                 return .commit
             }
-        } catch let error as DatabaseError where isCommitting && error.resultCode == .SQLITE_IOERR {
+        } catch let error as DatabaseError
+            where isCommitting && error.resultCode == .SQLITE_IOERR && error.extendedResultCode != .SQLITE_IOERR_WRITE
+        {
             throw Self.unknown(error)
         }
     }
