@@ -38,8 +38,8 @@ struct SealedReplyTests {
             let client = try await SealedClient(fixture, SealedClient.key(fixture))
             let peers = Watched<[TestUpstream.Peer]>([])
             fixture.upstream.answer { _, peer in
-                peer.send("HTTP/1.1 200 OK\r\n" + fields + String(repeating: "r", count: 200_000))
                 peers.update { $0.append(peer) }
+                peer.send("HTTP/1.1 200 OK\r\n" + fields + String(repeating: "r", count: 200_000))
             }
             let sealed = try client.sealed(client.request(.get, "/open"), number: 1)
             let connection = try await fixture.rawConnection()
