@@ -53,7 +53,7 @@ public actor ServiceAccount: EnforcementCredentials {
         if let current, refused == nil || refused != current { return current }
         current = nil
         if let pending { return try await pending.value.get() }
-        // Before its beginning, too, it is over: the clock was set back.
+        // A time before the pause began says that the clock was set back: the pause is over.
         if let failure, failure.pause.contains(clock.now) { throw failure.error }
         let task = Task { await self.signedIn() }
         pending = task

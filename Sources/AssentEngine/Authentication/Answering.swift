@@ -122,7 +122,7 @@ struct Answering: Sendable {
                 return try await repeated(step, answered, digest)
             }
             let now = engine.context.clock.now
-            // Before its beginning, too, it is over: the clock was set back.
+            // A time before the wait began says that the clock was set back: the wait is over.
             guard time.contains(now) else { throw EngineError(.stepBeingAnswered) }
             try await engine.context.clock.sleep(until: min(time.upperBound, now.addingTimeInterval(Self.interval)))
             return nil

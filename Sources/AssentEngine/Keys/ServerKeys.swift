@@ -282,7 +282,7 @@ package final class ServerKeys: Sendable {
     }
 
     /// The keys as they are now, for others to verify with: another node may sign with a key that it has just made, and
-    /// whoever asks for a key that they do not know asks once and not again for minutes. While the database does not
+    /// a verifier that does not know a key asks once, and then not again for minutes. While the database does not
     /// answer, those that this node goes by.
     private func latest(having slots: [Slot]) async throws -> Snapshot {
         do {

@@ -83,8 +83,8 @@ extension TokenManager {
         /// How long a sign-out waits for a renewal that is under way, in seconds.
         static let patience: TimeInterval = 20
 
-        /// Whoever has held the lease for too long may have stored the session's first tokens after they were looked
-        /// for, and have seen the session still there. What comes now finds it gone.
+        /// A caller that has held the lease for too long may have stored the session's first tokens after they were
+        /// looked for, and have seen the session still there. What comes now finds it gone.
         mutating func forgetLateTokens(
             _ storage: TokenStorage, _ pending: PendingSignOuts, random: any RandomSource, now: Date
         ) async {

@@ -95,7 +95,7 @@ struct SigningOneTimeCodeTests {
         #expect(locked == .locked)
     }
 
-    @Test("Whoever is let in again has their tries back")
+    @Test("A user who is let in again has all tries back")
     func letIn() async throws {
         let base = sdk.world.base
         let right = try await container.oneTimeCode(label: "counted")

@@ -39,7 +39,7 @@ extension SigningServerKeys {
                 WHERE iss = \(issuer.name) AND kid = \(old.publicKey.thumbprint.text) AND next IS NULL
                 """, expecting: .exactly(1)),
             // Online keys that were made meanwhile would lack a certificate of the new key, also those of a withdrawal.
-            // Whoever makes some holds the row above: what that statement has waited for, this one sees.
+            // A caller that makes some holds the row above, so this statement sees what that one has waited for.
             SQLStatement(
                 """
                 UPDATE signing_online_keys SET generation = generation

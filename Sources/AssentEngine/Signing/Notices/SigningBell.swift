@@ -93,7 +93,7 @@ final class SigningBell: Sendable {
             let (now, topics, known, late) = state.withLock { state -> (Date, Set<Topic>, [String], [Waiter]) in
                 // Read in here: nobody who waits has begun later.
                 let now = context.clock.now
-                // Before its beginning, too, its time is over: the clock was set back.
+                // A time before the wait began says that the clock was set back: the wait is over.
                 let late = Self.remove(&state) { !$0.time.contains(now) }
                 if state.waiting.isEmpty { state.isLooking = false }
                 return (now, Set(state.waiting.map(\.topic)), state.waiting.flatMap(Self.pairs), late)

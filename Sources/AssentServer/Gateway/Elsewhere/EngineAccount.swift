@@ -80,7 +80,7 @@ actor EngineAccount: EnforcementCredentials {
         if let token = present(unless: refused) { return token }
         current.withLock { $0 = nil }
         if let pending { return try await pending.value.get() }
-        // Before its beginning, too, it is over: the clock was set back.
+        // A time before the pause began says that the clock was set back: the pause is over.
         if let failure, failure.pause.contains(clock.now) { throw failure.error }
         let task = Task { await self.fetched() }
         pending = task
