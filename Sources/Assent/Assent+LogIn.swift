@@ -188,7 +188,7 @@ extension PINLogin.Failure {
             case .shredded, .containerEnded: .gone
             case .expired: .expired
             case .unlockRequired: .unlockNeeded
-            case .implicitDisabled, .passwordExpired: .other
+            case .implicitDisabled, .consentRequired, .passwordExpired: .other
             case nil: error.transportError != nil || error.isTransient ? .noAnswer : .other
             }
     }

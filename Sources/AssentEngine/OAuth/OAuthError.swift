@@ -83,6 +83,8 @@ package struct OAuthError: AssentError {
         case expired
         /// The app lets nobody in who is only remembered.
         case implicitDisabled = "implicit_disabled"
+        /// The user is only remembered, and has not agreed to what the client asks for.
+        case consentRequired = "consent_required"
     }
 
     /// The value of `error`: a code of RFC 6749, RFC 6750 or OpenID Connect Core §3.1.2.6, or one of AM's.

@@ -139,4 +139,6 @@ package enum LoginRefusalHint: String, Sendable, Hashable, CaseIterable {
     case passwordExpired = "password_expired"
     /// The app has no implicit logins.
     case implicitDisabled = "implicit_disabled"
+    /// The user has not agreed to what an implicit login asks for.
+    case consentRequired = "consent_required"
 }

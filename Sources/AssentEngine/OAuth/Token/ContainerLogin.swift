@@ -43,7 +43,8 @@ struct ContainerLogin: Sendable {
                 spending: login.spending, claimingProof: claim)
         } catch let error as OAuthError where error.code == .invalidGrant {
             // Something has changed since it was judged, and may say why.
-            try await logins.noteUnspendable(try await judge(request, by: logins), by: instance)
+            try await logins.noteUnspendable(
+                try await judge(request, by: logins), because: error.reason, by: instance)
             throw error
         }
     }

@@ -14,8 +14,8 @@ package struct GrantWithoutRedirect: Sendable {
         self.provider = provider
     }
 
-    /// Makes the session, the grant and its tokens, and remembers the consent, unless the client implies it: all or
-    /// nothing.
+    /// Makes the session, the grant and its tokens: all or nothing. Unless the client implies the consent, that of a
+    /// signed-in user is remembered, and anybody else must have given it before: they agree to nothing now.
     ///
     /// - Parameters:
     ///   - signIn: what the user has proved.
@@ -28,7 +28,8 @@ package struct GrantWithoutRedirect: Sendable {
     ///   - claim: spends that proof, when everything else of the request is valid.
     /// - Returns: the tokens.
     /// - Throws: ``OAuthError``: `invalid_grant` when the sign-in is too long ago, the user is of another realm, was
-    ///   locked or changed since, or `spending` finds nothing to spend. ``StoreError``.
+    ///   locked or changed since, or `spending` finds nothing to spend; with the reason `consent_required` when the
+    ///   user had to agree before, and has not. ``StoreError``.
     package func tokens(
         for signIn: ProvedSignIn, as kind: SessionKind = .user, scopes: [String], to caller: AuthenticatedClient,
         keyThumbprint: String?, spending: [SQLStatement], claimingProof claim: @Sendable () async throws -> Void
@@ -54,8 +55,15 @@ package struct GrantWithoutRedirect: Sendable {
         var consent: [SQLStatement] = []
         if !client.consentImplied {
             let earlier = try await provider.consent(of: signIn.user.id, to: client)
-            consent = provider.remembering(
-                scopes, to: client, earlier: earlier, of: signIn.user.id, sessionAuditID: session.auditID)
+            if kind == .user {
+                consent = provider.remembering(
+                    scopes, to: client, earlier: earlier, of: signIn.user.id, sessionAuditID: session.auditID)
+            } else {
+                guard let earlier, earlier.covers(scopes) else {
+                    throw OAuthError.invalidGrant(because: .consentRequired)
+                }
+                consent = [provider.using(earlier, of: signIn.user.id)]
+            }
         }
         try await claim()
 

@@ -153,10 +153,11 @@ package struct SigningLogins: SigningPart {
         return sql.compactMap { $0.map { SQLStatement($0, expecting: .exactly(1)) } } + [store.audit.statement(note)]
     }
 
-    /// Writes down that a login gave nothing although nothing stands against it: it counts once.
-    func noteUnspendable(_ login: JudgedLogin, by client: String) async throws {
+    /// Writes down that a login gave nothing although nothing of it stands against that: for the reason that the grant
+    /// has, or because it counts once.
+    func noteUnspendable(_ login: JudgedLogin, because reason: OAuthError.Reason?, by client: String) async throws {
         let detail = try await store.isSpent(login.proof) ? "repeated" : "changed"
-        try await note(LoginRefusal(reason: nil, detail: detail, container: login.container), by: client)
+        try await note(LoginRefusal(reason: reason, detail: detail, container: login.container), by: client)
     }
 
     /// Writes down that a container's login was refused. What nobody of a container has signed is not written: anybody

@@ -109,6 +109,58 @@ struct ImplicitLoginTests {
         }
     }
 
+    @Test("Where the app's users are asked, one who is only remembered gets what they have agreed to before, no more")
+    func consent() async throws {
+        let world = try await LoginWorld()
+        let (context, user) = (world.provider.context, world.signing.base.ana)
+        var configuration = world.provider.configuration
+        configuration.apps["pay"]?.client.consentImplied = false
+        let node = try OAuthProvider(context, keys: ServerKeys(context), configuration: configuration)
+        func refusal(_ parts: LoginWorld.Parts) async throws -> String? {
+            try await world.refusal { try await world.logIn(parts, on: node) }
+        }
+        let parts = try world.implicit()
+        #expect(try await refusal(parts) == "invalid_grant consent_required")
+        _ = try await world.logIn(try await world.typed(), scope: "openid", on: node)
+        #expect(try await refusal(parts) == "invalid_grant consent_required")
+        let agreed = try await node.consents(of: user)
+        #expect(agreed.map(\.clientID) == [world.instance] && agreed.map(\.scopes) == [["openid"]])
+        #expect(try await world.count("grants", "client_id = '\(world.instance)'") == 1)
+        let refused = try await AuditLog(context).newest(10_000)
+            .filter { $0.event == .signingLogin && $0.outcome == .refused }
+        #expect(refused.map(\.reason) == ["consent_required", "consent_required"])
+
+        _ = try await world.logIn(try await world.typed(), scope: "accounts", on: node)
+        // The same login again: what was refused has spent nothing of it.
+        let tokens = try await world.logIn(parts, on: node)
+        #expect(tokens.scopes == ["accounts"])
+        #expect(try await world.isLive(tokens))
+        #expect(try await node.withdrawConsent(to: world.instance, by: user))
+        #expect(try await !world.isLive(tokens))
+        #expect(try await refusal(try world.implicit()) == "invalid_grant consent_required")
+        #expect(try await node.consents(of: user).isEmpty)
+    }
+
+    @Test("A consent that is taken back while an implicit login is done by it gives nothing, and does not come back")
+    func consentTakenBack() async throws {
+        let world = try await LoginWorld()
+        let (context, user) = (world.provider.context, world.signing.base.ana)
+        var configuration = world.provider.configuration
+        configuration.apps["pay"]?.client.consentImplied = false
+        let node = try OAuthProvider(context, keys: ServerKeys(context), configuration: configuration)
+        _ = try await world.logIn(try await world.typed(), scope: "accounts", on: node)
+        let grants = try await world.count("grants")
+        let parts = try world.implicit()
+        let refusal = try await world.refusal {
+            try await world.logIn(parts, on: node) {
+                _ = try await node.withdrawConsent(to: world.instance, by: user)
+            }
+        }
+        #expect(refusal == "invalid_grant")
+        #expect(try await node.consents(of: user).isEmpty)
+        #expect(try await world.count("grants") == grants)
+    }
+
     @Test("It is off unless the app says so")
     func disabled() async throws {
         let world = try await LoginWorld(implicit: nil)
