@@ -67,4 +67,9 @@ extension Migration {
             "CREATE INDEX sessions_container ON sessions (did) WHERE did IS NOT NULL",
             "CREATE INDEX client_instances_key ON client_instances (realm, key_thumbprint)",
         ])
+
+    /// Since then a container that is blocked knows what it was before. Of those that were blocked then nothing is
+    /// known.
+    static let blockedContainers = Migration(
+        "blocked containers", ["ALTER TABLE signing_containers ADD COLUMN blocked_from TEXT"])
 }

@@ -81,7 +81,7 @@ struct JudgedColumns: Sendable {
             used: "taken_by",
             "did slot n unl generation evaluated_at confirmed_at eval confirm"),
         "signing_containers": JudgedColumns(
-            used: "state number echo_at digits_at ended_at",
+            used: "state blocked_from number echo_at digits_at ended_at",
             """
             did iss user_id username pid serial name push_id properties commit_mode device_kid device_jwk \
             transport_jwk sealed_echo echo_hash sealed_handle offer enrol transcript record approvals_from \

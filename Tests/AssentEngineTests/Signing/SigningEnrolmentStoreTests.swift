@@ -231,6 +231,31 @@ struct SigningEnrolmentStoreTests {
         for each in [ContainerChange.block, .unblock, .revoke, .rename("x")] { #expect(try await !change(each)) }
     }
 
+    @Test("A container that is let in again is what it was before its block; of one that nobody knows, suspect")
+    func unblocked() async throws {
+        let fixture = try await SigningStoreFixture()
+        let container = try await fixture.active()
+        func set(_ state: ContainerState) async throws {
+            _ = try await fixture.base.database.run(
+                SQLStatement("UPDATE signing_containers SET state = \(state)", expecting: .exactly(1)))
+        }
+        func change(_ change: ContainerChange) async throws -> Bool {
+            try await fixture.devices.change(container, change, by: "test", at: fixture.now)
+        }
+        for before in [ContainerState.suspect, .active, .suspect] {
+            try await set(before)
+            #expect(try await change(.block))
+            #expect(try await !change(.block))
+            #expect(try await fixture.state(container) == .blocked)
+            #expect(try await change(.unblock))
+            #expect(try await fixture.state(container) == before)
+        }
+        // As it stands in a database from before that was kept.
+        try await set(.blocked)
+        #expect(try await change(.unblock))
+        #expect(try await fixture.state(container) == .suspect)
+    }
+
     @Test("A proof is spent together with what it does, once")
     func proofs() async throws {
         let fixture = try await SigningStoreFixture()

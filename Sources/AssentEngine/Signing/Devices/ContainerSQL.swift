@@ -135,6 +135,23 @@ enum ContainerSQL {
         """
     }
 
+    /// ACTIVE or SUSPECT → BLOCKED. Which of them it was is kept: a block proves nothing about a copy.
+    static func block(_ did: SigningID) -> SQL {
+        """
+        UPDATE signing_containers SET blocked_from = state, state = \(ContainerState.blocked)
+        WHERE did = \(did) AND state IN (\([ContainerState.active, .suspect]))
+        """
+    }
+
+    /// BLOCKED → what it was before. Where nobody has kept that, it may have been copied.
+    static func unblock(_ did: SigningID) -> SQL {
+        """
+        UPDATE signing_containers
+        SET state = coalesce(blocked_from, \(ContainerState.suspect)), blocked_from = NULL
+        WHERE did = \(did) AND state = \(ContainerState.blocked)
+        """
+    }
+
     /// What a device says anew; `nil` leaves a value as it is, an empty push address removes it.
     static func update(did: SigningID, name: String?, pushID: String?, properties: String?) -> SQL {
         """

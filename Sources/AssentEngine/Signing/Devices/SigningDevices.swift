@@ -6,7 +6,7 @@ import AssentStore
 package enum ContainerChange: Sendable, Hashable {
     /// It may do nothing but ask how it stands.
     case block
-    /// It may again do what it did.
+    /// It may again do what it did. One that was suspect still is.
     case unblock
     case revoke
     case rename(String)
@@ -65,8 +65,8 @@ package struct SigningDevices: SigningPart {
         let did = container.did
         let (sql, step): (SQL, String) =
             switch change {
-            case .block: (ContainerSQL.move(did, to: .blocked, from: [.active, .suspect]), "blocked")
-            case .unblock: (ContainerSQL.move(did, to: .active, from: [.blocked]), "unblocked")
+            case .block: (ContainerSQL.block(did), "blocked")
+            case .unblock: (ContainerSQL.unblock(did), "unblocked")
             case .revoke: (ContainerSQL.revoke(did: did, at: now), "revoked")
             case .rename(let name): (ContainerSQL.update(did: did, name: name, pushID: nil, properties: nil), "renamed")
             }
@@ -201,7 +201,7 @@ extension SigningDevices {
             let isDone =
                 switch change {
                 case .block: after == .blocked
-                case .unblock: after == .active
+                case .unblock: after == .active || after == .suspect
                 case .revoke: after == .revoked || after == .void
                 case .rename: after.isAlive
                 }

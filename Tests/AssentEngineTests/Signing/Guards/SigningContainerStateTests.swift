@@ -124,6 +124,19 @@ struct SigningContainerStateTests {
         }
     }
 
+    @Test("A block and its end make no suspect container good again, and may both be said twice")
+    func suspectAgain() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (admin, did) = (try await world.admin(), container.did.text)
+        try await world.set("state = 'SUSPECT'", of: container.did)
+        for (change, state) in [(.block, .blocked), (.unblock, .suspect)] as [(ContainerChange, ContainerState)] {
+            for _ in 1...2 { #expect(try await world.provider.devices.change(admin, did: did, change) == state) }
+            #expect(try await device.status(container.did).state == state)
+        }
+        #expect(try await device.code("list", container.did, ListBody(wait: 0)) == "container_suspect")
+    }
+
     @Test("Users let in no device that an administrator has blocked, and give it no name that misleads")
     func users() async throws {
         let world = try await SigningWorld()
