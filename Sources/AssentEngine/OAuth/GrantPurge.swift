@@ -5,33 +5,38 @@ extension OAuthProvider {
     /// that have expired, sealed successors whose grace period has ended, spent assertions of clients, instances of
     /// apps that nobody uses, and links into a browser. Returns how many grants there were.
     package func purge() async throws -> Int {
-        let results = try await context.database.run([
+        // All steps look at one moment, so that a session without a token does not stay when its grant goes.
+        let now = now
+        let isOver: SQL = "expires_at <= \(now) AND realm = \(configuration.realm)"
+        // First: what must not be read any more is gone also where the deleting takes long.
+        _ = try await context.database.run(
             SQLStatement(
                 """
                 UPDATE refresh_tokens SET sealed_successor = NULL
                 WHERE sealed_successor IS NOT NULL AND used_at <= \(now - configuration.refreshGrace)
-                """),
-            SQLStatement("DELETE FROM consents WHERE expires_at <= \(now) AND realm = \(configuration.realm)"),
-            SQLStatement("DELETE FROM revoked_access_tokens WHERE expires_at <= \(now)"),
-            // Nothing else could use them.
-            SQLStatement(
-                """
-                DELETE FROM sessions WHERE \(TokenlessSession.isMeant(by: "id")) AND id IN
-                    (SELECT session_id FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm))
-                """),
-            // One that has followed its session in a step-up is all that leads from an ID token's `sid` to the session
-            // that lives now (``EndSessionEndpoint``), so it stays as long as that.
-            SQLStatement(
-                """
-                DELETE FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm)
-                    AND NOT EXISTS (SELECT 1 FROM sessions s
-                        WHERE s.id = grants.session_id AND s.audit_id <> grants.session_audit_id)
-                RETURNING id
-                """),
-        ])
+                """))
+        _ = try await context.delete(from: "consents", key: "user_id, client_id", where: isOver)
+        _ = try await context.delete(from: "revoked_access_tokens", where: "expires_at <= \(now)")
+        // Nothing else could use them.
+        _ = try await context.delete(
+            from: "sessions",
+            where: """
+                \(TokenlessSession.isMeant(by: "id")) AND id IN (SELECT session_id FROM grants WHERE \(isOver))
+                """)
+        // The database would delete them with their grants, of which one may have had very many.
+        _ = try await context.delete(
+            from: "refresh_tokens", where: "grant_id IN (SELECT g.id FROM grants g WHERE \(isOver))")
+        // One that has followed its session in a step-up is all that leads from an ID token's `sid` to the session
+        // that lives now (``EndSessionEndpoint``), so it stays as long as that.
+        let count = try await context.delete(
+            from: "grants",
+            where: """
+                \(isOver) AND NOT EXISTS (SELECT 1 FROM sessions s
+                    WHERE s.id = grants.session_id AND s.audit_id <> grants.session_audit_id)
+                """)
         try await ClientAssertion.purge(context)
         try await ClientInstance.purge(context)
         try await WebLinks.purge(context)
-        return results.last?.count ?? 0
+        return count
     }
 }

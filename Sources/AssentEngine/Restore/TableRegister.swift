@@ -55,7 +55,7 @@ package enum TableRegister {
                     where: { _ in "revoked_at IS NULL" })
             ]),
         RegisteredTable("oauth_codes", .follows("grants"), fence: [.delete(.codes)]),
-        RegisteredTable("refresh_tokens", .follows("grants"), fence: [.delete(.refreshTokens)]),
+        RegisteredTable("refresh_tokens", .purged, fence: [.delete(.refreshTokens)]),
         RegisteredTable("web_links", .purged, fence: [.delete(.webLinks)]),
         RegisteredTable("revoked_access_tokens", .purged, remark: "The grants of tokens revoked since have ended."),
         RegisteredTable(

@@ -73,8 +73,8 @@ package struct UsualNetworks: Sendable {
     /// - Throws: ``StoreError``.
     package func purge() async throws {
         let oldest = context.clock.epochSeconds - Self.longestDays * 86_400
-        _ = try await context.database.run(
-            SQLStatement("DELETE FROM usual_networks WHERE seen_at <= \(oldest)"))
+        _ = try await context.delete(
+            from: "usual_networks", key: "user_id, slot", where: "seen_at <= \(oldest)")
     }
 }
 

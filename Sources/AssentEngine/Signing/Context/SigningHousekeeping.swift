@@ -19,10 +19,8 @@ package enum SigningHousekeeping {
         let now = context.clock.epochSeconds
         try await context.translatingStoreErrors {
             _ = try await context.database.run(SQLStatement(SigningTransactionSQL.expire(at: now)))
-            _ = try await context.database.run(
-                SQLStatement("DELETE FROM signing_proofs WHERE expires_at <= \(now)"))
-            _ = try await context.database.run(
-                SQLStatement("DELETE FROM signing_notices WHERE expires_at <= \(now)"))
+            _ = try await context.delete(from: "signing_proofs", key: "jti", where: "expires_at <= \(now)")
+            _ = try await context.delete(from: "signing_notices", key: "did, id", where: "expires_at <= \(now)")
             _ = try await context.database.run(
                 SQLStatement(
                     """
