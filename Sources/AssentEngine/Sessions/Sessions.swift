@@ -102,11 +102,15 @@ package struct Sessions: Sendable {
         try await context.database.run(lookUp(id: id) { "1 = 1" }.reading).first.map(LiveSession.init(found:))
     }
 
-    /// Whether a session ends with the container that has signed its user in, there or before a step-up. That never
-    /// changes in its life.
-    func endsWithContainer(_ session: LiveSession) async throws -> Bool {
+    /// Whether a session ends with the container that has signed its user in, or with the grant of the link that has
+    /// begun it, there or before a step-up. That never changes in its life.
+    func endsWithItsOrigin(_ session: LiveSession) async throws -> Bool {
         try await !context.database.run(
-            .read("SELECT id FROM sessions WHERE id = \(session.id) AND did IS NOT NULL")
+            .read(
+                """
+                SELECT id FROM sessions
+                WHERE id = \(session.id) AND (did IS NOT NULL OR grant_id IS NOT NULL)
+                """)
         ).isEmpty
     }
 

@@ -238,10 +238,11 @@ package struct AuthorizationEndpoint: Sendable {
     }
 
     /// The scopes of a code. What outlives its session would be a signed-in user's, and rest on more than what a device
-    /// has stored: a block of the container, or the end of its PIN, would else not end it.
+    /// has stored: a block of the container, the end of its PIN, or that of the app's grant whose link has signed the
+    /// browser in, would else not end it.
     private func scopes(of request: AuthorizationRequest, in session: LiveSession) async throws -> [String] {
         guard request.scopes.contains(OAuthClient.offlineAccess) else { return request.scopes }
-        if Door.renewal.admits(session), try await !provider.sessions.endsWithContainer(session) {
+        if Door.renewal.admits(session), try await !provider.sessions.endsWithItsOrigin(session) {
             return request.scopes
         }
         return request.scopes.filter { $0 != OAuthClient.offlineAccess }

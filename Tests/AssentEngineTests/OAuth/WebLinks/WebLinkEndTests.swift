@@ -80,6 +80,28 @@ struct WebLinkEndTests {
         #expect(try await fixture.live(token) == nil)
     }
 
+    @Test("Another client gets no offline_access by a link's session: what it gets ends with the app's grant")
+    func otherClient() async throws {
+        let fixture = try await ProviderFixture(apps: [ProviderFixture.linking])
+        func tokens(by session: LiveSession) async throws -> IssuedTokens {
+            let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
+                try ProviderFixture.authorization(["scope": "openid accounts offline_access"]), session: session)
+            guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
+            return try await fixture.exchange(try #require(redirect["code"]))
+        }
+        let token = try #require(try await fixture.use(fixture.webLink()))
+        let linked = try await tokens(by: try #require(try await fixture.live(token)))
+        #expect(linked.scopes == ["openid", "accounts"] && linked.refreshToken != nil)
+        // The app's own session, which rests on nothing else, gives it.
+        let own = try await tokens(by: fixture.session)
+        #expect(own.scopes == ["openid", "accounts", "offline_access"])
+        _ = try await fixture.database.run(
+            SQLStatement("UPDATE grants SET revoked_at = 1 WHERE client_id LIKE 'pay~%'", expecting: .exactly(1)))
+        #expect(try await !fixture.isLive(linked))
+        await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(linked.refreshToken) }
+        #expect(try await fixture.isLive(own))
+    }
+
     @Test("The session that the browser had ends on record, but not the app's own")
     func replaced() async throws {
         let fixture = try await ProviderFixture(apps: [ProviderFixture.linking])
