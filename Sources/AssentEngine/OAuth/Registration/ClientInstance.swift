@@ -159,13 +159,7 @@ extension ClientInstance {
             // Who agrees writes in this order, too, so that neither waits for the other.
             SQLStatement("DELETE FROM consents WHERE client_id = \(id) AND realm = \(realm)")
         ] + LoginSQL.endContainers(of: id, at: now, noting: container, in: audit) + [
-            // Nothing else could use them.
-            SQLStatement(
-                """
-                DELETE FROM sessions WHERE id IN (SELECT session_id FROM grants WHERE instance_id = \(id))
-                    AND (\(TokenlessSession.isMeant(by: "id"))
-                        OR sender = (SELECT 'jkt:' || i.key_thumbprint FROM client_instances i WHERE i.id = \(id)))
-                """),
+            endingSessions(of: id),
             SQLStatement(
                 "DELETE FROM client_instances WHERE id = \(id) AND realm = \(realm) AND \(condition)",
                 expecting: .exactly(1)),
@@ -175,6 +169,17 @@ extension ClientInstance {
                 "UPDATE registered_apps SET instances = instances - 1 WHERE realm = \(realm) AND app = \(app)"),
             audit.statement(record),
         ]
+    }
+
+    /// The statement that ends, of the sessions that an instance's grants hang on, those that nothing but its key could
+    /// use: without a token, or of the key that is registered when it runs.
+    static func endingSessions(of id: String) -> SQLStatement {
+        SQLStatement(
+            """
+            DELETE FROM sessions WHERE id IN (SELECT session_id FROM grants WHERE instance_id = \(id))
+                AND (\(TokenlessSession.isMeant(by: "id"))
+                    OR sender = (SELECT 'jkt:' || i.key_thumbprint FROM client_instances i WHERE i.id = \(id)))
+            """)
     }
 
     /// Deletes the instances that nobody has used for long, and the initial access tokens that have expired, also those

@@ -180,7 +180,8 @@ extension ClientRegistration {
     }
 
     /// Replaces what an instance has registered. The caller has verified a proof of its key and, where that changes, of
-    /// the new one. Another key ends the sessions of payload encryption that the old one has made.
+    /// the new one. Another key ends the sessions of payload encryption that the old one has made, and the users'
+    /// sessions that its end would end: the old key is then anybody's to register, and may have been stolen.
     ///
     /// - Throws: ``OAuthError``: `invalid_token` when it has ended, or has another key since; `invalid_client_metadata`
     ///   when the new key is registered at another app. ``StoreError``.
@@ -191,7 +192,9 @@ extension ClientRegistration {
         let isNewKey = metadata.keyThumbprint != instance.metadata.keyThumbprint
         let isFree: SQL = isNewKey ? ClientInstance.isFree(metadata.keyThumbprint, for: app.id, in: realm) : "1 = 1"
         if isNewKey { detail["newKey"] = true }
-        var statements = [
+        // Before the change: the old key is known by its row.
+        var statements = isNewKey ? [ClientInstance.endingSessions(of: instance.id)] : []
+        statements += [
             SQLStatement(
                 """
                 UPDATE client_instances
