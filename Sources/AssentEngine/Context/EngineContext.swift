@@ -28,6 +28,10 @@ package struct EngineContext: Sendable {
     /// Hears of installations that end, or get another key, at this node.
     let ended = EndedInstallations()
 
+    /// From when on the nodes of the database remember spent proofs, as this one has read it last, in milliseconds
+    /// since 1970. It may lie ahead, and a nonce from before it is refused.
+    let proofsSince = Locked<Int64>(0)
+
     /// Where the operator reads; never a secret.
     package let logger: Logger
 

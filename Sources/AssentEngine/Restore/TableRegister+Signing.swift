@@ -19,7 +19,7 @@ extension TableRegister {
         RegisteredTable("signing_records", .kept("evidence"), remark: evidence),
         RegisteredTable(
             "signing_proofs", .purged,
-            // Proofs that were used since are not here. Those with a nonce from before now are refused.
+            // Proofs that were used since are not here. Those with a nonce that may be from before now are refused.
             fence: [.prepared(.nonces) { [SigningNonces.refusingEarlier(at: $0.clock.epochSeconds)] }]),
         RegisteredTable(
             "signing_identities", .kept("devices follow them"),

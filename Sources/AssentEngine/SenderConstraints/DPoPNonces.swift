@@ -23,8 +23,11 @@ struct DPoPNonces: Sendable {
     /// Milliseconds for which a nonce is valid. With the difference of two nodes' clocks that is 3 to 5 minutes.
     static let lifetime: Int64 = 240_000
 
+    /// How far a node's clock may differ from the database server's, in milliseconds.
+    static let tolerance = 1000 * NodeClocks.tolerance
+
     /// How far the clocks of two nodes may differ, in milliseconds.
-    static let tolerance: Int64 = 30_000
+    static let difference = 1000 * NodeClocks.difference
 
     private let clock: any WallClock
     private let key: SymmetricKey
@@ -39,7 +42,7 @@ struct DPoPNonces: Sendable {
     /// time, in milliseconds since 1970.
     func make(since: Int64 = 0) -> String {
         let now = clock.epochMilliseconds
-        let time = Self.bytes(max(now, min(since, now + Self.tolerance)))
+        let time = Self.bytes(max(now, min(since, now + Self.difference)))
         return Base64URL.encode(time + tag(time))
     }
 
@@ -52,7 +55,7 @@ struct DPoPNonces: Sendable {
         guard ConstantTime.equal(tag(time), Array(bytes.dropFirst(8))) else { return nil }
         let madeAt = Int64(clamping: time.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
         let age = clock.epochMilliseconds - madeAt
-        return age >= -Self.tolerance && age < Self.lifetime ? madeAt : nil
+        return age >= -Self.difference && age < Self.lifetime ? madeAt : nil
     }
 
     /// Whether more than half of a nonce's life has passed: then a reply carries a new one.

@@ -23,17 +23,19 @@ final class DPoPReplays: Sendable {
 
     private let database: any SQLDatabase
     private let clock: any WallClock
+    private let known: Locked<Int64>
     private let isDatabaseTimed: Bool
     private let memory: Locked<ReplayMemory>
 
     /// - Parameters:
     ///   - context: the database and the clock.
     ///   - isDatabaseTimed: whether a shared table says from when on it is complete by the clock of the database's
-    ///     server, which no node's wrong clock changes.
+    ///     server, which no node's wrong clock changes. Without it all nodes must have one clock.
     ///   - limit: how many proofs one process remembers.
     init(_ context: EngineContext, isDatabaseTimed: Bool, limit: Int = ReplayMemory.usualLimit) {
         database = context.database
         clock = context.clock
+        known = context.proofsSince
         self.isDatabaseTimed = isDatabaseTimed
         memory = Locked(ReplayMemory(at: context.clock.epochMilliseconds, limit: limit))
     }
@@ -43,7 +45,8 @@ final class DPoPReplays: Sendable {
         Base64URL.encode(SHA2.sha256(Array("\(thumbprint).\(jti)".utf8)))
     }
 
-    /// Lets a table that all nodes share be complete from now on, unless it is from an earlier moment on.
+    /// Lets a table that all nodes share be complete from now on, or shortly after, unless it is from an earlier moment
+    /// on.
     ///
     /// - Throws: ``StoreError``.
     func begin() async throws {
@@ -51,9 +54,17 @@ final class DPoPReplays: Sendable {
         _ = try await database.run(
             .unlogged(
                 """
-                INSERT INTO spent_proofs (id, expires_at) VALUES (\(ProofInsertion.since), \(time))
+                INSERT INTO spent_proofs (id, expires_at) VALUES (\(ProofInsertion.since), \(beginning))
                 ON CONFLICT (id) DO NOTHING
                 """))
+    }
+
+    /// Learns from when on a table that all nodes share is complete, so that no nonce is given that is too old for it.
+    ///
+    /// - Throws: ``StoreError``.
+    func learn() async throws {
+        guard database.isShared else { return }
+        _ = try await storedSince()
     }
 
     /// Whether proofs are remembered in a table, so that a statement of something else can spend one.
@@ -96,7 +107,7 @@ final class DPoPReplays: Sendable {
         if let since = try await storedSince() {
             if since <= earliest { return .repeated }
             // The clock by which it was written was set back: clients must not wait until it has caught up.
-            if since - clock.epochMilliseconds > DPoPNonces.tolerance { try await bringBack() }
+            if since - clock.epochMilliseconds > DPoPNonces.difference { try await bringBack() }
         } else {
             try await begin()
         }
@@ -104,8 +115,10 @@ final class DPoPReplays: Sendable {
     }
 
     private func storedSince() async throws -> Int64? {
-        try await database.run(.read("SELECT expires_at FROM spent_proofs WHERE id = \(ProofInsertion.since)")).first?
-            .integer("expires_at")
+        let reading = SQLStatement.read("SELECT expires_at FROM spent_proofs WHERE id = \(ProofInsertion.since)")
+        let since = try await database.run(reading).first?.integer("expires_at")
+        if let since { known.withLock { $0 = since } }
+        return since
     }
 
     /// Lets the table be complete from now on where it says that it will be later.
@@ -113,15 +126,16 @@ final class DPoPReplays: Sendable {
         _ = try await database.run(
             .unlogged(
                 """
-                UPDATE spent_proofs SET expires_at = \(time)
-                WHERE id = \(ProofInsertion.since) AND expires_at > \(time) + \(DPoPNonces.tolerance)
+                UPDATE spent_proofs SET expires_at = \(beginning)
+                WHERE id = \(ProofInsertion.since) AND expires_at > \(beginning) + \(DPoPNonces.tolerance)
                 """))
     }
 
-    /// Now, in milliseconds since 1970.
-    private var time: SQL {
+    /// From when on a table is complete that is empty now, in milliseconds since 1970. A proof that was spent before
+    /// may have a nonce of a node whose clock is ahead.
+    private var beginning: SQL {
         isDatabaseTimed
-            ? "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+            ? "(CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) + \(DPoPNonces.tolerance))"
             : "CAST(\(clock.epochMilliseconds) AS BIGINT)"
     }
 

@@ -74,19 +74,22 @@ package struct SenderProofs: Sendable {
     /// - Parameters:
     ///   - context: the database and the clock.
     ///   - isDatabaseTimed: whether nodes that share a database say by its server's clock from when on spent proofs are
-    ///     remembered, so that no node's wrong clock keeps the others from accepting proofs.
+    ///     remembered, so that no node's wrong clock keeps the others from accepting proofs, or has them accept one
+    ///     again. Without it all nodes must have one clock.
     package init(_ context: EngineContext, isDatabaseTimed: Bool = false) {
         self.init(
             context, DPoPReplays(context, isDatabaseTimed: isDatabaseTimed),
             journeys: DPoPReplays(context, isDatabaseTimed: isDatabaseTimed))
     }
 
-    /// Lets nodes that share a database remember spent proofs from now on, before the first one comes. Parameters as of
-    /// ``init(_:isDatabaseTimed:)``.
+    /// Lets nodes that share a database remember spent proofs from now on, before the first one comes, and learns from
+    /// when on they do. Parameters as of ``init(_:isDatabaseTimed:)``.
     ///
     /// - Throws: ``StoreError``.
     package static func begin(_ context: EngineContext, isDatabaseTimed: Bool = false) async throws {
-        try await DPoPReplays(context, isDatabaseTimed: isDatabaseTimed).begin()
+        let replays = DPoPReplays(context, isDatabaseTimed: isDatabaseTimed)
+        try await replays.begin()
+        try await replays.learn()
     }
 
     init(_ context: EngineContext, _ replays: DPoPReplays, journeys: DPoPReplays) {
@@ -98,7 +101,7 @@ package struct SenderProofs: Sendable {
     }
 
     /// A new nonce of a server.
-    package func nonce(of server: ProofServer) -> String { nonces(server).make() }
+    package func nonce(of server: ProofServer) -> String { newNonce(nonces(server)) }
 
     /// Checks the proof of a request, and remembers nothing. It counts only once ``claim(_:)`` has accepted it.
     ///
@@ -125,7 +128,7 @@ package struct SenderProofs: Sendable {
         let window = try window(of: proof, nonceMadeAt: madeAt, policy: policy, nonces)
         let isDue = madeAt.map(nonces.isAging) ?? true
         return CheckedProof(
-            thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil,
+            thumbprint: proof.thumbprint, newNonce: isDue ? newNonce(nonces) : nil,
             nonce: madeAt == nil ? nil : proof.nonce, payloadClaim: proof.payloadClaim,
             name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti),
             window: window, server: presented.server, isOfJourney: presented.isOfJourney)
@@ -193,6 +196,8 @@ package struct SenderProofs: Sendable {
         try await journeys.purge()
     }
 
+    private func newNonce(_ nonces: DPoPNonces) -> String { nonces.make(since: context.proofsSince.withLock { $0 }) }
+
     private func nonces(_ server: ProofServer) -> DPoPNonces {
         switch server {
         case .authorizationServer: self.server
@@ -207,22 +212,22 @@ package struct SenderProofs: Sendable {
         of proof: DPoPProof, nonceMadeAt madeAt: Int64?, policy: NoncePolicy, _ nonces: DPoPNonces
     ) throws(SenderProofRefusal) -> ClosedRange<Int64> {
         // A nonce tells the time better than the client's clock, which may be wrong by hours.
-        if let madeAt { return madeAt...(madeAt + DPoPNonces.lifetime + DPoPNonces.tolerance) }
+        if let madeAt { return madeAt...(madeAt + DPoPNonces.lifetime + DPoPNonces.difference) }
         guard policy == .offered else {
             throw SenderProofRefusal(
-                .useNonce(nonces.make()),
+                .useNonce(newNonce(nonces)),
                 proof.nonce == nil ? "The proof needs a nonce." : "The proof's nonce is not valid here any more.")
         }
         guard proof.nonce == nil else {
-            throw SenderProofRefusal(.useNonce(nonces.make()), "The proof's nonce is not valid here any more.")
+            throw SenderProofRefusal(.useNonce(newNonce(nonces)), "The proof's nonce is not valid here any more.")
         }
         do {
             try proof.checkTime(clock: context.clock)
         } catch {
-            throw SenderProofRefusal(.useNonce(nonces.make()), "The proof's iat is not near the server's time.")
+            throw SenderProofRefusal(.useNonce(newNonce(nonces)), "The proof's iat is not near the server's time.")
         }
         let issuedAt = Int64(proof.issuedAt.timeIntervalSince1970 * 1000)
         let (leeway, age) = (Int64(DPoPProof.leeway) * 1000, Int64(DPoPProof.maximumAge) * 1000)
-        return (issuedAt - leeway - DPoPNonces.tolerance)...(issuedAt + age + DPoPNonces.tolerance)
+        return (issuedAt - leeway - DPoPNonces.tolerance)...(issuedAt + age + DPoPNonces.difference)
     }
 }

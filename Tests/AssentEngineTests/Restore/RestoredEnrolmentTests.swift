@@ -10,10 +10,10 @@ import Testing
 
 @Suite("Devices on their way in a restored backup")
 struct RestoredEnrolmentTests {
-    /// Fences the database, and gives the counts of what has to do with devices. Nonces from before are refused then.
+    /// Fences the database, and gives the counts of what has to do with devices. For a minute nonces are refused then.
     private static func fence(_ world: SigningWorld) async throws -> [FencedKind: Int64] {
         let outcome = try await RestoredDatabase(world.base.context).fence(keepingSessions: true)
-        world.base.clock.advance(by: 1)
+        world.base.clock.advance(by: 61)
         return outcome.counts.filter { [.signingTransactions, .invites, .enrolments].contains($0.key) }
     }
 

@@ -215,6 +215,52 @@ struct SenderProofTests {
     }
 
     @Test(
+        "After a crash of the database a proof is not accepted again whose nonce a node with its clock ahead has made",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func clockAhead() async throws {
+        let fixture = try await TransactionFixture()
+        let served = try #require(try await fixture.database.time())
+        func node(_ seconds: Double) throws -> (clock: ManualClock, proofs: SenderProofs) {
+            let clock = ManualClock(Date(timeIntervalSince1970: Double(served) / 1000 + seconds))
+            let context = try TransactionFixture.context(fixture.database, clock: clock)
+            return (clock, SenderProofs(context, isDatabaseTimed: true))
+        }
+        let (fast, slow) = (try node(25), try node(-20))
+        func proof(_ nonce: String) async throws -> String {
+            try await DPoPProof.make(
+                method: "POST", uri: Self.url, nonce: nonce, key: Self.key.get(), clock: fast.clock)
+        }
+        // The last crash was an hour ago.
+        _ = try await fixture.database.run(
+            SQLStatement("INSERT INTO spent_proofs (id, expires_at) VALUES ('since', \(served - 3_600_000))"))
+        let spent = try await proof(fast.proofs.nonce(of: .authorizationServer))
+        #expect(try await Self.refusal(fast.proofs, [spent]) == nil)
+        _ = try await fixture.database.run(SQLStatement("DELETE FROM spent_proofs"))
+        for _ in 0..<2 { #expect(try await Self.refusal(fast.proofs, [spent]) == "use_dpop_nonce") }
+        // However long that has taken, the clocks are as far apart as before.
+        let later = try #require(try await fixture.database.time())
+        for node in [fast, slow] { node.clock.advance(by: Double(later - served) / 1000) }
+        for node in [fast, slow] {
+            #expect(try await Self.refusal(node.proofs, [spent]) == "use_dpop_nonce")
+            // What a node gives from then on is accepted at once, by both.
+            let nonce = node.proofs.nonce(of: .authorizationServer)
+            for other in [fast, slow] { #expect(try await Self.refusal(other.proofs, [try await proof(nonce)]) == nil) }
+        }
+    }
+
+    @Test(
+        "The nonces of a node that starts on a new table are accepted at once",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func firstNonce() async throws {
+        let fixture = try await TransactionFixture()
+        let proofs = try await Self.proofs(fixture.context, isDatabaseTimed: true)
+        let served = try #require(try await fixture.database.time())
+        fixture.clock.advance(by: Double(served) / 1000 - fixture.clock.now.timeIntervalSince1970)
+        let proof = try await Self.made(fixture, nonce: proofs.nonce(of: .authorizationServer))
+        #expect(try await Self.refusal(proofs, [proof], policy: .required) == nil)
+    }
+
+    @Test(
         "A new table, as in a copy, and a fenced one ask for nonces of their own time",
         .enabled(if: TestDatabase.isPostgreSQL))
     func copies() async throws {

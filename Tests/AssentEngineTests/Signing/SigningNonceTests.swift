@@ -55,9 +55,11 @@ struct SigningNonceTests {
         let (device, container) = try await world.enrolled()
         let body = try await device.sealed(UpdateBody(name: "phone").encoded(), sender: container.did.text)
         let proof = try await device.proof(container.did, path: "update", body: body)
+        // A node whose clock is ahead has made the nonce.
+        world.base.clock.advance(by: -30)
         _ = try await world.send("update", proof: proof, body: body)
-        // A node whose clock is early deletes what is over; then one whose clock is late gets the proof again.
-        world.base.clock.advance(by: 359)
+        // Another one deletes what is over; then one whose clock is behind gets the proof again.
+        world.base.clock.advance(by: 389)
         try await SigningHousekeeping.purge(world.base.context)
         world.base.clock.advance(by: -60)
         #expect(try await refusal { _ = try await world.send("update", proof: proof, body: body) } == "replay")

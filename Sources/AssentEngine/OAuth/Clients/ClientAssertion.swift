@@ -17,7 +17,7 @@ struct ClientAssertion: Sendable, Hashable {
     static let leeway: Int64 = 30
 
     /// How many seconds the clocks of two nodes may differ.
-    private static let tolerance: Int64 = 30
+    private static let tolerance = NodeClocks.difference
 
     /// The values of `typ` that an assertion can have. Many clients write none; what is made for something else says
     /// so.

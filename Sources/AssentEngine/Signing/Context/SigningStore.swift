@@ -124,8 +124,9 @@ enum Obstacle: Sendable {
 
 /// The proof of a call that changes something, which may do so once.
 struct SpentProof: Sendable, Hashable {
-    /// Seconds for which it is remembered: as long as its nonce counts, on a node whose clock is late, too.
-    static let memory: Int64 = 360
+    /// Seconds for which it is remembered: as long as its nonce is valid, also when a node whose clock is ahead deletes
+    /// what is over, and one whose clock is behind gets the proof again.
+    static let memory = SigningNonces.lead + SigningNonces.lifetime + NodeClocks.difference
 
     let jti: SigningID
     /// The container or enrolment that it is of.

@@ -8,8 +8,8 @@ package struct SigningNonces: Sendable {
     /// Seconds for which a nonce counts.
     package static let lifetime: Int64 = 300
 
-    /// How far the clocks of two nodes may differ, in seconds.
-    private static let tolerance: Int64 = 30
+    /// For how many seconds a nonce may lie ahead.
+    static let lead = NodeClocks.tolerance
 
     private let context: EngineContext
     private let issuer: SigningIssuer
@@ -36,26 +36,31 @@ package struct SigningNonces: Sendable {
             return nil
         }
         let age = context.clock.epochSeconds - Int64(clamping: time)
-        return age >= -Self.tolerance && age < Self.lifetime ? Int64(clamping: time) : nil
+        return age >= -Self.lead && age < Self.lifetime ? Int64(clamping: time) : nil
     }
 
     /// The name under which the time of a restore stands among the spent proofs. No proof has it: ids have 22
     /// characters.
     private static let restored = "restored"
 
-    /// The statement that has nonces refused that were made before a restore: what was proved with them may have been
-    /// done, and the backup does not know it.
+    /// For how many seconds after the latest nonce that is refused the time of a restore is remembered: for as long as
+    /// any node takes that nonce, also when one whose clock is ahead deletes what is over.
+    private static let memory = lifetime + NodeClocks.difference
+
+    /// The statement that has nonces refused that may have been made before a restore, by whichever node: what was
+    /// proved with them may have been done, and the backup does not know it.
     static func refusingEarlier(at now: Int64) -> SQLStatement {
         SQLStatement(
             """
-            INSERT INTO signing_proofs (jti, did, expires_at) VALUES (\(restored), '', \(now + lifetime + tolerance))
+            INSERT INTO signing_proofs (jti, did, expires_at)
+            VALUES (\(restored), '', \(now + NodeClocks.difference + memory))
             ON CONFLICT (jti) DO UPDATE SET expires_at = excluded.expires_at RETURNING jti
             """)
     }
 
-    /// The statement that finds, as a row, a restore since a nonce was made.
+    /// The statement that finds, as a row, a restore before which a nonce may have been made.
     static func restore(after madeAt: Int64) -> SQL {
-        "SELECT jti FROM signing_proofs WHERE jti = \(restored) AND expires_at - \(lifetime + tolerance) >= \(madeAt)"
+        "SELECT jti FROM signing_proofs WHERE jti = \(restored) AND expires_at - \(memory) >= \(madeAt)"
     }
 
     private func tag(time: UInt64, random: [UInt8]) -> [UInt8] {
