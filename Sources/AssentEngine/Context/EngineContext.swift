@@ -19,6 +19,10 @@ package struct EngineContext: Sendable {
     /// What tells this server from others on the same database.
     package let node: String
 
+    /// Whether nodes that share the database go by its server's clock for what they measure together. Without it all of
+    /// them must have one clock.
+    let isDatabaseTimed: Bool
+
     /// The order of this node's audit records.
     package let auditSeries: AuditSeries
 
@@ -38,13 +42,14 @@ package struct EngineContext: Sendable {
     /// A context. Without a `node` it gets a name of its own.
     package init(
         database: any SQLDatabase, clock: any WallClock, random: any RandomSource, masterKey: MasterKey,
-        node: String? = nil, logger: Logger
+        node: String? = nil, isDatabaseTimed: Bool = false, logger: Logger
     ) {
         self.database = CheckedDatabase(base: database)
         self.clock = clock
         self.random = random
         self.masterKey = masterKey
         self.node = node ?? random.uuid()
+        self.isDatabaseTimed = isDatabaseTimed
         auditSeries = AuditSeries(node: self.node)
         self.logger = logger
     }

@@ -29,7 +29,7 @@ struct OpenedStore {
         database = try await Self.database(at: location, clock: clock, logger: logger)
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey,
-            node: node, logger: logger)
+            node: node, isDatabaseTimed: configuration.isDatabaseTimed, logger: logger)
         watch = NodeWatch(
             context, location, hold, clockLimit: configuration.clockDifferenceSeconds.map { .seconds($0) })
         await watch.look()

@@ -10,7 +10,8 @@ struct StepStore: Sendable {
     /// Seconds for which the same answer gets the same reply again.
     static let replyRetention: Int64 = 30
 
-    /// Seconds for which a claim is valid; a process that has died does not hold a step for longer.
+    /// Seconds for which a claim is valid, by the clock that all nodes share; a process that has died does not hold a
+    /// step for longer.
     static let claimLease: Int64 = 30
 
     init(_ context: EngineContext) {
@@ -70,15 +71,18 @@ struct StepStore: Sendable {
     }
 
     /// Claims a step for one answer: of several that come at once, one gets it. Returns the claim, or `nil`.
+    ///
+    /// One from a time ahead is of a clock that was set back: it would hold the step until that clock has caught up.
     func claim(_ id: String, digest: String) async throws -> StepClaim? {
         let claim = context.random.token(byteCount: 16)
-        let now = context.clock.epochSeconds
+        let time = context.sharedTime
         let rows = try await context.database.run(
             SQLStatement(
                 """
-                UPDATE journey_steps SET claim = \(claim), claimed_at = \(now), answer = \(digest)
-                WHERE id = \(id) AND answered_at IS NULL AND expires_at > \(now)
-                    AND (claim IS NULL OR claimed_at <= \(now - Self.claimLease))
+                UPDATE journey_steps SET claim = \(claim), claimed_at = \(time), answer = \(digest)
+                WHERE id = \(id) AND answered_at IS NULL AND expires_at > \(context.clock.epochSeconds)
+                    AND (claim IS NULL OR claimed_at <= \(time) - \(Self.claimLease)
+                        OR claimed_at > \(time) + \(Self.claimLease))
                 RETURNING id
                 """))
         return rows.isEmpty ? nil : StepClaim(stepID: id, value: claim)
