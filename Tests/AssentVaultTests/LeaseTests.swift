@@ -184,6 +184,24 @@ struct LeaseTests {
         #expect(queue.count("name") == 0)
     }
 
+    @Test("A clock that is set back lets nobody wait longer for a turn")
+    func setBack() async throws {
+        let queue = NameQueue()
+        let clock = ManualClock()
+        let first = try await queue.acquire("name", deadline: .distantFuture, clock: clock)
+        let waiting = Task {
+            try await queue.acquire("name", deadline: clock.now.addingTimeInterval(5), clock: clock)
+        }
+        try await until { queue.count("name") >= 2 && clock.sleeperCount >= 1 }
+        clock.put(by: -3600)
+        clock.advance(by: 5)
+        try await until { queue.count("name") == 1 || clock.sleeperCount > 0 }
+        #expect(queue.count("name") == 1)
+        waiting.cancel()
+        await #expect(throws: SecretStoreError.busy) { _ = try await waiting.value }
+        queue.release(first)
+    }
+
     @Test("However a wait ends, at most one holds the lease")
     func cancellationRaces() async throws {
         let directory = try TemporaryDirectory()

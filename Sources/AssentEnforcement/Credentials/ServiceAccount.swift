@@ -16,7 +16,7 @@ public actor ServiceAccount: EnforcementCredentials {
 
     private var current: Secret?
     private var pending: Task<Result<Secret, EnforcementError>, Never>?
-    private var failure: (error: EnforcementError, pause: Range<Date>)?
+    private var failure: (error: EnforcementError, pause: WaitingTime)?
 
     /// How long a sign-in that failed is not repeated.
     private static let pause: TimeInterval = 5
@@ -53,17 +53,14 @@ public actor ServiceAccount: EnforcementCredentials {
         if let current, refused == nil || refused != current { return current }
         current = nil
         if let pending { return try await pending.value.get() }
-        // A time before the pause began says that the clock was set back: the pause is over.
-        if let failure, failure.pause.contains(clock.now) { throw failure.error }
+        if let failure, !failure.pause.isOver(at: clock.now) { throw failure.error }
         let task = Task { await self.signedIn() }
         pending = task
         let result = await task.value
         pending = nil
         switch result {
         case .success(let token): (current, failure) = (token, nil)
-        case .failure(let error):
-            let now = clock.now
-            failure = (error, now..<now.addingTimeInterval(Self.pause))
+        case .failure(let error): failure = (error, WaitingTime(Self.pause, from: clock.now))
         }
         return try result.get()
     }

@@ -26,8 +26,7 @@ struct Answering: Sendable {
     private func reply(to pointer: AuthID) async throws -> AuthenticateReply {
         let stepID = pointer.stepID
         let digest = engine.steps.digest(of: answer.bytes, id: stepID)
-        let now = engine.context.clock.now
-        let time = now..<now.addingTimeInterval(Self.patience)
+        let time = WaitingTime(Self.patience, from: engine.context.clock.now)
         while true {
             guard let step = try await engine.steps.find(stepID) else { throw EngineError(.stepExpired) }
             switch step.status {
@@ -114,7 +113,7 @@ struct Answering: Sendable {
     /// `time`.
     private func claimed(
         _ step: StoredStep, _ digest: String, _ turn: JourneyTurn, _ responses: [CallbackResponse],
-        within time: Range<Date>
+        within time: WaitingTime
     ) async throws -> AuthenticateReply? {
         guard let claim = try await engine.steps.claim(step.id, digest: digest) else {
             // It may have had it between our look and this.
@@ -122,9 +121,8 @@ struct Answering: Sendable {
                 return try await repeated(step, answered, digest)
             }
             let now = engine.context.clock.now
-            // A time before the wait began says that the clock was set back: the wait is over.
-            guard time.contains(now) else { throw EngineError(.stepBeingAnswered) }
-            try await engine.context.clock.sleep(until: min(time.upperBound, now.addingTimeInterval(Self.interval)))
+            guard !time.isOver(at: now) else { throw EngineError(.stepBeingAnswered) }
+            try await engine.context.clock.sleep(until: min(time.end, now.addingTimeInterval(Self.interval)))
             return nil
         }
         do {

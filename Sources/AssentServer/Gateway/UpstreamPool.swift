@@ -1,3 +1,4 @@
+import AssentCore
 import Foundation
 
 /// Which of several services is asked next: a value without I/O, which is told what became of each attempt.
@@ -36,21 +37,13 @@ struct UpstreamPool: Sendable, Hashable {
         case backAgain
     }
 
-    fileprivate struct Pause: Hashable {
-        let since: Date
-        let until: Date
-
-        /// Also when the clock was set back meanwhile.
-        func isOver(at now: Date) -> Bool { now >= until || now < since }
-    }
-
     fileprivate struct Member: Hashable {
         var failures = 0
-        var pause: Pause?
+        var pause: WaitingTime?
         var failedChecks = 0
         var isUnwell = false
-        /// When it was last asked whether it is well.
-        var checked: Date?
+        /// How long it is not asked again whether it is well.
+        var checked: WaitingTime?
 
         var isInUse: Bool { pause == nil && !isUnwell }
     }
@@ -77,7 +70,7 @@ struct UpstreamPool: Sendable, Hashable {
         let inUse = members.indices.filter { members[$0].isInUse }
         let others = members.indices.filter { !members[$0].isInUse && $0 != trial }
         // The next request does not wait for the same attempt, and one that is never heard of blocks nothing.
-        if let trial { members[trial].pause = Pause(since: now, until: now.addingTimeInterval(rules.pause)) }
+        if let trial { members[trial].pause = WaitingTime(rules.pause, from: now) }
         let first = inUse.isEmpty ? 0 : turn % inUse.count
         turn = (turn + 1) % Self.turns
         var order = trial.map { [$0] } ?? []
@@ -103,11 +96,8 @@ struct UpstreamPool: Sendable, Hashable {
     /// The services that are to be asked now whether they are well. Each is then asked again after the interval.
     mutating func due(at now: Date) -> [Int] {
         guard let interval = rules.checkEvery else { return [] }
-        let due = members.indices.filter { index in
-            guard let checked = members[index].checked else { return true }
-            return now >= checked.addingTimeInterval(interval) || now < checked
-        }
-        for index in due { members[index].checked = now }
+        let due = members.indices.filter { members[$0].checked?.isOver(at: now) ?? true }
+        for index in due { members[index].checked = WaitingTime(interval, from: now) }
         return due
     }
 }
@@ -120,9 +110,7 @@ extension UpstreamPool.Member {
             pause = nil
         case .notReached:
             failures = min(failures + 1, rules.failures)
-            if failures == rules.failures {
-                pause = UpstreamPool.Pause(since: now, until: now.addingTimeInterval(rules.pause))
-            }
+            if failures == rules.failures { pause = WaitingTime(rules.pause, from: now) }
         case .checkPassed:
             (failures, failedChecks) = (0, 0)
             (pause, isUnwell) = (nil, false)

@@ -25,13 +25,11 @@ struct Housekeeping: Service {
             await attempt("reporting to the other nodes failed; it is tried again", report)
             await attempt("recording what the database has lost failed; it is tried again", watch.recordLoss)
             let pause = TimeInterval(Nodes.interval)
-            var round = context.clock.now.addingTimeInterval(pause)
+            var time = WaitingTime(pause, from: context.clock.now)
             while !Task.isCancelled {
-                let now = context.clock.now
-                // A clock that is set back makes the pause no longer.
-                round = min(round, now.addingTimeInterval(pause))
+                let look = context.clock.now.addingTimeInterval(NodeWatch.interval)
                 do {
-                    try await context.clock.sleep(until: min(round, now.addingTimeInterval(NodeWatch.interval)))
+                    try await context.clock.sleep(until: min(time.end, look))
                 } catch {
                     return
                 }
@@ -40,10 +38,9 @@ struct Housekeeping: Service {
                     "telling the database of sessions of payload encryption failed; it is tried again",
                     payload.sessions.look)
                 await attempt("recording what the database has lost failed; it is tried again", watch.recordLoss)
-                // One that is further away than the pause is one of a clock that was set back meanwhile.
-                let wait = round.timeIntervalSince(context.clock.now)
-                guard wait <= 0 || wait > pause else { continue }
-                round = context.clock.now.addingTimeInterval(pause)
+                let now = context.clock.now
+                guard time.isOver(at: now) else { continue }
+                time = WaitingTime(pause, from: now)
                 await attempt("reporting to the other nodes failed; it is tried again", report)
                 await attempt("cleaning up failed; it is tried again", clean)
             }

@@ -152,9 +152,16 @@ extension SecretStoreError {
 
 extension WallClock {
     /// Waits until `deadline`, however far away: a day at a time, since a system's timers are bounded.
+    ///
+    /// What was waited for counts as well as the clock does: one that is set back does not put the deadline off.
     func pause(until deadline: Date) async throws {
-        while now < deadline {
-            try await sleep(until: min(deadline, now.addingTimeInterval(86_400)))
+        var left = deadline.timeIntervalSince(now)
+        while left > 0 {
+            let now = now
+            guard now < deadline else { return }
+            let part = min(left, 86_400)
+            try await sleep(until: min(deadline, now.addingTimeInterval(part)))
+            left -= part
         }
     }
 }

@@ -26,8 +26,8 @@ final class SigningBell: Sendable {
         let topic: Topic
         /// Transactions that do not wake it.
         let known: [SigningID]
-        /// From when to when it waits.
-        let time: Range<Date>
+        /// How long it waits.
+        let time: WaitingTime
         let continuation: CheckedContinuation<Void, Never>
     }
 
@@ -50,8 +50,7 @@ final class SigningBell: Sendable {
     /// waits for one container ends the first one's waiting.
     func wait(for topic: Topic, besides known: [SigningID] = [], seconds: Int) async {
         guard seconds > 0 else { return }
-        let now = context.clock.now
-        let time = now..<now.addingTimeInterval(TimeInterval(min(seconds, Self.longest)))
+        let time = WaitingTime(TimeInterval(min(seconds, Self.longest)), from: context.clock.now)
         let id = state.withLock { state in
             state.next += 1
             return state.next
@@ -93,8 +92,7 @@ final class SigningBell: Sendable {
             let (now, topics, known, late) = state.withLock { state -> (Date, Set<Topic>, [String], [Waiter]) in
                 // Read in here: nobody who waits has begun later.
                 let now = context.clock.now
-                // A time before the wait began says that the clock was set back: the wait is over.
-                let late = Self.remove(&state) { !$0.time.contains(now) }
+                let late = Self.remove(&state) { $0.time.isOver(at: now) }
                 if state.waiting.isEmpty { state.isLooking = false }
                 return (now, Set(state.waiting.map(\.topic)), state.waiting.flatMap(Self.pairs), late)
             }

@@ -32,7 +32,7 @@ actor EngineAccount: EnforcementCredentials {
     /// Read without a turn of this actor: each question needs the token.
     private let current = Locked<(token: Secret, renewal: Date)?>(nil)
     private var pending: Task<Result<Secret, EnforcementError>, Never>?
-    private var failure: (error: EnforcementError, pause: Range<Date>)?
+    private var failure: (error: EnforcementError, pause: WaitingTime)?
 
     /// The scope that the engine wants of a group's client.
     static let scope = "enforcement"
@@ -80,8 +80,7 @@ actor EngineAccount: EnforcementCredentials {
         if let token = present(unless: refused) { return token }
         current.withLock { $0 = nil }
         if let pending { return try await pending.value.get() }
-        // A time before the pause began says that the clock was set back: the pause is over.
-        if let failure, failure.pause.contains(clock.now) { throw failure.error }
+        if let failure, !failure.pause.isOver(at: clock.now) { throw failure.error }
         let task = Task { await self.fetched() }
         pending = task
         return try await task.value.get()
@@ -96,8 +95,7 @@ actor EngineAccount: EnforcementCredentials {
             failure = nil
             return .success(token)
         } catch {
-            let now = clock.now
-            failure = (error, now..<now.addingTimeInterval(Self.pause))
+            failure = (error, WaitingTime(Self.pause, from: clock.now))
             return .failure(error)
         }
     }

@@ -33,7 +33,7 @@ actor OutcomeReports {
     /// How many of the first in `waiting` are being sent, and are dropped neither way.
     private var sending = 0
     private var pause: Task<Void, Never>?
-    private var pauseEnd = Date.distantPast
+    private var waitingTime: WaitingTime?
     private var isFinishing = false
 
     /// How a try to tell the engine ended.
@@ -58,7 +58,7 @@ actor OutcomeReports {
     var count: Int { waiting.count }
 
     /// Whether it waits before it tries again.
-    var isPausing: Bool { pauseEnd > clock.now }
+    var isPausing: Bool { waitingTime?.isOver(at: clock.now) == false }
 
     /// Takes a report over. It is sent at once if the engine answers, else again and again.
     func add(_ report: Report) {
@@ -118,15 +118,15 @@ actor OutcomeReports {
     }
 
     private func sleep(_ seconds: TimeInterval) async {
-        let end = clock.now.addingTimeInterval(seconds)
-        let task = Task { [clock] in _ = try? await clock.sleep(until: end) }
-        (pause, pauseEnd) = (task, end)
+        let time = WaitingTime(seconds, from: clock.now)
+        let task = Task { [clock] in _ = try? await clock.sleep(until: time.end) }
+        (pause, waitingTime) = (task, time)
         await withTaskCancellationHandler {
             await task.value
         } onCancel: {
             task.cancel()
         }
-        (pause, pauseEnd) = (nil, .distantPast)
+        (pause, waitingTime) = (nil, nil)
     }
 
     /// Those that must be sent again, in their order, and whether the engine has answered all.
