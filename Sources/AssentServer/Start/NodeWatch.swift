@@ -112,7 +112,7 @@ final class NodeWatch: Sendable {
         // The server has looked at its clock at some moment in between.
         let ahead = before > time ? before - time : after < time ? after - time : 0
         let difference = Duration.milliseconds(abs(ahead))
-        let isOff = difference > clockLimit
+        let isOff = difference >= clockLimit
         let isWarned = difference >= Self.warning
         let (wasOff, wasWarned) = state.withLock { state in
             defer {

@@ -68,6 +68,31 @@ struct NodeWatchTests {
         try await node.context.database.close()
     }
 
+    @Test("A node whose clock differs by the limit is not ready, and by a millisecond less it is")
+    func limit() async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let location = DatabaseLocation.sqlite(path: directory + "/assent.sqlite")
+        let clock = ManualClock()
+        let served = clock.epochMilliseconds
+        let database = TimedDatabase(base: try await location.open(clock: clock), served: served)
+        let context = EngineContext(
+            database: database, clock: clock, random: SystemRandom(),
+            masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(MasterKey.byteCount))), node: "a",
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let hold = try #require(try await location.hold(node: "a"))
+        let watch = NodeWatch(context, location, hold, clockLimit: .seconds(30))
+        for (ahead, isReady) in [
+            (29_999, true), (30_000, false), (0, true), (-29_999, true), (-30_000, false),
+        ] as [(Int64, Bool)] {
+            clock.advance(by: Double(served + ahead - clock.epochMilliseconds) / 1000)
+            await watch.look()
+            #expect((watch.reason == nil) == isReady, "\(ahead) ms")
+        }
+        watch.end()
+        try await database.close()
+    }
+
     @Test("Changes that a fail-over has lost are in the audit log, once, when the node uses the server all the same")
     func loss() async throws {
         let directory = try ServerFixture.makeDirectory()
@@ -156,5 +181,22 @@ struct NodeWatchTests {
         watch.end()
         try await node.context.database.close()
     }
+}
+
+/// A database whose server's clock stands still.
+private struct TimedDatabase: SQLDatabase {
+    let base: any SQLDatabase
+    /// What that clock shows, in milliseconds since 1970.
+    let served: Int64
+
+    func run(_ statement: SQLStatement) async throws -> [SQLRow] { try await base.run(statement) }
+
+    func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] { try await base.run(statements) }
+
+    func checkHealth() async throws { try await base.checkHealth() }
+
+    func time() async throws -> Int64? { served }
+
+    func close() async throws { try await base.close() }
 }
 #endif
