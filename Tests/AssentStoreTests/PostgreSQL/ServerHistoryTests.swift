@@ -1,4 +1,5 @@
 #if PostgreSQL && os(Linux)
+import AssentCore
 import Foundation
 import TestSupport
 import Testing
@@ -220,6 +221,36 @@ struct ServerHistoryTests {
         #expect(try file.remove())
         #expect(try file.read() == nil)
         #expect(throws: StoreError(.unavailable, "")) { try NodeMemoryFile(path: "/proc/none/x").write(memory) }
+    }
+
+    @Test("Threads that write what a node remembers at once leave the newest, whole")
+    func writers() async throws {
+        let path = FileManager.default.temporaryDirectory.appending(path: "memory-\(UUID().uuidString)").path
+        let file = NodeMemoryFile(path: path)
+        let writer = NodeMemoryWriter(file)
+        let newest = Locked<Int64>(0)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    try await offPool {
+                        for _ in 0..<25 {
+                            try writer.alone { (file: NodeMemoryFile?) throws(StoreError) in
+                                let mark = newest.withLock { newest -> Int64 in
+                                    newest += 1
+                                    return newest
+                                }
+                                try file?.write(NodeMemory(generation: 1, token: "a token", mark: mark))
+                            }
+                            _ = try file.read()
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try file.read() == NodeMemory(generation: 1, token: "a token", mark: 100))
+        #expect(try file.remove())
+        #expect(!FileManager.default.fileExists(atPath: path + ".new"))
     }
 
     @Test("A visible record is a commit only when a later commit is confirmed, and the server replicates if it must")

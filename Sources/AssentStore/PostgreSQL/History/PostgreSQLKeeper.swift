@@ -27,6 +27,7 @@ final class PostgreSQLKeeper: Sendable {
     /// By which name this node writes its mark.
     let node: String
     private let commits: PostgreSQLFence
+    private let writer: NodeMemoryWriter
     private let logger: Logger
     private let state: Locked<State>
 
@@ -36,6 +37,7 @@ final class PostgreSQLKeeper: Sendable {
         node = configuration.node?.id ?? UUID().uuidString.lowercased()
         state = Locked(State(belief: ServerBelief(node: node, requiresStandby: configuration.requiresStandby)))
         commits = PostgreSQLFence(configuration)
+        writer = NodeMemoryWriter(configuration.node?.memory)
     }
 
     /// How a thread gets a connection to the server that is believed.
@@ -237,8 +239,10 @@ final class PostgreSQLKeeper: Sendable {
         } catch {
             throw self.error(error)
         }
-        if memory != self.memory { try configuration.node?.memory.write(memory) }
-        use(sighting, remembering: memory)
+        try writer.alone { (file: NodeMemoryFile?) throws(StoreError) in
+            if memory != self.memory { try file?.write(memory) }
+            use(sighting, remembering: memory)
+        }
     }
 
     private func use(_ sighting: ServerSighting, remembering memory: NodeMemory?) {
@@ -355,10 +359,12 @@ final class PostgreSQLKeeper: Sendable {
             if let loss = error as? PostgreSQLLoss { doubt(session, isVisible: !loss.isSilence) }
             throw error
         }
-        let grown = state.withLock {
-            $0.belief.acknowledge(mark: mark, of: memory.generation, by: session.incarnation)
+        try writer.alone { (file: NodeMemoryFile?) throws(StoreError) in
+            let grown = state.withLock {
+                $0.belief.acknowledge(mark: mark, of: memory.generation, by: session.incarnation)
+            }
+            if let grown { try file?.write(grown) }
         }
-        if let grown { try configuration.node?.memory.write(grown) }
     }
 }
 #endif
