@@ -22,7 +22,7 @@ package struct Schema: Sendable {
         .signing, .signingSlots, .signingLife, .signingNotices, .transactionMakers, .userEpochs, .codeKeys,
         .clientAssertions, .sessionKeys, .senders, .tokenlessSessions, .registrations,
         .sessionKinds, .instanceVersions, .logins, .webLinks, .journeyLevels, .shownLines, .payloadKeys,
-        .usualNetworks, .deviceConfigs, .transactionAttempts, .blockedContainers,
+        .usualNetworks, .deviceConfigs, .transactionAttempts, .blockedContainers, .signingNoticePositions,
     ])
 
     /// Brings a database up to date. All missing steps are one transaction: if one fails, the older version of the

@@ -16,4 +16,8 @@ extension Migration {
             """,
             "CREATE INDEX signing_notices_expiry ON signing_notices (expires_at)",
         ])
+
+    /// Since then a notice holds its place among those of its second.
+    static let signingNoticePositions = Migration(
+        "signing notice positions", ["ALTER TABLE signing_notices ADD COLUMN position BIGINT NOT NULL DEFAULT 0"])
 }

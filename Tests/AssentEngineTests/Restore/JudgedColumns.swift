@@ -103,7 +103,7 @@ struct JudgedColumns: Sendable {
             used: "state used_at",
             "kid did position usage label policy slot keystore public_jwk since"),
         "signing_notices": JudgedColumns(
-            "id did event about name at expires_at"),
+            "id did event about name at expires_at position"),
         "signing_offered_slots": JudgedColumns(
             used: "evaluations request blinded",
             "did pid slot generation public_key sealed_k expires_at"),

@@ -14,18 +14,20 @@ struct SigningNotices: SigningPart {
     /// tells.
     func telling(_ event: DeviceEvent, about did: SigningID, when condition: SQL = "1 = 1", at now: Int64) -> SQL {
         """
-        INSERT INTO signing_notices (id, did, event, about, name, at, expires_at)
-        SELECT \(SigningID(random: context.random)), c.did, \(event), a.did, a.name, \(now), \(now + Self.lifetime)
+        INSERT INTO signing_notices (id, did, event, about, name, at, expires_at, position)
+        SELECT \(SigningID(random: context.random)), c.did, \(event), a.did, a.name, \(now), \(now + Self.lifetime),
+            \(context.auditSeries.next(at: 1000 * context.clock.epochMilliseconds))
         FROM signing_containers a
         JOIN signing_containers c ON c.iss = a.iss AND c.user_id = a.user_id AND c.did <> a.did
         WHERE a.did = \(did) AND c.state = \(ContainerState.active) AND \(condition)
         """
     }
 
-    /// What a device has not said that it knows, the oldest first.
+    /// What a device has not said that it knows, the oldest first. Of one second, what one node has told comes in its
+    /// order, and what several have told in that of their clocks.
     func waiting(for did: SigningID) async throws -> [Notice] {
         try await store.all(
-            "SELECT * FROM signing_notices WHERE did = \(did) ORDER BY at, id LIMIT \(Notice.limit)"
+            "SELECT * FROM signing_notices WHERE did = \(did) ORDER BY at, position, id LIMIT \(Notice.limit)"
         ).map { row in
             Notice(
                 id: try row.value("id"), at: Int(try row.integer("at")), event: try row.value("event"),

@@ -88,6 +88,20 @@ struct SigningHousekeepingTests {
         #expect(try await fixture.notices.waiting(for: listener.did).isEmpty)
     }
 
+    @Test("A device hears what has happened in one second in the order in which it happened")
+    func order() async throws {
+        let fixture = try await SigningStoreFixture()
+        let listener = try await fixture.active()
+        let other = try await fixture.active()
+        let events: [DeviceEvent] = [.suspect, .reset, .suspect, .removed, .reset, .suspect, .reset, .removed]
+        for event in events {
+            _ = try await fixture.base.database.run(
+                SQLStatement(fixture.notices.telling(event, about: other.did, at: fixture.now)))
+        }
+        let heard = try await fixture.notices.waiting(for: listener.did).map(\.event)
+        #expect(heard.first == .enrolled && Array(heard.dropFirst()) == events)
+    }
+
     @Test("A device that was never confirmed ends, with one record of it")
     func overdue() async throws {
         let fixture = try await SigningStoreFixture()
