@@ -29,7 +29,7 @@ package struct DatabaseCopy: Sendable {
         mark = UnfinishedCopy(identity: identity, random: random)
     }
 
-    /// Copies and compares. `report` is told how far it is.
+    /// Copies and compares, or only compares where an earlier attempt has ended. `report` is told how far it is.
     ///
     /// - Throws: ``DatabaseCopyError``, or ``StoreError`` when a database failed. The target then keeps its mark, and
     ///   another attempt goes on.
@@ -38,13 +38,42 @@ package struct DatabaseCopy: Sendable {
             throw DatabaseCopyError(
                 .sourceUnfinished, "The source is an unfinished copy itself.", "Finish that copy, or take its source.")
         }
-        let isResumed = try await mark.begin(in: target, tables)
+        let isResumed: Bool
+        do {
+            isResumed = try await mark.begin(in: target, tables)
+        } catch let error as DatabaseCopyError where error.code == .targetNotEmpty {
+            guard let earlier = try await ended(report) else { throw error }
+            return earlier
+        }
         for table in tables { try await copy(table, report) }
+        let digests = try await compared(report)
+        try await DatabaseCopyError.explaining(takenAt: 0) { _ = try await target.run([mark.removal]) }
+        return CopyReport(tables: digests, isResumed: isResumed)
+    }
+
+    /// What an earlier attempt has copied that has ended, and did not hear so: the answer to the removal of its mark
+    /// was lost. `nil` where the target does not hold the same as the source, or another attempt is under way. Nothing
+    /// is written.
+    private func ended(_ report: @escaping @Sendable (CopyProgress) -> Void) async throws -> CopyReport? {
+        // Most other targets differ in this, which is found faster.
+        for table in tables {
+            guard try await count(table, in: source) == count(table, in: target) else { return nil }
+        }
+        do {
+            let digests = try await compared(report)
+            guard try await !UnfinishedCopy.isThere(in: target) else { return nil }
+            return CopyReport(tables: digests, isResumed: true)
+        } catch let error as DatabaseCopyError where error.code == .contentDiffers {
+            return nil
+        }
+    }
+
+    /// Reads all tables of both sides.
+    private func compared(_ report: @escaping @Sendable (CopyProgress) -> Void) async throws -> [TableDigest] {
         var digests: [TableDigest] = []
         for table in tables { digests.append(try await compared(table, report)) }
         for (table, digest) in zip(tables, digests) { try await refuseChanged(table, since: digest) }
-        try await DatabaseCopyError.explaining(takenAt: 0) { _ = try await target.run([mark.removal]) }
-        return CopyReport(tables: digests, isResumed: isResumed)
+        return digests
     }
 
     private func copy(_ table: StoredTable, _ report: (CopyProgress) -> Void) async throws {

@@ -57,6 +57,10 @@ struct ConfiguredCopyTests {
         await third.stop()
     }
 
+    /// What no copy has written.
+    private static let another = SQLStatement(
+        "INSERT INTO attempts (counter, window_start, count) VALUES ('another', 1, 2)")
+
     private func evaluate(
         _ fixture: ServerFixture, _ session: String, _ id: String? = nil
     ) async throws -> (advised: String?, isGranted: Bool) {
@@ -76,13 +80,16 @@ struct ConfiguredCopyTests {
         log.map { "\($0.event) \($0.outcome) \($0.node ?? "") \($0.at?.timeIntervalSince1970 ?? 0)" }
     }
 
-    @Test("From PostgreSQL to PostgreSQL, and nothing to a target that is a copy already")
+    @Test("From PostgreSQL to PostgreSQL, twice while the target is the copy, and not once it holds something else")
     func across() async throws {
         let world = try CopyWorld()
         let (source, target) = (try await world.postgreSQL(), try await world.postgreSQL())
         try await world.fill(source)
         _ = try await ConfiguredCopy(from: source, to: target).run()
         #expect(try await world.count(target) == 1)
+        #expect(try await ConfiguredCopy(from: source, to: target).run().isResumed)
+        #expect(try await world.count(target) == 1)
+        try await world.open(target) { _ = try await $0.run(Self.another) }
         await #expect(throws: DatabaseCopyError(.targetNotEmpty, "")) {
             try await ConfiguredCopy(from: source, to: target).run()
         }
@@ -315,6 +322,10 @@ struct ConfiguredCopyTests {
         #expect(
             done.text.contains("Copying   attempts  1 rows\n") && done.text.contains("Comparing attempts  1 rows\n"))
         #expect(done.text.contains("the same on both sides") && done.complaints.isEmpty)
+        done = try await run(copy + ["--json"])
+        #expect(done.status == 0, "\(done.complaints)")
+        #expect(try JSONValue.parse(Array(done.text.utf8))["resumed"] == true)
+        try await world.open(target) { _ = try await $0.run(Self.another) }
         done = try await run(copy)
         #expect(done.status == 1 && done.complaints.contains("[targetNotEmpty]"))
         let free = try world.sqlite("free")
