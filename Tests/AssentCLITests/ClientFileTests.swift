@@ -195,6 +195,70 @@ struct ClientFileTests {
         #expect(try text() == file.yaml)
     }
 
+    @Test("What an operator wrote and the server does not know stays when the server writes its file anew")
+    func keptBesideTheServer() throws {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let pins = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        var server = file
+        server.pins = [.init(host: "localhost", pins: pins)]
+        server.resourceBase = "https://localhost:8444"
+        var edited = server
+        // RFC 7748 §6.1: Alice's.
+        edited.payloadEncryption = [
+            .init(origin: "https://localhost:8444", keys: ["hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo"])
+        ]
+        (edited.integrity, edited.tellsServer) = (IntegrityControls(debugger: .refuse), false)
+        (edited.issuer, edited.clientKey) = ("https://localhost:8443/issuer", "bank-app")
+        edited.resources.insert(.init(origin: "https://api.example", credential: "nothing"), at: 0)
+        edited.resourceBase = "https://localhost:8444/v1"
+        edited.pins.append(.init(host: "api.example", pins: [pins[0]], isSingle: true))
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !server.write(to: path))
+        server.server += "/other"
+        server.pins = [.init(host: "localhost", pins: pins.reversed())]
+        #expect(try server.write(to: path))
+        (edited.server, edited.pins[0]) = (server.server, server.pins[0])
+        #expect(try ClientFile.load(path) == edited)
+        #expect(try !server.write(to: path))
+
+        // Behind another gateway the old one is not among the origins, though what is sealed still is.
+        server.resources = [.init(origin: "https://localhost:9444", credential: "accessToken")]
+        server.resourceBase = "https://localhost:9444"
+        #expect(try server.write(to: path))
+        (edited.resources, edited.resourceBase, edited.pins) = (server.resources, server.resourceBase, server.pins)
+        #expect(try ClientFile.load(path) == edited)
+
+        // A trust file says hosts and pins in the server's place.
+        (edited.trust, edited.resources, edited.pins) = ("/etc/bank.jws", [], [])
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !server.write(to: path))
+        server.journey = "Other"
+        #expect(try server.write(to: path))
+        edited.journey = "Other"
+        #expect(try ClientFile.load(path) == edited)
+    }
+
+    @Test("An app's file keeps how its installations are named and admitted; what they may ask for the server says")
+    func keptOfApp() throws {
+        let path = NSTemporaryDirectory() + "/assent-app-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var server = file
+        server.registration = .init(deviceScopes: ["app-data"])
+        var edited = server
+        edited.registration = .init(
+            clientName: "Ana's laptop", softwareVersion: "3.2.0", deviceName: "laptop",
+            initialAccessTokenFile: "/t/token", softwareStatementFile: "/t/a.jwt", deviceScopes: ["app-data"])
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !server.write(to: path))
+        server.registration = .init(deviceScopes: ["more"], remembersUsers: true, implicitScopes: ["greeting"])
+        #expect(try server.write(to: path))
+        edited.registration?.deviceScopes = ["more"]
+        edited.registration?.remembersUsers = true
+        edited.registration?.implicitScopes = ["greeting"]
+        #expect(try ClientFile.load(path) == edited)
+    }
+
     @Test(
         "A mistake is refused with its line",
         arguments: [

@@ -45,4 +45,49 @@ extension ClientFile {
             resourceBase: endpoints.gateway,
             authority: endpoints.authorityFile, pins: hosts.map { HostPins(host: $0, pins: endpoints.pins) })
     }
+
+    /// The file of an earlier start with what the server says now. It begins with what is there, so that a key that the
+    /// server does not know, like `payloadEncryption`, is not lost with the next certificate.
+    func keeping(_ kept: ClientFile) -> ClientFile {
+        var file = kept
+        (file.server, file.realm, file.cookieName) = (server, realm, cookieName)
+        (file.clientID, file.redirectURI, file.scopes, file.journey) = (clientID, redirectURI, scopes, journey)
+        file.authority = authority ?? kept.authority
+        if let registration {
+            var own = kept.registration ?? registration
+            (own.deviceScopes, own.remembersUsers) = (registration.deviceScopes, registration.remembersUsers)
+            own.implicitScopes = registration.implicitScopes
+            (file.registration, file.clientKey) = (own, nil)
+        }
+        // A trust file says hosts and pins in the place of the server.
+        guard kept.trust == nil else { return file }
+        // Behind another gateway nobody knows which of the old origins are the operator's: no credential goes there.
+        let isSameGateway =
+            !resources.isEmpty
+            && resources.allSatisfy { own in kept.resources.contains { $0.origin == own.origin } }
+        if isSameGateway {
+            file.resources = kept.resources.map { old in resources.first { $0.origin == old.origin } ?? old }
+            file.resourceBase = kept.resourceBase ?? resourceBase
+        } else {
+            (file.resources, file.resourceBase) = (resources, resourceBase)
+        }
+        let hosts = Set(file.resources.compactMap { URLComponents(string: $0.origin)?.host })
+        file.pins = pins(beside: kept, calling: hosts)
+        return file
+    }
+
+    /// The server's pins and, from the file that is there, those of other hosts that are called. One pin alone is the
+    /// operator's choice, and stays until the key changes.
+    private func pins(beside kept: ClientFile, calling hosts: Set<String>) -> [HostPins] {
+        let own = pins.map { pinned in
+            let isSingle = kept.pins.contains { $0.isSingle && $0.host == pinned.host && $0.pins == pinned.pins }
+            return HostPins(host: pinned.host, pins: pinned.pins, isSingle: isSingle)
+        }
+        let others = kept.pins.filter { other in
+            hosts.contains(other.host) && !pins.contains { $0.host == other.host }
+        }
+        let all = own + others
+        // In the order in which they are read.
+        return all.filter { !$0.isSingle } + all.filter(\.isSingle)
+    }
 }

@@ -128,20 +128,14 @@ struct ClientFile: Sendable, Equatable {
         return all
     }
 
-    /// Writes the file for the users of a server, unless the one that is there says the same. An operator who made one
-    /// pin a `singlePin`, or named the `authority` of the server's own certificate, has said what this file cannot say
-    /// by itself: the first stays until the key changes, the second for good.
+    /// Writes the file for the users of a server, unless the one that is there says the same. What an operator has
+    /// written into that one, and the server does not know, stays.
     ///
     /// - Returns: whether it was written.
     func write(to path: String) throws -> Bool {
         var written = self
-        if let kept = try? ClientFile.load(path) {
-            if authority == nil { written.authority = kept.authority }
-            let single = kept.pins.filter(\.isSingle)
-            written.pins = pins.map { pinned in
-                let isSingle = single.contains { $0.host == pinned.host && $0.pins == pinned.pins }
-                return HostPins(host: pinned.host, pins: pinned.pins, isSingle: isSingle)
-            }
+        if let kept = try? ClientFile.load(path), !kept.isProviderOnly {
+            written = keeping(kept)
             if kept == written { return false }
         } else if let text = try? String(contentsOfFile: path, encoding: .utf8), text == yaml {
             return false
