@@ -21,7 +21,7 @@ public final class GatewayServer: Service {
     private let random: any RandomSource
     private let connections: OpenConnections
     private let listener: Listener
-    private let outcomes: OutcomeReports
+    private let outcomes: RealmOutcomes
     private let logger: Logger
 
     /// Checks everything that can be checked before a request comes.
@@ -61,7 +61,8 @@ public final class GatewayServer: Service {
                 proxies: configuration.trustedProxies,
                 idleTimeout: .seconds(Int64(configuration.idleSeconds))),
             connections: connections, logger: logger)
-        outcomes = OutcomeReports(capacity: configuration.memory.outcomes, clock: clock, logger: logger)
+        outcomes = RealmOutcomes(
+            configuration.engine.realms.keys, capacity: configuration.memory.outcomes, clock: clock, logger: logger)
     }
 
     /// The URL by which clients know the gateway, once it answers.
@@ -85,7 +86,7 @@ public final class GatewayServer: Service {
         get async { await outcomes.count }
     }
 
-    /// Whether it waits before it tells the engine again.
+    /// Whether it waits, for one of its realms, before it tells the engine again.
     package var isPausing: Bool {
         get async { await outcomes.isPausing }
     }

@@ -3,10 +3,10 @@ import AssentEnforcement
 import Foundation
 import Logging
 
-/// What became of forwarded requests, until the engine has heard of it. It is kept in memory alone: what a crash takes
-/// away is unknown at the engine after ten minutes.
+/// What became of forwarded requests of one realm, until its engine has heard of it. It is kept in memory alone: what a
+/// crash takes away is unknown at the engine after ten minutes.
 actor OutcomeReports {
-    /// A statement, and how the engine of its realm hears of it.
+    /// A statement, and how the engine hears of it.
     struct Report: Sendable {
         let statement: OutcomeStatement
         /// Until when the engine may not know the transaction as taken though it comes to be: the question that takes
@@ -98,7 +98,7 @@ actor OutcomeReports {
             let batch = Array(waiting.prefix(Self.atOnce))
             sending = batch.count
             let (kept, isHeard) = await unheard(batch)
-            // Behind the others: the engine of one realm may hear nothing, and that of another everything.
+            // Behind the others: the engine may hear everything but these.
             waiting.removeFirst(sending)
             waiting += kept
             sending = 0

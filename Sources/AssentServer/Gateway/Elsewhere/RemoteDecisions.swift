@@ -11,7 +11,7 @@ struct RemoteDecisions: GatewayDecisions {
     /// The engine's answers, by realm.
     private let engines: [String: EnforcementClient]
     private let cache: DecisionCache
-    private let outcomes: OutcomeReports
+    private let outcomes: RealmOutcomes
     private let clock: any WallClock
     private let random: any RandomSource
     private let logger: Logger
@@ -22,7 +22,7 @@ struct RemoteDecisions: GatewayDecisions {
     private static let safeMethods: Set<String> = ["GET", "HEAD", "OPTIONS"]
 
     init(
-        _ engines: [String: EnforcementClient], cache: DecisionCache, outcomes: OutcomeReports, clock: any WallClock,
+        _ engines: [String: EnforcementClient], cache: DecisionCache, outcomes: RealmOutcomes, clock: any WallClock,
         random: any RandomSource, logger: Logger
     ) {
         self.engines = engines
@@ -34,19 +34,19 @@ struct RemoteDecisions: GatewayDecisions {
     }
 
     func decide(_ question: GatewayQuestion, body: BoundBodyReader) async throws -> GatewayAnswer {
-        guard let engine = engines[question.inquiry.realm] else {
-            logger.error("a route names a realm without a client", metadata: ["realm": "\(question.inquiry.realm)"])
+        let realm = question.inquiry.realm
+        guard let engine = engines[realm], let outcomes = outcomes[realm] else {
+            logger.error("a route names a realm without a client", metadata: ["realm": "\(realm)"])
             return GatewayAnswer(verdict: .denied(.unavailable))
         }
         let asked = question.asked(attempt: random.token())
         let isKept = question.isCacheable && Self.safeMethods.contains(asked.method)
-        let key = isKept ? cache.key(of: asked, realm: question.inquiry.realm) : nil
+        let key = isKept ? cache.key(of: asked, realm: realm) : nil
+        var exchange = Exchange(engine: engine, outcomes: outcomes, question: asked, body: body)
         if let key, let grant = cache.grant(key) {
-            return GatewayAnswer(
-                verdict: .granted(remoteGrant(grant, question, asked, engine), body: nil), newNonce: nil)
+            return GatewayAnswer(verdict: .granted(remoteGrant(grant, question, exchange), body: nil), newNonce: nil)
         }
         let began = clock.now
-        var exchange = Exchange(engine: engine, question: asked, body: body)
         let answer: EnforcementAnswer
         do {
             answer = try await exchange.answer()
@@ -78,7 +78,7 @@ struct RemoteDecisions: GatewayDecisions {
     private func reportNotForwarded(_ exchange: Exchange) async {
         guard let transaction = exchange.question.transaction else { return }
         let engine = exchange.engine
-        await outcomes.add(
+        await exchange.outcomes.add(
             .init(
                 statement: OutcomeStatement(
                     transaction: transaction, attempt: exchange.question.attempt, outcome: .notForwarded),
@@ -92,8 +92,7 @@ struct RemoteDecisions: GatewayDecisions {
         switch answer {
         case .granted(let grant):
             GatewayAnswer(
-                verdict: .granted(
-                    remoteGrant(grant, question, exchange.question, exchange.engine), body: exchange.bytes),
+                verdict: .granted(remoteGrant(grant, question, exchange), body: exchange.bytes),
                 newNonce: grant.newNonce)
         case .advised(let advised):
             GatewayAnswer(
@@ -118,18 +117,19 @@ struct RemoteDecisions: GatewayDecisions {
     }
 
     private func remoteGrant(
-        _ grant: EnforcementAnswer.Grant, _ question: GatewayQuestion, _ asked: EnforcementQuestion,
-        _ engine: EnforcementClient
+        _ grant: EnforcementAnswer.Grant, _ question: GatewayQuestion, _ exchange: Exchange
     ) -> RemoteGrant {
         RemoteGrant(
-            grant: grant, recheck: question.recheck(isApproved: grant.transaction != nil), engine: engine,
-            attempt: asked.attempt, outcomes: outcomes, random: random)
+            grant: grant, recheck: question.recheck(isApproved: grant.transaction != nil), engine: exchange.engine,
+            attempt: exchange.question.attempt, outcomes: exchange.outcomes, random: random)
     }
 }
 
 /// One question with what the engine wants to know of the body: it is asked twice at most.
 private struct Exchange {
     let engine: EnforcementClient
+    /// What the same engine has not heard of.
+    let outcomes: OutcomeReports
     private(set) var question: EnforcementQuestion
     let body: BoundBodyReader
 
@@ -139,8 +139,11 @@ private struct Exchange {
     /// Whether a reply was lost, so that a question was asked again.
     private(set) var isRepeated = false
 
-    init(engine: EnforcementClient, question: EnforcementQuestion, body: BoundBodyReader) {
+    init(
+        engine: EnforcementClient, outcomes: OutcomeReports, question: EnforcementQuestion, body: BoundBodyReader
+    ) {
         self.engine = engine
+        self.outcomes = outcomes
         self.question = question
         self.body = body
     }

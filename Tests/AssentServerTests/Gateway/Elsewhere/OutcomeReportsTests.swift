@@ -79,8 +79,8 @@ struct OutcomeReportsTests {
         await running.value
     }
 
-    @Test("What one realm's engine does not hear keeps what another's hears waiting for one pause only")
-    func realms() async throws {
+    @Test("What the engine does not hear keeps what is behind it waiting for one pause only")
+    func behind() async throws {
         let reports = reports(capacity: 100)
         let deaf = Engine()
         deaf.failure.withLock { $0 = .forbidden }
@@ -94,6 +94,31 @@ struct OutcomeReportsTests {
         await reports.finish()
         await running.value
         #expect(await reports.count == 16)
+    }
+
+    @Test("What the engine of one realm does not hear delays nothing of another realm, and drives nothing of it out")
+    func realms() async throws {
+        let outcomes = RealmOutcomes(
+            ["alpha", "beta"], capacity: 8, clock: clock, logger: Logger(label: "test") { [log] _ in log })
+        let (alpha, beta) = (try #require(outcomes["alpha"]), try #require(outcomes["beta"]))
+        #expect(outcomes["gamma"] == nil)
+        let deaf = Engine()
+        deaf.failure.withLock { $0 = .unavailable }
+        await beta.add(engine.report(0))
+        for id in 0..<20 { await alpha.add(deaf.report(id)) }
+        #expect(await outcomes.count == 5)
+        let running = Task { await outcomes.run() }
+        await deaf.tries.wait { $0 == 4 }
+        await waitForPause()
+        #expect(await outcomes.isPausing)
+        // The clock stands still, so no pause ends.
+        await beta.add(engine.report(1))
+        await engine.heard.wait { $0 == ["t0", "t1"] }
+        #expect(deaf.tries.value == 4)
+        await outcomes.finish()
+        await running.value
+        #expect(await alpha.count == 4)
+        #expect(await beta.count == 0)
     }
 
     @Test("What the engine refuses is given up, with a line in the log")
