@@ -100,6 +100,7 @@ struct RegisteredLoginTests {
         #expect(error?.code == .registrationRefused && error?.suggestion?.contains("initialAccessToken") == true)
 
         try Data("initial\n".utf8).write(to: tokenFile)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: tokenFile.path)
         let login = try profile.assent(transport: provider)
         try await login.tokens.install(Session(token: Secret("S1")))
         #expect(try await login.tokens.tokens().accessToken == Secret("access"))

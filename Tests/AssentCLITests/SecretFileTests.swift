@@ -1,5 +1,6 @@
 import Assent
 import AssentCore
+import AssentVault
 import Foundation
 import Testing
 
@@ -31,6 +32,28 @@ struct SecretFileTests {
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: token)
             let read = try SecretSource.read(file: token, descriptor: nil, "the token", isPrivate: true)
             #expect(read == Secret("a-token"), "\(String(mode, radix: 8))")
+        }
+    }
+
+    @Test("The token that the client's file names is held to the same, and one that the command was given is not read")
+    func named() throws {
+        let home = try VaultCommandTests.Home()
+        let token = try home.file("token.txt", "a-token\n")
+        let registration = ClientFile.Registration(initialAccessTokenFile: token)
+        let keys = SoftwareKeyProvider(unprotectedFile: home.keyFile)
+        for mode in [0o644, 0o640, 0o604, 0o602] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: token)
+            let refused = #expect(throws: CommandFailure.self, "\(String(mode, radix: 8))") {
+                try registration.configuration(keys: keys)
+            }
+            #expect(refused?.status == .configuration && refused?.description.contains("chmod 600") == true)
+            let given = try registration.configuration(keys: keys, token: Secret("given"))
+            #expect(given.initialAccessToken == Secret("given"))
+        }
+        for mode in [0o600, 0o400] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: token)
+            let read = try registration.configuration(keys: keys)
+            #expect(read.initialAccessToken == Secret("a-token"), "\(String(mode, radix: 8))")
         }
     }
 }

@@ -16,11 +16,12 @@ extension ClientFile {
         /// What this machine is called in the same list; none when it is `nil`.
         var deviceName: String?
 
-        /// The file with the initial access token. It is read until the installation has registered, and may be removed
-        /// afterwards.
+        /// The file with the initial access token, which other users may neither read nor change. It may be removed
+        /// once the installation has registered.
         var initialAccessTokenFile: String?
 
-        /// The file with the software statement, likewise.
+        /// The file with the software statement, which may be removed likewise. Others may read it: every copy of an
+        /// app can have the same.
         var softwareStatementFile: String?
 
         /// What access the installation asks for in its own name, beside the scopes of its users.
@@ -42,10 +43,11 @@ extension ClientFile {
         ///   - keys: what guards the vault.
         ///   - token: the initial access token, in place of the one in the file.
         /// - Returns: the configuration.
-        /// - Throws: ``CommandFailure`` when a file is there and cannot be read.
+        /// - Throws: ``CommandFailure`` when a file is there and cannot be read, or other users may read the token.
         func configuration(keys: any KeyProvider, token: Secret? = nil) throws -> RegistrationConfiguration {
             var configuration = RegistrationConfiguration(
-                keys: keys, initialAccessToken: try token ?? Self.secret(initialAccessTokenFile, Self.tokenName),
+                keys: keys,
+                initialAccessToken: try token ?? Self.secret(initialAccessTokenFile, Self.tokenName, isPrivate: true),
                 softwareStatement: try Self.secret(softwareStatementFile, Self.statementName, Self.statementLimit),
                 clientName: clientName)
             configuration.softwareVersion = softwareVersion
@@ -59,10 +61,11 @@ extension ClientFile {
 
         /// What is in a file; `nil` without a file: an installation that has registered does not need it, and the
         /// server says so to one that does.
-        private static func secret(_ file: String?, _ what: String, _ limit: Int = SecretSource.limit) throws -> Secret?
-        {
+        private static func secret(
+            _ file: String?, _ what: String, _ limit: Int = SecretSource.limit, isPrivate: Bool = false
+        ) throws -> Secret? {
             guard let file, FileManager.default.fileExists(atPath: file) else { return nil }
-            return try SecretSource.read(file: file, descriptor: nil, what, limit: limit)
+            return try SecretSource.read(file: file, descriptor: nil, what, limit: limit, isPrivate: isPrivate)
         }
 
         /// The same, with files that are found from any directory.
