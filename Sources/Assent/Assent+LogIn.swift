@@ -144,11 +144,8 @@ extension RememberedUsers {
             return ResourceError(
                 .generic, .serverNotReachable, signing?.detail ?? "The server has given no answer to the login.")
         case .other:
-            if signing?.code == .notActive, (try? await device.signing.container(container.id))?.isInterrupted == true {
-                return ResourceError(
-                    .authentication, .userNotAuthenticated,
-                    "The enrolment of this installation was interrupted before it had come to its end.",
-                    suggestion: "Let the user sign in, and enrol this installation again: it goes on where it was.")
+            if signing?.code == .notActive, let interruption = await interruption(of: container, .user) {
+                return interruption
             }
             if let signing { return ResourceError.ofLogin(signing) }
             return cause ?? SigningError(.internal)

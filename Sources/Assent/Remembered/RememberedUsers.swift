@@ -32,7 +32,10 @@ struct RememberedUsers: Sendable {
                 }
             }
         } catch let error as TokenError where error.loginRefusal == .containerEnded || error.loginRefusal == .shredded {
-            guard try await hasEnded(container) else { throw error }
+            guard try await hasEnded(container) else {
+                if let interruption = await interruption(of: container, .implicit) { throw interruption }
+                throw error
+            }
             tokens.implicit.end()
             throw ResourceError.userDeregistered
         }
@@ -49,12 +52,25 @@ struct RememberedUsers: Sendable {
         do {
             return try await device.signing.loginContainer(of: user)
         } catch let error as SigningError where error.code == .invalidContainer {
-            throw ResourceError(
-                kind == .implicit ? .fetchImplicitResource : .authentication,
-                kind == .implicit ? .userNotAuthenticatedImplicitly : .userNotAuthenticated,
-                "No user with this name is remembered here.",
-                suggestion: "Let the user sign in, and enrol this installation.")
+            throw notAuthenticated(
+                kind, "No user with this name is remembered here.", "Let the user sign in, and enrol this installation."
+            )
         }
+    }
+
+    /// What the app hears where the container's enrolment was interrupted; `nil` where it was not.
+    func interruption(of container: SigningContainer, _ kind: CallKind) async -> ResourceError? {
+        guard (try? await device.signing.container(container.id))?.isInterrupted == true else { return nil }
+        return notAuthenticated(
+            kind, "The enrolment of this installation was interrupted before it had come to its end.",
+            "Let the user sign in, and enrol this installation again: it goes on where it was.")
+    }
+
+    private func notAuthenticated(_ kind: CallKind, _ detail: String, _ suggestion: String) -> ResourceError {
+        ResourceError(
+            kind == .implicit ? .fetchImplicitResource : .authentication,
+            kind == .implicit ? .userNotAuthenticatedImplicitly : .userNotAuthenticated, detail,
+            suggestion: suggestion)
     }
 
     /// Whether the server has signed that the container has ended, or that its password opens nothing any more. Its

@@ -42,17 +42,25 @@ struct RememberedSignIn: Sendable {
         return user.name
     }
 
-    /// Asks for the PIN once. Where an enrolment was interrupted, says by which command it goes on.
+    /// Asks for the PIN once.
     private func logIn(_ assent: Assent, _ user: String, _ question: String) async throws {
         do {
             try await assent.logIn(user, pin: try prompt.secret(question))
         } catch let error as ResourceError where error.code == .userNotAuthenticated {
-            let containers = (try? await assent.device.containers(matching: ContainerFilter(user: user))) ?? []
-            guard !containers.isEmpty, containers.allSatisfy(\.isInterrupted) else { throw error }
-            throw ResourceError(
-                error.domain, error.code, error.detail,
-                suggestion: "Then run 'assent device enroll --here' again: it goes on where it was.")
+            // The words in front say how to sign in.
+            throw await explained(error, of: user, assent, "Then run")
         }
+    }
+
+    /// The same error; where an enrolment was interrupted, with the command by which it goes on.
+    private func explained(
+        _ error: ResourceError, of user: String, _ assent: Assent, _ beginning: String
+    ) async -> ResourceError {
+        let containers = (try? await assent.device.containers(matching: ContainerFilter(user: user))) ?? []
+        guard !containers.isEmpty, containers.allSatisfy(\.isInterrupted) else { return error }
+        return ResourceError(
+            error.domain, error.code, error.detail,
+            suggestion: "\(beginning) 'assent device enroll --here' again: it goes on where it was.")
     }
 
     /// Signs the user in by the key of the container alone.
@@ -60,8 +68,13 @@ struct RememberedSignIn: Sendable {
         let known = profile.file.registration?.implicitScopes ?? []
         // Opens the vault, whose own errors say more than those of a call.
         _ = try await assent.registration?.current()
-        try await assent.userClient.implicitlyAuthenticate(
-            try await user(assent).id, scopes: scopes.isEmpty ? known : scopes)
+        let user = try await user(assent).id
+        do throws(ResourceError) {
+            try await assent.userClient.implicitlyAuthenticate(user, scopes: scopes.isEmpty ? known : scopes)
+        } catch {
+            guard error.code == .userNotAuthenticatedImplicitly else { throw error }
+            throw await explained(error, of: user, assent, "Sign in with 'assent login', then run")
+        }
     }
 
     private static let nobody = CommandFailure(

@@ -12,7 +12,7 @@ import Testing
 struct InterruptedEnrolmentTests {
     private static let pin = "0042"
 
-    @Test("A login with the PIN says by which command the enrolment goes on, and works after that")
+    @Test("A login with the PIN, or with nothing typed, says by which command the enrolment goes on, and works then")
     func login() async throws {
         try await RequestKindsTests.run(editing: RequestKindsTests.remembering) { newcomer in
             for (line, answers) in [
@@ -47,6 +47,11 @@ struct InterruptedEnrolmentTests {
             #expect(early.status == 1 && early.errors.contains("Sign in first: assent login."), "\(early.errors)")
             #expect(early.errors.contains("run 'assent device enroll --here' again"), "\(early.errors)")
             #expect(early.errors.contains("interrupted") && !early.errors.contains("digits"), "\(early.errors)")
+            let implicit = try await newcomer.type("assent request --as implicit GET /greeting")
+            #expect(implicit.status == 1 && implicit.errors.contains("interrupted"), "\(implicit.errors)")
+            #expect(
+                implicit.errors.contains("'assent login', then run 'assent device enroll --here' again"),
+                "\(implicit.errors)")
 
             // The next code is good already, and the server's clock stays near that of the program.
             let answers = try newcomer.signIn
@@ -57,6 +62,8 @@ struct InterruptedEnrolmentTests {
             #expect(enrolled.status == 0 && enrolled.output.contains("remembers ana"), "\(enrolled)")
             let late = try await newcomer.type("assent login --pin", [Self.pin])
             #expect(late.status == 0 && late.output.contains("The PIN of ana is right"), "\(late)")
+            let greeted = try await newcomer.type("assent request --as implicit GET /greeting")
+            #expect(greeted.status == 0, "\(greeted)")
         }
     }
 }
