@@ -96,6 +96,33 @@ struct EvidenceTests {
         #expect(throws: SigningProtocolError(.tooLarge, "")) { try EvidenceBundle(reading: bytes + spaces) }
     }
 
+    @Test("A bundle has room for each key set of a container and each identity key of an issuer, and for no more")
+    func room() throws {
+        let bundle = try Self.vectorBundle()
+        let small = EvidenceEnrolment(record: "a", enrol: "b", offer: "c", endorsements: ["d", "e"])
+        let keys = try (0...17).map { _ in try ProtocolKey(SoftwareSigningKey.generate(.es256)) }
+        func read(enrolments: Int = 1, identities: Int = 1) throws -> EvidenceBundle {
+            let written = EvidenceBundle(
+                issuer: bundle.issuer, identities: Array(keys.prefix(identities)), next: [], previous: [],
+                certificates: bundle.certificates, enrolments: Array(repeating: small, count: enrolments),
+                transactions: bundle.transactions)
+            return try EvidenceBundle(reading: written.encoded())
+        }
+        // Records are numbered from 0 to 1000, and an identity key has 16 successors.
+        #expect(try read(enrolments: 1001, identities: 17).enrolments.count == 1001)
+        #expect(throws: SigningProtocolError.self) { try read(enrolments: 1002) }
+        #expect(throws: SigningProtocolError.self) { try read(identities: 18) }
+    }
+
+    @Test("A bundle of a container that has often had new keys verifies, key set by key set")
+    func manyRenewals() async throws {
+        var story = try EvidenceStory()
+        story.renewals = 120
+        let report = try await EvidenceVerification.report(on: story.bundle(), trust: story.trust(0))
+        #expect(report.contradicted.map(\.sentence) == [] && report.exitStatus == 0)
+        #expect(report.established.count { if case .keySet = $0 { true } else { false } } == 121)
+    }
+
     @Test("A bundle of our own verifies: approved, refused blindly, after a renewal, after identity keys changed")
     func stories() async throws {
         var story = try EvidenceStory()

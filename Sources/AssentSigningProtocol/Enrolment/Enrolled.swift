@@ -70,6 +70,8 @@ package struct Enrolled: ReplyContent {
 /// The server's statement about an enrolment.
 package struct EnrolmentRecord: SignedContent {
     package static let type = MessageType.record
+    /// The number of the last record that a container can have; the first one is 0.
+    package static let maximumSequence = 1000
     package let issuer: String
     package let did: SigningID
     /// When the container became active with these keys.
@@ -106,7 +108,7 @@ package struct EnrolmentRecord: SignedContent {
         Member("iat", \.issuedAt)
         Member("pid", \.pid)
         Member("sub", \.sub, .ascii(1...64))
-        Member("seq", \.sequence, .integer(0...1000))
+        Member("seq", \.sequence, .integer(0...EnrolmentRecord.maximumSequence))
         Member(optional: "prev", \.previous)
         Member("user", \.user, .shown(1...64))
         Member("identity", \.identity)

@@ -74,16 +74,17 @@ package struct EvidenceBundle: ShapedPart {
 
     package static let shape = MessageShape<Self>(versioned: true, Self.init) {
         Member("iss", \.issuer, .issuer)
-        Member("identity", \.identities, .keys(1...16))
+        // The first one and its successors.
+        Member("identity", \.identities, .keys(1...17))
         Member("next", \.next, .compacts(0...16))
         Member("previous", \.previous, .compacts(0...16))
         Member("certs", \.certificates, .compacts(1...64))
-        Member("enrolments", \.enrolments, .objects(1...100))
+        Member("enrolments", \.enrolments, .objects(1...(EnrolmentRecord.maximumSequence + 1)))
         Member("transactions", \.transactions, .objects(1...100))
     }
 
-    /// The longest bundle in bytes.
-    package static let limit = 1 << 20
+    /// The longest bundle in bytes: 16 KiB for each key set that a container can have.
+    package static let limit = 16 << 20
 
     /// Reads a bundle. Its messages are not looked at yet.
     package init(reading bytes: [UInt8]) throws(SigningProtocolError) {

@@ -2,6 +2,7 @@ import AssentCore
 import AssentJOSE
 import AssentSigning
 import AssentSigningProtocol
+import AssentStore
 import AssentTesting
 import AssentVault
 import Foundation
@@ -53,6 +54,23 @@ struct SigningRenewalTests {
         #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
         try await container.rename("Other")
         #expect(try await sdk.device().container(container.id).name == "Other")
+    }
+
+    @Test("A container has a thousand renewals and no more: no device could read the number of a further record")
+    func last() async throws {
+        let sdk = try SDKWorld(try await Self.world())
+        let container = try await sdk.enrolled(sdk.device())
+        sdk.passUntilDue(container)
+        let last = Int64(EnrolmentRecord.maximumSequence)
+        func number(_ sequence: Int64) async throws {
+            _ = try await sdk.world.base.database.run(
+                SQLStatement("UPDATE signing_records SET seq = \(sequence) WHERE did = \(container.id)"))
+        }
+        try await number(last)
+        await #expect(throws: SigningError(.keyExpired)) { try await container.renew() }
+        #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
+        try await number(last - 1)
+        #expect(try await container.renew().isDone)
     }
 
     @Test("After a reset the digits decide; until then the old keys count, and afterwards only the new ones")

@@ -25,7 +25,12 @@ struct EvidenceStory: Sendable {
     var isBlindBySign = false
     /// Whether the device key's possession is there though it has signed the decision itself.
     var hasOwnPossession = false
-    var hasRenewal = false
+    /// How often the container has had new keys.
+    var renewals = 0
+    var hasRenewal: Bool {
+        get { renewals > 0 }
+        set { renewals = newValue ? 1 : 0 }
+    }
     /// The key of the PIN's slot, when the key that signs is behind one.
     var pin: ObliviousKey?
     /// Whether the device key confirms the evaluation, as if it were a key of the slot.
@@ -81,7 +86,7 @@ struct EvidenceStory: Sendable {
 
     private func enrolment(_ set: KeySet) async throws -> EvidenceEnrolment {
         let suffix = set.sequence == 0 ? "" : ".renewed"
-        let pid = Self.id(1 + UInt8(set.sequence))
+        let pid = Self.id(UInt8(truncatingIfNeeded: 1 + set.sequence))
         let audience = try kid(set.before?.device ?? set.device)
         let offer = try await message(
             "offer" + suffix, .offer, online,
@@ -134,7 +139,7 @@ struct EvidenceStory: Sendable {
         let content = try UnverifiedMessage<Enrolment>(enrol).content
         let transcript = try content.transcript(identity: ProtocolKey(identities[0]).thumbprint)
         var record: JSONObject = [
-            "v": 1, "iss": .string(issuer), "aud": .string(Self.id(9)), "iat": .integer(1100 + set.sequence),
+            "v": 1, "iss": .string(issuer), "aud": .string(Self.id(9)), "iat": .integer(1100 + min(set.sequence, 1)),
             "pid": .string(pid), "sub": "user-1", "seq": .integer(set.sequence), "user": "ana",
             "identity": try kid(identities[0]), "enrol": .string(SigningHash.enrolment(enrol).text),
             "transcript": .string(transcript.hash.text), "commit": set.sequence == 0 ? "digits" : "exchange",
@@ -257,9 +262,10 @@ struct EvidenceStory: Sendable {
         let first = KeySet(sequence: 0, device: device, sign: sign)
         var enrolments = [try await enrolment(first)]
         var last = first
-        if hasRenewal {
+        for sequence in 0..<renewals {
             last = KeySet(
-                sequence: 1, device: newDevice, sign: newSign, before: (enrolments[0].record, device, sign))
+                sequence: sequence + 1, device: newDevice, sign: newSign,
+                before: (enrolments[sequence].record, last.device, last.sign))
             enrolments.append(try await enrolment(last))
         }
         let bundle = EvidenceBundle(

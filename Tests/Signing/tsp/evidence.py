@@ -4,21 +4,21 @@ import hashlib
 from . import framing, jose, messages, oprf, strict_json
 from .framing import Refused, b64, unb64
 
-LIMIT = 1 << 20
+LIMIT = 16 << 20
 CLOCKS = 30  # By so many seconds the clocks of two nodes may differ.
 ALWAYS = ["the person in front of the device", "that the key is the user's, and not one of the server's own",
           "what was to be seen on the screen",
           "the time, if a key of the server was ever stolen (no outside timestamp)"]
 OUTCOME = {"approve": "APPROVED", "deny": "DENIED", "report": "REPORTED", "cancel": "CANCELED"}
 BUNDLE = messages.members({
-    "v": messages.version, "iss": messages.issuer, "identity": messages.array(messages.key, 1, 16),
+    "v": messages.version, "iss": messages.issuer, "identity": messages.array(messages.key, 1, 17),
     "next": messages.array(messages.compact, 0, 16), "previous": messages.array(messages.compact, 0, 16),
     "certs": messages.array(messages.compact, 1, 64),
     "enrolments": messages.array(messages.members({
         "record": messages.compact, "enrol": messages.compact, "offer": messages.compact,
-        "endorsements": messages.array(messages.compact, 0, 2)}), 1, 100),
+        "endorsements": messages.array(messages.compact, 0, 2)}), 1, 1001),
     "transactions": messages.array(messages.members({
-        "txd?": messages.compact, "request?": messages.pattern("[A-Za-z0-9_-]*", 0, LIMIT),
+        "txd?": messages.compact, "request?": messages.pattern("[A-Za-z0-9_-]*"),
         "decision": messages.compact, "possession?": messages.compact, "receipt": messages.compact,
         "eval?": messages.compact, "confirm?": messages.compact}), 1, 100)})
 
@@ -43,7 +43,7 @@ class Verifier:
         self.trust = trust
         self.root = False
         if len(data) > LIMIT:
-            raise Unreadable("more than 1 MiB")
+            raise Unreadable("more than 16 MiB")
         try:
             self.bundle = strict_json.parse_object(data)
             BUNDLE(self.bundle, "bundle")

@@ -50,7 +50,7 @@ class EvidenceTests(Story):
         self.assertIn("that the PIN was counted", verifier.attested)
         self.assertEqual(self.judged(bundle, None).exit_status, 64)
         self.assertEqual(self.judged(bundle, jose.Key().kid).exit_status, 2)
-        for wrong in (b"", b"{}", b"[]", strict_json.write({**bundle, "more": 1}), b" " * (1 << 20) + b"{}",
+        for wrong in (b"", b"{}", b"[]", strict_json.write({**bundle, "more": 1}), b" " * evidence.LIMIT + b"{}",
                       strict_json.write({**bundle, "transactions": []}), strict_json.write({**bundle, "v": 2})):
             with self.assertRaises(evidence.Unreadable):
                 evidence.Verifier(wrong, "x")

@@ -110,6 +110,10 @@ extension SigningEnrolments {
         let invite = try await invite(body.code, for: container, request)
         if let refusal = Self.refusal(renewing: container, hasCode: invite != nil, at: request.now) { throw refusal }
         if invite == nil { try await requireSigner(of: container) }
+        // No device could read the record of a further key set.
+        guard try await sequence(of: container.did) < EnrolmentRecord.maximumSequence else {
+            throw SigningRefusal(.keyExpired, "The container has had all its renewals.")
+        }
         for _ in 0..<3 {
             if let offer = try await renewalOffer(container, invite: invite, request) { return offer }
         }
