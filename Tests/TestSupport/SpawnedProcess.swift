@@ -133,6 +133,11 @@ package final class SpawnedProcess: Sendable {
         }
     }
 
+    /// Starts what kills it when this process ends, however that happens.
+    package func guardian() throws -> SpawnedProcess {
+        try SpawnedProcess("/bin/sh", ["-c", "read -r _; kill -KILL $0 2>/dev/null", "\(id)"], input: .pipe)
+    }
+
     /// Waits for its end on a thread on which waiting holds nobody up.
     package func ended() async -> Int32 {
         await withCheckedContinuation { continuation in

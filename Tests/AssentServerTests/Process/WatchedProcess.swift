@@ -34,8 +34,7 @@ final class WatchedProcess: Sendable {
 
     private init(_ process: SpawnedProcess) throws {
         self.process = process
-        watcher = try SpawnedProcess(
-            "/bin/sh", ["-c", "read -r _; kill -KILL $0 2>/dev/null", "\(process.id)"], input: .pipe)
+        watcher = try process.guardian()
         let (lines, errors) = (try #require(process.output), try #require(process.errors))
         Thread.detachNewThread { [status] in
             let number = process.wait()

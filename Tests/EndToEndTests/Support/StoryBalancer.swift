@@ -29,8 +29,6 @@ final class StoryBalancer: Sendable {
         }
     }
 
-    private static let program = "/usr/sbin/haproxy"
-
     private let process: SpawnedProcess
     /// Ends it when this process ends, however that happens.
     private let guardian: SpawnedProcess
@@ -39,31 +37,21 @@ final class StoryBalancer: Sendable {
 
     /// Starts one, whose file is in `directory`.
     init(in directory: String) async throws {
-        try #require(
-            FileManager.default.isExecutableFile(atPath: Self.program), "run Scripts/setup.sh: it installs HAProxy")
         var ports: [Listener: ReservedPort] = [:]
         var stretches: [Listener: [Stretch]] = [:]
-        var lines = [
-            "global", "    maxconn 400", "defaults", "    mode tcp", "    timeout connect 10m",
-            "    timeout client \(Patience.seconds)s", "    timeout server \(Patience.seconds)s",
-        ]
+        var file = HAProxyFile()
         for listener in Listener.allCases {
             let port = try ReservedPort()
             let both = [try await Stretch.start(), try await Stretch.start()]
-            lines += ["listen \(listener.rawValue)", "    balance roundrobin", "    bind 127.0.0.1:\(port.port)"]
-            for (index, stretch) in both.enumerated() {
-                lines.append("    server node\(index) 127.0.0.1:\(stretch.relay.port)")
-            }
+            file.listen(listener.rawValue, at: port, before: both.map(\.relay.port))
             ports[listener] = port
             stretches[listener] = both
         }
-        let file = directory + "/haproxy.cfg"
-        try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: file))
         (self.ports, self.stretches) = (ports, stretches)
-        let process = try SpawnedProcess(Self.program, ["-db", "-f", file])
+        let words = try file.write(in: directory)
+        let process = try SpawnedProcess(try #require(words.first), Array(words.dropFirst()))
         self.process = process
-        guardian = try SpawnedProcess(
-            "/bin/sh", ["-c", "read -r _; kill -KILL $0 2>/dev/null", "\(process.id)"], input: .pipe)
+        guardian = try process.guardian()
     }
 
     var isRunning: Bool { process.isRunning }

@@ -20,8 +20,6 @@ final class HAProxy: Sendable {
     private let statistics: String
     private let ports: [ReservedPort]
 
-    private static let program = "/usr/sbin/haproxy"
-
     /// Runs `body` beside one, and ends it.
     static func run(before nodes: [ServeProcess], _ body: (HAProxy) async throws -> Void) async throws {
         let directory = try ServerFixture.makeDirectory()
@@ -38,36 +36,16 @@ final class HAProxy: Sendable {
     }
 
     private init(_ nodes: [ServeProcess], directory: String) throws {
-        try #require(
-            FileManager.default.isExecutableFile(atPath: Self.program), "run Scripts/setup.sh: it installs HAProxy")
         let (front, issuer, back) = (try ReservedPort(), try ReservedPort(), try ReservedPort())
-        let gateways = try Self.lines("gateway", at: front, before: nodes.map { try #require($0.gateway) })
-        let servers = try Self.lines("server", at: issuer, before: nodes.map(\.server))
-        let file = directory + "/haproxy.cfg"
-        let lines =
-            [
-                "global", "    maxconn 400", "defaults", "    timeout connect 10m",
-                "    timeout client \(Patience.seconds)s", "    timeout server \(Patience.seconds)s", "    retries 3",
-                "    option redispatch 1",
-            ] + gateways + servers + [
-                "listen statistics", "    mode http", "    bind 127.0.0.1:\(back.port)", "    stats enable",
-                "    stats uri /",
-            ]
-        try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: file))
+        var file = HAProxyFile(defaults: "retries 3", "option redispatch 1")
+        file.listen("gateway", at: front, before: try nodes.map { try Origin(try #require($0.gateway)).port })
+        file.listen("server", at: issuer, before: try nodes.map { try Origin($0.server).port })
+        file.addStatistics(at: back)
         ports = [front, issuer, back]
         server = "https://localhost:\(issuer.port)"
         gateway = "https://localhost:\(front.port)"
         statistics = "http://127.0.0.1:\(back.port)"
-        process = try WatchedProcess.start([Self.program, "-db", "-f", file])
-    }
-
-    /// What the file says of one port, whose connections go to these addresses in turn.
-    private static func lines(_ name: String, at port: ReservedPort, before urls: [String]) throws -> [String] {
-        let nodes = try urls.enumerated().map { index, url -> String in
-            let address = try Origin(url)
-            return "    server node\(index) 127.0.0.1:\(address.port)"
-        }
-        return ["listen \(name)", "    mode tcp", "    balance roundrobin", "    bind 127.0.0.1:\(port.port)"] + nodes
+        process = try WatchedProcess.start(file.write(in: directory))
     }
 
     private func waitUntilReady(by node: ServeProcess) async throws {
