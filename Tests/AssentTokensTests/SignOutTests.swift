@@ -66,12 +66,10 @@ import Testing
         #expect(sent.query["id_token_hint"] == tokens.idToken?.text.reveal() && sent.query["client_id"] == "bank-app")
     }
 
-    @Test("A refresh that is under way while the user signs out brings nothing back")
-    func race() async throws {
-        let provider = try FakeProvider()
-        let manager = try await provider.signedIn()
-        _ = try await manager.tokens()
-        provider.clock.advance(by: 601)
+    /// Asks for tokens, and returns when the server has the request. It answers when the continuation yields.
+    private func asking(
+        _ manager: TokenManager, of provider: FakeProvider
+    ) async -> (asking: Task<TokenSet, any Error>, release: AsyncStream<Void>.Continuation) {
         let (began, begin) = AsyncStream.makeStream(of: Void.self)
         let (released, release) = AsyncStream.makeStream(of: Void.self)
         provider.change {
@@ -81,8 +79,26 @@ import Testing
                 return nil
             }
         }
-        let refresh = Task { try await manager.tokens() }
+        let asking = Task { try await manager.tokens() }
         for await _ in began { break }
+        return (asking, release)
+    }
+
+    /// Signs out, while somebody else is at work for longer than the sign-out waits.
+    private func signOutWithoutWaiting(_ manager: TokenManager, of provider: FakeProvider) async -> SignOutResult {
+        let out = Task { await manager.signOut() }
+        while provider.clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
+        provider.clock.advance(by: 21)
+        return await out.value
+    }
+
+    @Test("A refresh that is under way while the user signs out brings nothing back")
+    func race() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        provider.clock.advance(by: 601)
+        let (refresh, release) = await asking(manager, of: provider)
         let out = Task { await manager.signOut() }
         for _ in 0..<100 { await Task.yield() }
         release.yield()
@@ -97,23 +113,10 @@ import Testing
     private func signOutDuringRenewal(
         of provider: FakeProvider, _ manager: TokenManager, over other: TokenManager
     ) async throws -> Task<TokenSet, any Error> {
-        let (began, begin) = AsyncStream.makeStream(of: Void.self)
-        let (released, release) = AsyncStream.makeStream(of: Void.self)
-        provider.change {
-            $0.tokenReply = { _ in
-                begin.yield()
-                for await _ in released { break }
-                return nil
-            }
-        }
-        let asking = Task { try await manager.tokens() }
-        for await _ in began { break }
-        let out = Task { await other.signOut() }
-        while provider.clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
-        provider.clock.advance(by: 21)
-        _ = await out.value
+        let (late, release) = await asking(manager, of: provider)
+        _ = await signOutWithoutWaiting(other, of: provider)
         release.yield()
-        return asking
+        return late
     }
 
     @Test(
@@ -162,10 +165,7 @@ import Testing
             configuration: manager.configuration, transport: InMemoryTransport { try await provider.answer($0) },
             store: store, clock: provider.clock)
         let lease = try await provider.store.lease(name, deadline: .distantFuture)
-        let out = Task { await leaving.signOut() }
-        while provider.clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
-        provider.clock.advance(by: 21)
-        #expect(await out.value.isComplete)
+        #expect(await signOutWithoutWaiting(leaving, of: provider).isComplete)
         await lease.release()
         #expect(provider.sent("/token/revoke").map { $0.form["token"] } == ["refresh+1&=%", "access-1"])
         #expect(await provider.store.names().isEmpty)
