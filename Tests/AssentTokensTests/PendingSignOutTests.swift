@@ -253,7 +253,7 @@ private final class FakeSessions: SessionEnding {
         provider.change { $0.other = { [offline] _ in throw offline } }
         sessions.failure.withLock { $0 = TokenError(.transport, "offline") }
         let result = await manager.signOut()
-        let entries = try await manager.pending.load(now: provider.clock.now).entries
+        let entries = try await manager.pending.load(now: provider.clock.now)
         #expect(entries.count == 2)
         var shown = "\(result) \(entries)"
         dump(result, to: &shown)

@@ -29,29 +29,48 @@ struct PendingSignOuts: Sendable {
 
     let store: any SecretStore
     let name: String
+    /// Has the keys of sessions that are to be ended.
+    let keys: ProofKeys
 
-    /// The entries, without those whose time is over. What cannot be read counts as nothing: it is not worth failing
-    /// for.
-    func load(now: Date) async throws -> (entries: [Entry], version: UInt64?) {
-        guard let stored = try await store.value(name) else { return ([], nil) }
-        let json = try? JSONValue.parse(stored.value.revealBytes())
-        let entries = (json?["entries"]?.array ?? []).compactMap(Entry.init)
-            .filter { (-Self.lifetime..<Self.lifetime).contains(now.timeIntervalSince($0.since)) }
-        return (entries, stored.version)
+    /// The entries, without those whose time is over.
+    func load(now: Date) async throws -> [Entry] {
+        try await stored().entries.filter { Self.isDue($0, now) }
     }
 
-    /// Adds and removes entries, whatever others do at the same time.
-    func change(adding new: [Entry] = [], removing ids: Set<String> = [], now: Date) async throws {
+    /// All entries. What cannot be read counts as nothing: it is not worth failing for.
+    private func stored() async throws -> (entries: [Entry], version: UInt64?) {
+        guard let stored = try await store.value(name) else { return ([], nil) }
+        let json = try? JSONValue.parse(stored.value.revealBytes())
+        return ((json?["entries"]?.array ?? []).compactMap(Entry.init), stored.version)
+    }
+
+    private static func isDue(_ entry: Entry, _ now: Date) -> Bool {
+        (-lifetime..<lifetime).contains(now.timeIntervalSince(entry.since))
+    }
+
+    /// Adds and removes entries, whatever others do at the same time. What goes, also because its time is over or there
+    /// is no room for it, goes after the key of its session: else nobody would know of a key that is left.
+    ///
+    /// - Returns: why a key is left. Its entry stays as well, and goes with it later.
+    @discardableResult
+    func change(adding new: [Entry] = [], removing gone: [Entry] = [], now: Date) async throws -> TokenError? {
         while true {
-            let (entries, version) = try await load(now: now)
-            let rest = (entries.filter { !ids.contains($0.id) } + new).suffix(Self.limit)
-            if rest.isEmpty, version == nil { return }
+            let (entries, version) = try await stored()
+            let all = entries + new
+            let told = Set(gone.map(\.id))
+            let kept = all.filter { !told.contains($0.id) && Self.isDue($0, now) }.suffix(Self.limit)
+            let keptIDs = Set(kept.map(\.id))
+            let dropped = all.filter { !keptIDs.contains($0.id) && !told.contains($0.id) }
+            let (left, failure) = await keys.discardKeys(of: gone + dropped, neededBy: Array(kept))
+            // Keys that cannot be removed for ever do not make the record longer for ever.
+            let rest = all.filter { keptIDs.contains($0.id) || left.contains($0.id) }.suffix(2 * Self.limit)
+            if rest.isEmpty, version == nil { return failure }
             let json: JSONValue = ["v": 1, "entries": .array(rest.map(\.json))]
             do {
                 try await store.update(
                     name, to: rest.isEmpty ? nil : Secret(bytes: json.serializedBytes()),
                     expected: version.map { .exactly($0) } ?? .absent)
-                return
+                return failure
             } catch let error as SecretStoreError where error.code == .versionMismatch {
                 continue
             }

@@ -41,7 +41,7 @@ extension TokenManager {
     /// - Returns: what could still not be done.
     /// - Throws: ``TokenError`` with code `storageFailed`.
     public func retrySignOuts() async throws -> [SignOutResult.Undone] {
-        let entries = try await storeErrorsAsTokenErrors { try await pending.load(now: clock.now).entries }
+        let entries = try await storeErrorsAsTokenErrors { try await pending.load(now: clock.now) }
         return await tell(entries).undone
     }
 
@@ -49,7 +49,7 @@ extension TokenManager {
     ///
     /// - Throws: ``TokenError`` with code `storageFailed`.
     public func pendingSignOuts() async throws -> [SignOutResult.Step] {
-        try await storeErrorsAsTokenErrors { try await pending.load(now: clock.now).entries.map(\.step) }
+        try await storeErrorsAsTokenErrors { try await pending.load(now: clock.now).map(\.step) }
     }
 
     private func forget(
@@ -162,11 +162,11 @@ extension TokenManager {
                 undone.append(.init(entry.step, Self.reason(error), isKept: isKept))
             }
         }
-        // Before the entries are forgotten: else nobody would know of a key that is left.
-        let (left, failure) = await proofs.keys.discardKeys(of: entries.filter { over.contains($0.id) })
-        over.subtract(left)
+        let gone = entries.filter { over.contains($0.id) }
         do {
-            try await storeErrorsAsTokenErrors { try await pending.change(removing: over, now: clock.now) }
+            let failure = try await storeErrorsAsTokenErrors {
+                try await pending.change(removing: gone, now: clock.now)
+            }
             return (undone, failure)
         } catch {
             return (undone, error as? TokenError)

@@ -104,7 +104,7 @@ public actor TokenManager {
         device = DeviceTokens(configuration, provider: provider, clock: clock)
         implicit = ImplicitTokens(configuration, provider: provider, clock: clock)
         self.sessions = sessions
-        pending = PendingSignOuts(store: storage.store, name: storage.pendingSignOuts)
+        pending = PendingSignOuts(store: storage.store, name: storage.pendingSignOuts, keys: proofs.keys)
     }
 
     /// This installation's registration; `nil` when the configuration asks for none.

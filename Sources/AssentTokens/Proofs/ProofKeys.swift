@@ -104,13 +104,19 @@ actor ProofKeys {
     /// The name of the key for new tokens and sessions, where one is noted.
     func notedName() async throws -> String? { try await storage.notedKeyName() }
 
-    /// Removes the keys of sessions that nobody needs to end any more, unless new tokens are bound to them again.
+    /// Removes the keys of sessions that nobody needs to end any more, unless new tokens are bound to them again or
+    /// another session is still to be ended by them.
     ///
     /// - Returns: of which entries the key is left, and why.
-    func discardKeys(of entries: [PendingSignOuts.Entry]) async -> (left: Set<String>, failure: TokenError?) {
+    func discardKeys(
+        of entries: [PendingSignOuts.Entry], neededBy kept: [PendingSignOuts.Entry]
+    ) async -> (left: Set<String>, failure: TokenError?) {
         var (left, failure): (Set<String>, TokenError?) = ([], nil)
+        let needed = Set(kept.compactMap { $0.key?.name })
         for entry in entries {
-            guard let provider = configuration.keys, let name = entry.key?.name else { continue }
+            guard let provider = configuration.keys, let name = entry.key?.name, !needed.contains(name) else {
+                continue
+            }
             found = nil
             do {
                 guard try await storage.notedKeyName() != name else { continue }

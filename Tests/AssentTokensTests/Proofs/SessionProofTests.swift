@@ -269,6 +269,30 @@ private struct App: SessionEnding {
         #expect(await provider.store.names().isEmpty)
     }
 
+    @Test("A session that nobody could end is given up with its key: for want of room, or because its time is over")
+    func givenUp() async throws {
+        let provider = try FakeProvider()
+        let app = try App(provider)
+        let manager = app.manager()
+        app.isOffline.withLock { $0 = true }
+        for number in 0...PendingSignOuts.limit {
+            try await manager.install(try await app.signIn("S\(number)"))
+            #expect(await manager.signOut().undone.map(\.isKept) == [true])
+        }
+        #expect(app.ring.made == PendingSignOuts.limit + 1 && app.ring.names.count == PendingSignOuts.limit)
+
+        provider.clock.advance(by: PendingSignOuts.lifetime)
+        app.ring.change { $0.failure = KeyProviderError(.unavailable, "It is not there.") }
+        #expect(try await manager.retrySignOuts().isEmpty)
+        #expect(try await manager.pendingSignOuts().isEmpty)
+        // Their names stay as long as the keys do.
+        #expect(app.ring.names.count == PendingSignOuts.limit)
+        app.ring.change { $0.failure = nil }
+        #expect(try await manager.retrySignOuts().isEmpty)
+        #expect(app.ring.names.isEmpty && app.ended.withLock { $0.isEmpty })
+        #expect(await provider.store.names().isEmpty)
+    }
+
     @Test("A lost key: the session is not sent, and a new sign-in begins without it")
     func lost() async throws {
         let provider = try FakeProvider()
