@@ -3,6 +3,7 @@ import AssentJOSE
 import AssentSigning
 import AssentSigningProtocol
 import AssentVault
+import HTTPTypes
 import Testing
 
 @Suite("Signing device: an assisted PIN")
@@ -228,6 +229,52 @@ struct AssistedPasswordTests {
         _ = await refused(.passwordRequired) { try await transaction.setStatus("accept", number: "42") }
         let receipt = try await transaction.setStatus("accept", password: pin, number: "42")
         #expect(receipt.effect == .approve)
+        #expect(await scene.server.signingSlot?.n == 2)
+        #expect(await scene.store.names().count == 1)
+    }
+
+    /// Has something happen before the first decision is sent.
+    private struct LateTransport: HTTPTransport {
+        let base: any HTTPTransport
+        let before: Locked<(@Sendable () async throws -> Void)?>
+
+        @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
+            guard call.request.path?.hasSuffix("/device/transactions/decide") == true else {
+                return try await base.send(call)
+            }
+            let first = before.withLock { before in
+                defer { before = nil }
+                return before
+            }
+            try await first?()
+            return try await base.send(call)
+        }
+    }
+
+    @Test("A decision that was signed again stays when the queue hears late that the one before it is refused")
+    func lateRefusal() async throws {
+        let device = scene.device()
+        let container = try await enrolled(device)
+        let transaction = try await scene.fetched(container, on: device)
+        let path = "/device/transactions/decide"
+        await scene.server.refuse(path, .init(status: 503, code: "unavailable"))
+        _ = await refused(.unavailable) { try await transaction.setStatus("accept", password: pin, number: "42") }
+        await scene.server.set(time: 1301)
+        // While the queue sends the first one, the app has a second one signed. The server takes that, and its answer
+        // is lost.
+        let meanwhile: @Sendable () async throws -> Void = {
+            await scene.server.replay(path, "lost")
+            _ = await refused(.serverAuthentication) {
+                try await transaction.setStatus("accept", password: pin, number: "42")
+            }
+            await scene.server.replay(path, nil)
+        }
+        let transport = LateTransport(base: scene.server.transport, before: Locked(meanwhile))
+        let queue = SigningDevice(store: scene.store, keys: scene.keys, transport: transport, clock: scene.clock)
+        await #expect(throws: SigningError(.alreadyDecided)) { try await queue.sendQueued() }
+        let receipt = try await transaction.setStatus("accept", password: pin, number: "42")
+        #expect(receipt.effect == .approve)
+        #expect(await scene.server.decisions.count == 2)
         #expect(await scene.server.signingSlot?.n == 2)
         #expect(await scene.store.names().count == 1)
     }

@@ -118,7 +118,23 @@ struct ContainerStore: Sendable {
         try await read(all: "\(Self.decisions)\(did.text).")
     }
 
+    /// Removes a decision whose end is known. Another one that has taken its place meanwhile stays.
     func remove(_ decision: DecisionRecord) async throws {
-        try await store.update(Self.decision(decision.did, decision.txn), to: nil, expected: .any)
+        let name = Self.decision(decision.did, decision.txn)
+        guard let stored = try await store.value(name) else { return }
+        let now: DecisionRecord = try parse(stored.value)
+        guard StrictJSON.same(now.decision, decision.decision) else { return }
+        do {
+            try await store.update(name, to: nil, expected: .exactly(stored.version))
+        } catch let error as SecretStoreError where error.code == .versionMismatch {
+            // It was replaced, or removed, just now.
+        }
+    }
+
+    /// Removes all decisions of a container that has ended.
+    func removeDecisions(of did: SigningID) async throws {
+        for decision in try await decisions(of: did) {
+            try await store.update(Self.decision(did, decision.txn), to: nil, expected: .any)
+        }
     }
 }

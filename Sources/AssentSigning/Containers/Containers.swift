@@ -111,7 +111,7 @@ struct Containers: Sendable {
         }
         try await parts.keys.removeKey(named: record.keyName(.device, ""))
         if let did = record.did {
-            for decision in try await records.decisions(of: did) { try await records.remove(decision) }
+            try await records.removeDecisions(of: did)
             try await records.removeOneTimeKeys(of: did)
         }
         try await records.remove(record.id)
