@@ -126,6 +126,33 @@ struct SingleFlightTests {
         #expect(refreshes(provider) == 1)
     }
 
+    @Test("What each of those who have waited does afterwards is done without them when everybody is cancelled")
+    func afterwards() async throws {
+        let (flight, gate, count) = (SingleFlight<Int>(), Gate(), Locked(0))
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        let (done, tell) = AsyncStream.makeStream(of: Void.self)
+        let wait: @Sendable () async throws -> Int = {
+            try await flight.joinOrStart {
+                begin.yield()
+                await gate.pass()
+                return 1
+            } afterwards: {
+                count.withLock { $0 += 1 }
+                tell.yield()
+            }
+        }
+        let task = Task { try await wait() }
+        for await _ in begun { break }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(count.withLock { $0 } == 0)
+        gate.open()
+        for await _ in done { break }
+        #expect(count.withLock { $0 } == 1)
+        #expect(try await wait() == 1)
+        #expect(count.withLock { $0 } == 2)
+    }
+
     @Test("Whoever was cancelled before gets nothing and asks nobody")
     func cancelledBefore() async throws {
         let (provider, manager, gate) = try await expired()

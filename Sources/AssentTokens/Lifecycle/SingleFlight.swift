@@ -12,7 +12,29 @@ final class SingleFlight<Value: Sendable>: Sendable {
     private let state = Locked(State())
 
     /// The value of the work that is under way, or of `work`, which is begun when there is none.
-    func joinOrStart(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+    ///
+    /// - Parameters:
+    ///   - work: what is begun.
+    ///   - afterwards: is done by each caller who has waited to the end, or without one when nobody has.
+    func joinOrStart(
+        _ work: @escaping @Sendable () async throws -> Value,
+        afterwards: @escaping @Sendable () async -> Void = {}
+    ) async throws -> Value {
+        do {
+            let value = try await join(work, unawaited: afterwards)
+            await afterwards()
+            return value
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            await afterwards()
+            throw error
+        }
+    }
+
+    private func join(
+        _ work: @escaping @Sendable () async throws -> Value, unawaited: @escaping @Sendable () async -> Void
+    ) async throws -> Value {
         let id = state.withLock { state in
             state.lastID += 1
             return state.lastID
@@ -27,7 +49,7 @@ final class SingleFlight<Value: Sendable>: Sendable {
                     return (false, !state.isRunning)
                 }
                 if isCancelled { continuation.resume(throwing: CancellationError()) }
-                if begins { Task { await self.run(work) } }
+                if begins { Task { if await !self.run(work) { await unawaited() } } }
             }
         } onCancel: {
             let continuation = state.withLock { $0.waiting.removeValue(forKey: id) }
@@ -35,7 +57,8 @@ final class SingleFlight<Value: Sendable>: Sendable {
         }
     }
 
-    private func run(_ work: @Sendable () async throws -> Value) async {
+    /// - Returns: whether anybody has waited for it.
+    private func run(_ work: @Sendable () async throws -> Value) async -> Bool {
         let result: Result<Value, any Error>
         do { result = .success(try await work()) } catch { result = .failure(error) }
         let waiting = state.withLock { state in
@@ -43,5 +66,6 @@ final class SingleFlight<Value: Sendable>: Sendable {
             return Array(state.waiting.values)
         }
         for continuation in waiting { continuation.resume(with: result) }
+        return !waiting.isEmpty
     }
 }

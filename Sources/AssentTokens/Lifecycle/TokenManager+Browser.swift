@@ -39,7 +39,7 @@ extension TokenManager {
         let redirect = try await receiver.receive(opening: attempt.url) { attempt.isAnswer($0) }
         let tokens = try await provider.tokens(for: attempt, redirect: redirect, key: key)
         let replaced = try await takeOver(tokens)
-        if let old = replaced.tokens { await revokeOrphans(old) }
+        if let old = replaced.tokens { await orphans.revoke(old) }
         return BrowserSignIn(tokens: tokens, replacedSession: replaced.session)
     }
 
@@ -62,7 +62,7 @@ extension TokenManager {
             return before
         } catch {
             // Nobody will ever use them.
-            await revokeOrphans(tokens)
+            await orphans.revoke(tokens)
             throw error
         }
     }

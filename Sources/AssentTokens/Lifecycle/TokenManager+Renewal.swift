@@ -3,15 +3,11 @@ import Foundation
 import Logging
 
 extension TokenManager {
-    /// Renews what is stored, unless somebody else has just done so.
+    /// Renews what is stored, unless somebody else has just done so. What nobody will use is noted, and revoked when
+    /// nobody waits for that.
     func renew(rejecting rejected: Secret?) async throws -> TokenSet {
-        var orphans: [TokenSet] = []
         do {
-            let tokens = try await exclusively {
-                try await renewExclusively(renewal(rejecting: rejected), orphans: &orphans)
-            }
-            for orphan in orphans { await revokeOrphans(orphan) }
-            return tokens
+            return try await exclusively { try await renewExclusively(renewal(rejecting: rejected)) }
         } catch let error as TokenError where error.code == .busy {
             var idle = renewal(rejecting: rejected)
             let contents = try await storage.load()
@@ -20,14 +16,11 @@ extension TokenManager {
                 tokens: contents.tokens, session: contents.session, isKeyLost: isKeyLost, now: clock.now)
             guard case .use(let tokens) = idle.unable(error, now: clock.now) else { throw error }
             return tokens
-        } catch {
-            for orphan in orphans { await revokeOrphans(orphan) }
-            throw error
         }
     }
 
     /// Takes the steps of a renewal. Nobody else, in any process, is at it.
-    private func renewExclusively(_ renewal: TokenRenewal, orphans: inout [TokenSet]) async throws -> TokenSet {
+    private func renewExclusively(_ renewal: TokenRenewal) async throws -> TokenSet {
         var renewal = renewal
         var contents = TokenStorage.Contents()
         var step = TokenRenewal.Step.read
@@ -43,7 +36,7 @@ extension TokenManager {
             case .fail(let error): throw error
             case .remove(let tokens, let removal):
                 guard try await remove(&contents, because: removal) else { step = .read; continue }
-                if removal == .orphaned || removal == .keyLost { orphans.append(tokens) }
+                if removal == .orphaned || removal == .keyLost { orphans.add(tokens) }
                 step = renewal.removed(removal)
             case .removeSession:
                 guard try await removeSession(&contents) else { step = .read; continue }
@@ -56,7 +49,7 @@ extension TokenManager {
             case .store(let tokens):
                 guard try await store(tokens, replacing: contents) else {
                     // Nothing is there: somebody has signed out, and the server has heard of the tokens before alone.
-                    if try await storage.loadTokens() == nil { orphans.append(tokens) }
+                    if try await storage.loadTokens() == nil { orphans.add(tokens) }
                     step = .read
                     continue
                 }

@@ -29,6 +29,7 @@ public actor TokenManager {
     public nonisolated let implicit: ImplicitTokens
 
     let provider: ProviderClient
+    let orphans: OrphanedTokens
     let storage: TokenStorage
     let proofs: ProofMaker
     let clock: any WallClock
@@ -99,6 +100,7 @@ public actor TokenManager {
         provider = ProviderClient(
             configuration, transport: transport, storage: storage, proofs: proofs, clock: clock, random: random,
             logger: logger)
+        orphans = OrphanedTokens(provider)
         (configuration.dpop.keys as? InstallationKeys)?.attach(
             provider.registration, configuration.registration?.keys)
         device = DeviceTokens(configuration, provider: provider, clock: clock)
@@ -167,7 +169,7 @@ public actor TokenManager {
         }
         guard isTaken else { return false }
         unsaved = nil
-        if let old { await revokeOrphans(old) }
+        if let old { await orphans.revoke(old) }
         return true
     }
 
@@ -190,10 +192,17 @@ public actor TokenManager {
             if rejected == nil { remember(tokens) }
             return tokens
         }
-        let renewed = try await renewals.joinOrStart { try await self.renew(rejecting: rejected) }
-        guard renewed.accessToken == rejected else { return renewed }
+        func renewed() async throws -> TokenSet {
+            try await renewals.joinOrStart {
+                try await self.renew(rejecting: rejected)
+            } afterwards: {
+                await self.orphans.revokeNoted()
+            }
+        }
+        let tokens = try await renewed()
+        guard tokens.accessToken == rejected else { return tokens }
         // Another task's renewal that did not know of the refusal, or a server that gives the same token again.
-        return try await renewals.joinOrStart { try await self.renew(rejecting: rejected) }
+        return try await renewed()
     }
 
     /// New tokens, whether or not the stored ones are good.
@@ -214,10 +223,6 @@ public actor TokenManager {
         } catch let error as TokenError where error.refusal == .token {
             return JWTClaims(try await provider.userInfo(try await self.tokens(rejecting: tokens.accessToken)))
         }
-    }
-
-    func revokeOrphans(_ tokens: TokenSet) async {
-        await provider.discard(refreshToken: tokens.refreshToken, accessToken: tokens.accessToken)
     }
 
     func renewal(rejecting rejected: Secret?) -> TokenRenewal {

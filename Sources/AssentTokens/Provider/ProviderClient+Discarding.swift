@@ -2,7 +2,7 @@ import AssentCore
 import Logging
 
 extension ProviderClient {
-    /// How long anybody who wants a token waits for tokens that nobody uses to be revoked.
+    /// How long the one who has tokens revoked that nobody uses waits for that.
     private static let revocationLimit = Duration.seconds(5)
 
     /// Revokes tokens that nobody will use, as far as possible.
