@@ -3,7 +3,8 @@ import AssentCore
 import Foundation
 
 /// The file that a download becomes. Until all of it is there it has a name of its own beside the place where it is to
-/// be, and only its owner may read it. What is not finished is removed.
+/// be, and only its owner may read it. What is not finished is removed, by the next download into the directory if the
+/// process has ended before.
 final class DownloadFile: Sendable {
     private let target: String
     private let temporary: String
@@ -12,15 +13,28 @@ final class DownloadFile: Sendable {
     /// - Throws: ``ResourceError``: `cannotCreateFile`.
     init(at path: String, random: any RandomSource) throws(ResourceError) {
         let url = URL(fileURLWithPath: path)
+        let directory = url.deletingLastPathComponent()
+        UnfinishedDownload.removeLeft(in: directory.path)
+        let made = try Self.made(in: directory, random: random)
         target = url.path
-        temporary = url.deletingLastPathComponent().appendingPathComponent(".\(random.uuid()).part").path
-        let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
-            throw ResourceError(
-                .url, .cannotCreateFile, "No file can be made for the download.",
-                suggestion: "Choose a directory that exists and may be written to.")
+        temporary = made.path
+        descriptor = Locked(made.file)
+    }
+
+    private static func made(
+        in directory: URL, random: any RandomSource
+    ) throws(ResourceError) -> (path: String, file: Int32) {
+        for _ in 0..<3 {
+            let path = directory.appendingPathComponent(UnfinishedDownload.name(random)).path
+            let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard file >= 0 else { break }
+            if UnfinishedDownload.isKept(file) { return (path, file) }
+            close(file)
+            unlink(path)
         }
-        descriptor = Locked(file)
+        throw ResourceError(
+            .url, .cannotCreateFile, "No file can be made for the download.",
+            suggestion: "Choose a directory that exists and may be written to.")
     }
 
     deinit { discard() }
