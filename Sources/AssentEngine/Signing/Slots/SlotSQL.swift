@@ -136,11 +136,12 @@ enum SlotSQL {
 
 extension SlotSQL {
     /// After a fresh authentication of the user. If the server went back behind a number that it has signed, it goes on
-    /// from there.
+    /// from there. It has not counted those up to that number, so none of them is taken off what it has counted.
     static func open(_ slot: PasswordSlot, of did: SigningID) -> SQL {
         let latest: SQL = "CASE WHEN ahead > n THEN ahead ELSE n END"
         return """
             UPDATE signing_slots SET n = \(latest), floor = \(latest), forgive_after = \(latest), next_at = 0, held = 0,
+                cleared = CASE WHEN ahead > n THEN ahead ELSE cleared END,
                 cur = CASE WHEN ahead > n THEN NULL ELSE cur END, next = CASE WHEN ahead > n THEN NULL ELSE next END,
                 ahead = NULL
             WHERE did = \(did) AND slot = \(slot) AND sealed_k IS NOT NULL

@@ -207,6 +207,27 @@ struct SigningSlotStoreTests {
         #expect(try await fixture.slot(fresh).n == 0)
     }
 
+    @Test("Confirmations of evaluations that the server has lost take nothing off those that it has counted")
+    func lostEvaluations() async throws {
+        let fixture = try await SigningStoreFixture()
+        let container = try await fixture.withSlot()
+        _ = try await fixture.unlock(container, fixture.attempt(container, r: "a", next: "b"))
+        // The device has four: the backup is from before the second one.
+        let after = fixture.attempt(container, r: "y", next: "z", last: 4)
+        #expect(try await fixture.refusal(container, after) == .serverRolledBack)
+        try #require(try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
+        for n in 2...4 as ClosedRange<Int64> {
+            try await fixture.slots.confirm(fixture.confirmed(container, n), of: container)
+        }
+        let slot = try await fixture.slot(container)
+        #expect(slot.n == 4 && slot.unconfirmed == 1)
+        #expect(slot.status(SigningStoreFixture.lock, at: fixture.now).spare == 19)
+        // The user's next one clears what was counted, as after any fresh authentication.
+        #expect(try await fixture.unlock(container, after).n == 5)
+        try await fixture.slots.confirm(fixture.confirmed(container, 5), of: container)
+        #expect(try await fixture.slot(container).unconfirmed == 0)
+    }
+
     @Test("A container that is not active gives no evaluation, nor a slot that is locked, destroyed or of another time")
     func refusals() async throws {
         let fixture = try await SigningStoreFixture()
