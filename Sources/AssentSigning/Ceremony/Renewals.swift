@@ -13,7 +13,7 @@ struct Renewals: Sendable {
         case waiting
         /// The new keys are the container's.
         case done
-        /// The server has forgotten it.
+        /// The server has forgotten it. The keys of a reset are kept as long as its digits could be typed.
         case over
     }
 
@@ -184,7 +184,9 @@ struct Renewals: Sendable {
 
     /// Asks with the new key whether it is the container's. An answer to the old one is not enough: old keys are
     /// removed only when the server has signed, for the new key, that the new keys are the container's.
-    private func end(_ id: SigningID) async throws -> End {
+    ///
+    /// - Parameter isAgain: whether the new key was refused just before.
+    private func end(_ id: SigningID, isAgain: Bool = false) async throws -> End {
         guard let renewal = try await parts.records.renewal(of: id) else { return .none }
         let record = try await parts.records.load(id)
         if record.keyID == renewal.next.keyID {
@@ -206,6 +208,12 @@ struct Renewals: Sendable {
             if try await isEnded(status, id) { return .over }
             guard try status.keys.contains(where: { try $0.kid == renewal.oldDeviceKey && $0.state == .active }) else {
                 throw error
+            }
+            if try renewal.mayWaitForDigits(at: status.head.issuedAt) {
+                // The old key is the container's as long as the digits are missing, so that says nothing here.
+                guard isAgain else { return try await end(id, isAgain: true) }
+                // If they are typed all the same, the new keys are the container's, and must be there.
+                return .over
             }
             try await giveUp(renewal)
             return .over

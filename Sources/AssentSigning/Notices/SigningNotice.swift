@@ -42,20 +42,12 @@ struct HeardNotices {
 }
 
 extension Renewals {
-    /// Seconds after the end of an offer for which the digits of a reset may still come.
-    private static let completion = 600
-
     /// Whether new keys are due, by the last time that the server has signed, and whether they need a password. They
     /// are not while a reset is under way: a renewal would give it up, and the user has its digits.
     func due(_ id: SigningID) async throws -> Bool? {
         let record = try await parts.records.load(id)
         guard let renewable = record.renewable, record.serverTime >= renewable else { return nil }
-        if let reset = try await parts.records.renewal(of: id), reset.hasCode,
-            let offer = try reset.next.offerContent(),
-            record.serverTime <= offer.expiresAt + Self.completion
-        {
-            return nil
-        }
+        if try await parts.records.renewal(of: id)?.mayWaitForDigits(at: record.serverTime) == true { return nil }
         return !record.slots.isEmpty
     }
 }

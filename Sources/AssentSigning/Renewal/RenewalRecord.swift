@@ -37,6 +37,17 @@ struct RenewalRecord: ShapedPart {
     }
 }
 
+extension RenewalRecord {
+    /// Seconds after the end of an offer for which the digits of a reset may still come.
+    private static let completion = 600
+
+    /// Whether the digits of a reset may still come at this time of the server's.
+    func mayWaitForDigits(at time: Int) throws -> Bool {
+        guard hasCode, let offer = try next.offerContent() else { return false }
+        return time <= offer.expiresAt + Self.completion
+    }
+}
+
 extension ContainerStore {
     private static func renewal(_ id: SigningID) -> String { "signing.renewal.\(id.text)" }
 

@@ -11,6 +11,8 @@ struct ScriptedRenewal {
     var commitment: SigningHash?
     var enrolment: Enrolment?
     var isDone = false
+    /// Whether the new key is not known any more.
+    var isForgotten = false
 
     init(hasCode: Bool, offer: String) {
         self.hasCode = hasCode
@@ -21,9 +23,14 @@ struct ScriptedRenewal {
 extension ScriptedServer {
     /// The key that proves a call: the container's, or a new one that asks whether it is.
     func prover(_ kid: KeyThumbprint) throws -> ProtocolKey {
-        if let new = renewal?.enrolment?.device, new.kid == kid { return new.jwk }
+        if let new = renewal?.enrolment?.device, new.kid == kid {
+            guard renewal?.isForgotten == false else { throw Refusal(status: 401, code: "bad_proof") }
+            return new.jwk
+        }
         return try deviceKey()
     }
+
+    func forgetRenewal(_ isForgotten: Bool = true) { renewal?.isForgotten = isForgotten }
 
     /// The keys of a container whose keys were replaced.
     var renewedKeys: JSONValue {
