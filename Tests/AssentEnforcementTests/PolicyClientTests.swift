@@ -124,7 +124,28 @@ struct PolicyClientTests {
             try await desk.client.decide(PolicyDesk.payment("t-1"))
         }
         #expect(named?.code == .outcomeUnknown && named?.isTransient == false)
+        #expect(desk.transport.exchanges.count { $0.request.path == PolicyDesk.evaluate } == 2)
+    }
+
+    @Test("The outcome of a transaction whose reply is lost is reported as unknown, where outcomes are reported")
+    func lostOutcome() async throws {
+        let desk = try PolicyDesk { exchange in
+            guard exchange.request.path == PolicyDesk.evaluate else { return .json(200, [:]) }
+            throw HTTPTransportError(.connectionClosed, "The connection ended.", mayHaveHadEffect: true)
+        }
+        var silent = desk.client
+        silent.reportsOutcomes = false
+        for (client, id) in [(silent, "t-1"), (desk.client, nil)] as [(PolicyClient, String?)] {
+            await #expect(throws: EnforcementError.self) { try await client.decide(PolicyDesk.payment(id)) }
+        }
         #expect(desk.transport.exchanges.count == 2)
+        await #expect(throws: EnforcementError(.outcomeUnknown, "")) {
+            try await desk.client.decide(PolicyDesk.payment("t-1"))
+        }
+        #expect(desk.transport.exchanges.count == 4)
+        let report = try #require(desk.transport.exchanges.last)
+        #expect(report.request.path?.hasSuffix("/policies?_action=report") == true)
+        #expect(report.text == #"{"transaction":"t-1","outcome":{"state":"unknown"}}"#)
     }
 
     @Test("A question that did not leave has used up nothing")

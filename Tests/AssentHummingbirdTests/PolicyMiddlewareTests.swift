@@ -130,6 +130,7 @@ struct PolicyMiddlewareTests {
         let lost = try await double.post("/payments?_txid=t-1")
         #expect(lost.status == .serviceUnavailable)
         #expect(lost.text.contains(#""code":"outcomeUnknown","forwarded":"no""#))
+        #expect(double.reports.withLock { $0 } == [#"{"transaction":"t-1","outcome":{"state":"unknown"}}"#])
 
         for status in [401, 403, 404, 500] {
             double.decision.withLock { $0 = { _ in .json(status, ["message": "internal matters"]) } }

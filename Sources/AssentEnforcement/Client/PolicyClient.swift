@@ -66,10 +66,21 @@ public struct PolicyClient: Sendable {
     /// if let id = permit.transactionID { try await policies.report(.answered(status: 201), ofTransaction: id) }
     /// ```
     ///
+    /// A question about a transaction whose reply is lost is not asked again; its outcome is reported as `unknown`.
+    ///
     /// - Throws: ``EnforcementError``. Nothing is allowed then.
     public func decide(_ request: EnforcedRequest) async throws(EnforcementError) -> EnforcementDecision {
         // Servers take a question that names nobody for one about its sender, the service.
         guard !request.subject.isEmpty else { return .denied }
+        do throws(EnforcementError) {
+            return try await answer(to: request)
+        } catch {
+            if error.code == .outcomeUnknown, let id = request.transactionID { await reportUnknown(id) }
+            throw error
+        }
+    }
+
+    private func answer(to request: EnforcedRequest) async throws(EnforcementError) -> EnforcementDecision {
         var post = PolicyPost(
             url: server.json("policies?_action=evaluate"), version: Self.policyVersion,
             content: EvaluateWire.question(request, policySet: policySet, reportsOutcomes: reportsOutcomes))
@@ -82,6 +93,24 @@ public struct PolicyClient: Sendable {
             // Whatever it says, it may have used the transaction up.
             throw request.transactionID == nil ? error : EnforcementError(.outcomeUnknown, error.detail)
         }
+    }
+
+    /// Says that nobody knows what became of a request: the record would have it that it is about to be carried out.
+    /// That it was not is more than this client knows, since another request may have named the same transaction. What
+    /// is reported of that replaces this.
+    private func reportUnknown(_ id: String) async {
+        guard reportsOutcomes else { return }
+        // Also for a caller that is cancelled, which may be why there is no reply.
+        await Task {
+            do throws(EnforcementError) {
+                try await report(.unknown, ofTransaction: id)
+            } catch {
+                // The server does not know of it, or says the same itself after a time.
+                logger.info(
+                    "an unknown outcome could not be reported",
+                    metadata: ["transaction": "\(id)", "error": "\(error)"])
+            }
+        }.value
     }
 
     /// The user of a session; `nil` when it is not alive, is of another realm than the server's here, or belongs to a
