@@ -81,12 +81,13 @@ extension Authentication {
     /// The page at which a transaction's journey waits.
     private func page(transactionID: String, _ request: AuthenticateRequest) async throws -> AuthenticatePage {
         let answering = try answering(PageAnswer(authID: "", callbacks: nil, bytes: []), request)
-        for place in 1...JourneyWalk.pageLimit {
-            let id = steps.id(ofTransaction: transactionID, page: place)
-            guard let step = try await steps.find(id) else { break }
+        var place = try await steps.pages(ofTransaction: transactionID)
+        while let step = try await steps.find(steps.id(ofTransaction: transactionID, page: place)) {
             if case .pending(let state) = step.status {
-                return try await answering.turn(step, state).waiting(stepID: id)
+                return try await answering.turn(step, state).waiting(stepID: step.id)
             }
+            // It was answered since.
+            place += 1
         }
         throw EngineError.transactionUnreadable
     }

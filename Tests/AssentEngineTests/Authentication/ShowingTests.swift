@@ -73,6 +73,24 @@ struct ShowingTests {
         await expectError(.transactionUnreadable) { try await engine.stage(transactionID: id, request(session)) }
     }
 
+    @Test("A page that has asked again often is shown to its session as well")
+    func patient() async throws {
+        let fixture = try await PatientNode.fixture(seconds: 300, transactionalOnly: true)
+        let session = try await fixture.signIn()
+        let id = try await fixture.transaction(session, journey: "Patient")
+        var page = try await fixture.approve(id, session: session)
+        for _ in 0..<70 {
+            page = try Page(await fixture.answer(page, [], session: session))
+            guard case .page(let shown) = try await fixture.authentication.stage(transactionID: id, request(session))
+            else {
+                Issue.record("the journey waits")
+                return
+            }
+            #expect(shown.content == page.content)
+            page = try Page(.page(shown))
+        }
+    }
+
     @Test("Of a request that only reads a browser is told that it can send it", arguments: ["GET", "HEAD", "PUT"])
     func safe(method: String) async throws {
         let fixture = try await JourneyFixture()

@@ -181,4 +181,23 @@ struct NodeTests {
         let last = page
         await expectError(.loginFailed) { try await fixture.answer(last, [nil, 0]) }
     }
+
+    @Test("A page that waits for something elsewhere may ask again as long as its journey takes, and once a second")
+    func waits() async throws {
+        let fixture = try await PatientNode.fixture(seconds: 120)
+        var page = try await fixture.start("Patient")
+        for _ in 0..<120 { page = try Page(await fixture.answer(page, [])) }
+        let last = page
+        await expectError(.loginFailed) { try await fixture.answer(last, []) }
+
+        let slow = try await PatientNode.fixture(seconds: 1200)
+        page = try await slow.start("Patient")
+        for _ in 0..<109 {
+            slow.clock.advance(by: 11)
+            page = try Page(await slow.answer(page, []))
+        }
+        let late = page
+        slow.clock.advance(by: 11)
+        await expectError(.stepExpired) { try await slow.answer(late, []) }
+    }
 }

@@ -157,4 +157,6 @@ package struct CallbackKind: RawRepresentable, Sendable, Hashable {
     package static let hiddenValue = CallbackKind(rawValue: "HiddenValueCallback")
     /// `MetadataCallback`
     package static let metadata = CallbackKind(rawValue: "MetadataCallback")
+    /// `PollingWaitCallback`
+    package static let pollingWait = CallbackKind(rawValue: "PollingWaitCallback")
 }

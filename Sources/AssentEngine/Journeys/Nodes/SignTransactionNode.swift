@@ -56,7 +56,7 @@ struct SignTransactionNode: RunnableNode {
         let text = message + (number.map { "\nNumber: \($0)" } ?? "")
         // Number and time also apart from the text, for clients that draw them. AM sends neither.
         let polling = CustomCallback(
-            "PollingWaitCallback",
+            CallbackKind.pollingWait.rawValue,
             outputs: JSONObject(omittingNil: [
                 "waitTime": "1000", "message": .string(text), "number": number.map(JSONValue.string),
                 "expiresAt": context.progress.memory["until"],

@@ -70,6 +70,21 @@ struct StepStore: Sendable {
         digest(of: Array("\(page)".utf8), id: "transaction \(transactionID)")
     }
 
+    /// How many pages of a transaction's journey there are. No number is left out, so that a few looks find the last
+    /// one, however often a page has asked again.
+    func pages(ofTransaction transactionID: String) async throws -> Int {
+        func has(_ page: Int) async throws -> Bool {
+            try await find(id(ofTransaction: transactionID, page: page)) != nil
+        }
+        var (last, missing) = (0, 1)
+        while try await has(missing) { (last, missing) = (missing, 2 * missing) }
+        while missing - last > 1 {
+            let middle = (last + missing) / 2
+            if try await has(middle) { last = middle } else { missing = middle }
+        }
+        return last
+    }
+
     /// Claims a step for one answer: of several that come at once, one gets it. Returns the claim, or `nil`.
     ///
     /// One from a time ahead is of a clock that was set back: it would hold the step until that clock has caught up.

@@ -23,6 +23,9 @@ package struct JourneyProgress: Sendable, Hashable {
     /// How many pages there were.
     package var pages = 0
 
+    /// How many of them only asked again whether something has happened elsewhere.
+    package var polls = 0
+
     /// What the nodes tell each other.
     package var shared = JSONObject()
 
@@ -81,6 +84,10 @@ extension JourneyProgress {
         self.asked = prompts
         self.added = Int(added)
         self.pages = Int(pages)
+        if let polls = json["polls"] {
+            guard let polls = polls.integer else { return nil }
+            self.polls = Int(polls)
+        }
         presentation = PagePresentation(json["presentation"])
         self.isAskedAgain = isAskedAgain
         self.shared = shared
@@ -104,6 +111,7 @@ extension JourneyProgress {
             "maxSession": .integer(sessionLimits.maxSession), "maxIdle": .integer(sessionLimits.maxIdle),
             "signed": .bool(isSigned), "presentation": presentation.json, "again": .bool(isAskedAgain),
         ]
+        object["polls"] = polls == 0 ? nil : JSONValue.integer(polls)
         object["failure"] = failure.map { .string($0.rawValue) }
         return .object(object)
     }

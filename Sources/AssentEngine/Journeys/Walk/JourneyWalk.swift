@@ -21,6 +21,8 @@ struct JourneyWalk: Sendable {
     }
 
     static let nodeLimit = 64
+
+    /// How many pages there may be, without those that ask again whether something has happened elsewhere.
     static let pageLimit = 50
 
     /// Walks on with the answers to the page that waits; without answers from the journey's entry.
@@ -74,13 +76,17 @@ struct JourneyWalk: Sendable {
     private func page(
         _ prompts: [CallbackPrompt], _ presentation: PagePresentation, _ progress: inout JourneyProgress
     ) -> Stop {
-        guard progress.pages < Self.pageLimit else { return .failure(.tooManyPages) }
         var added: [CallbackPrompt] = []
         if let approval, progress.pages == 0, !prompts.contains(.approval(approval)) { added = approval.prompts }
-        progress.pages += 1
-        progress.added = added.count
         let asked = added + prompts
         progress.isAskedAgain = asked == progress.asked && presentation == progress.presentation
+        let isPoll = progress.isAskedAgain && prompts.contains { $0.kind == .pollingWait }
+        // How long a page waits is bounded by the journey's time. A client lets a second pass before it asks again.
+        guard isPoll ? progress.polls < journey.definition.timeout : progress.pages - progress.polls < Self.pageLimit
+        else { return .failure(.tooManyPages) }
+        if isPoll { progress.polls += 1 }
+        progress.pages += 1
+        progress.added = added.count
         progress.asked = asked
         progress.presentation = presentation
         return .page(PageContent(presentation: presentation, prompts: progress.asked))
