@@ -1,4 +1,5 @@
 import AssentCore
+import AssentTesting
 import AssentTokens
 import AssentVault
 import HTTPTypes
