@@ -183,9 +183,8 @@ struct Renewals: Sendable {
     // MARK: The end
 
     /// Asks with the new key whether it is the container's. An answer to the old one is not enough: old keys are
-    /// removed only when the server has signed, for the new key, that the new keys are the container's.
-    ///
-    /// - Parameter isAgain: whether the new key was refused just before.
+    /// removed only when the server has signed, for the new key, that the new keys are the container's. `isAgain` says
+    /// that the new key was refused just before.
     private func end(_ id: SigningID, isAgain: Bool = false) async throws -> End {
         guard let renewal = try await parts.records.renewal(of: id) else { return .none }
         let record = try await parts.records.load(id)

@@ -11,11 +11,8 @@ final class SingleFlight<Value: Sendable>: Sendable {
 
     private let state = Locked(State())
 
-    /// The value of the work that is under way, or of `work`, which is begun when there is none.
-    ///
-    /// - Parameters:
-    ///   - work: what is begun.
-    ///   - afterwards: is done by each caller who has waited to the end, or without one when nobody has.
+    /// The value of the work that is under way, or of `work`, which is begun when there is none. `afterwards` is done
+    /// by each caller who has waited to the end, or once without one when nobody has.
     func joinOrStart(
         _ work: @escaping @Sendable () async throws -> Value,
         afterwards: @escaping @Sendable () async -> Void = {}
