@@ -14,18 +14,27 @@ silence=${ASSENT_TEST_SILENCE:-600}
 log=$(mktemp)
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-4}
 
+# What the tests write lives as long as they do. Where there is room for it in memory, it does not go to a disk.
+memory=/dev/shm place=
+room=$(df --output=avail "$memory" 2>/dev/null | tail -n 1)
+if [ -z "${TMPDIR:-}" ] && ((${room:-0} > 8000000)) && [[ $(findmnt -no OPTIONS -T "$memory") != *noexec* ]]; then
+    place=$(mktemp -d "$memory/t.XXXX")
+    chmod 1777 "$place" # PostgreSQL runs as another user
+    export TMPDIR=$place
+fi
+
 # Not by 'swift test', which keeps the last lines back until whoever holds its pipes has ended.
 "$program" --testing-library swift-testing "$@" </dev/null >"$log" 2>&1 &
 tests=$!
 # What they leave behind may hold the log, but not what reads this script's output.
 tail -n +1 -f --pid=$tests "$log" &
 shown=$!
-trap 'kill -KILL $tests 2>/dev/null || true; rm -f "$log"' EXIT
+trap 'kill -KILL $tests 2>/dev/null || true; rm -f "$log"; [ -z "$place" ] || rm -rf "$place" 2>/dev/null || true' EXIT
 
 names() { # sign, what follows: the tests of such lines, whatever their colour
     sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/^.*($1) Test (\"[^\"]*\"|[^ ]*\(\)) ($2).*\$/\\2/p" | sort
 }
-events() { grep -caE '[◇✔✘]' "$log" || true; }
+events() { tail -c "+$(($1 + 1))" "$log" | grep -caE '[◇✔✘]' || true; } # after so many bytes of the log
 worked() { # seconds of the processor's that the tests have used, and all that they have started, also what has ended
     { ps -e -o pid=,ppid=,times= && awk '{ print "ended", int(($16 + $17) / 100) }' /proc/$tests/stat || true; } 2>/dev/null |
         awk -v root=$tests '
@@ -47,11 +56,11 @@ stands_still() { # seconds since a test began or ended, since then or the last l
     before=$((before + work))
     ((work >= 0 && work * 20 < silence))
 }
-seen=-1 silent=0 before=0
+seen=0 silent=0 before=0
 while kill -0 $tests 2>/dev/null; do
-    now=$(events)
-    if ((now != seen)); then
-        seen=$now silent=0 before=$(worked)
+    size=$(stat -c %s "$log")
+    if ((size > seen && $(events $seen) > 0)); then
+        seen=$size silent=0 before=$(worked)
     elif stands_still $silent; then
         break
     fi

@@ -107,7 +107,10 @@ package final class PostgreSQLServer: Sendable {
         self.port = port
         self.tablespace = tablespace
         programs = URL(filePath: "/usr/lib/postgresql/\(version)/bin")
-        directory = URL(filePath: "/tmp/assent-pg-\(UUID().uuidString.prefix(8))")
+        // The path of a socket has at most 107 bytes.
+        let temporary = FileManager.default.temporaryDirectory.path
+        let parent = temporary.utf8.count <= 40 ? temporary : "/tmp"
+        directory = URL(filePath: "\(parent)/assent-pg-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
         let stop = Self.asServer([
             programs.appending(path: "pg_ctl").path, "-D", directory.appending(path: "data").path,
