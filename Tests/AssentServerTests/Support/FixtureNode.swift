@@ -17,21 +17,10 @@ struct FixtureNode: Sendable {
     /// The users that another node has made.
     var accounts: [GeneratedAccount] = []
 
-    /// A server that is alone on a database of its own, if the tests run on PostgreSQL. Else its SQLite file is made,
-    /// unless it is there.
+    /// A server that is alone on a database of its own, if the tests run on PostgreSQL.
     static func alone(in directory: String) async throws -> FixtureNode? {
-        guard TestDatabase.isPostgreSQL else {
-            try await makeFile(in: directory + "/data")
-            return nil
-        }
         guard case .postgresql(let database) = try await TestDatabase.location(directory) else { return nil }
         return FixtureNode(database: database, keyFile: directory + "/key", isOneOfSeveral: false)
-    }
-
-    private static func makeFile(in data: String) async throws {
-        try FileManager.default.createDirectory(
-            atPath: data, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        _ = try await TestDatabase.location(data + "/assent.sqlite")
     }
 
     /// A configuration's text as this node needs it. Makes the key when it is missing.

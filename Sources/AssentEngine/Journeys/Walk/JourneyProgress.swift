@@ -111,7 +111,7 @@ extension JourneyProgress {
             "maxSession": .integer(sessionLimits.maxSession), "maxIdle": .integer(sessionLimits.maxIdle),
             "signed": .bool(isSigned), "presentation": presentation.json, "again": .bool(isAskedAgain),
         ]
-        object["polls"] = polls == 0 ? nil : JSONValue.integer(polls)
+        if polls > 0 { object["polls"] = .integer(polls) }
         object["failure"] = failure.map { .string($0.rawValue) }
         return .object(object)
     }
