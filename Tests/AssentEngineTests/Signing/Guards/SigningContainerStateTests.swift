@@ -134,7 +134,7 @@ struct SigningContainerStateTests {
             for _ in 1...2 { #expect(try await world.provider.devices.change(admin, did: did, change) == state) }
             #expect(try await device.status(container.did).state == state)
         }
-        let code = try await device.code("list", container.did, ListBody(wait: 0))
+        let code = try await device.code(DeviceCall.list.rawValue, container.did, ListBody(wait: 0))
         #expect(code == "container_suspect")
     }
 
