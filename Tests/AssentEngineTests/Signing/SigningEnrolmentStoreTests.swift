@@ -276,7 +276,7 @@ struct SigningEnrolmentStoreTests {
             try await store.devices.update(container, name: nil, pushID: "", properties: "[]", proof: other, at: now))
         let latest = try #require(try await store.devices.find(container.did))
         #expect(latest.name == "a" && latest.pushID == nil && latest.properties == "[]")
-        fixture.base.clock.advance(by: 360)
+        fixture.base.clock.advance(by: 390)
         try await SigningHousekeeping.purge(fixture.base.context)
         let left = try await fixture.base.database.run(.read("SELECT jti FROM signing_proofs"))
         #expect(left.isEmpty)
