@@ -30,9 +30,14 @@ struct DoorTests {
         // One of the kind `stateless` lives as long as an installation's key: `StatelessTests`.
         for kind in SessionKind.allCases where kind != .stateless {
             let world = try await TokenlessFixture()
-            let tokens = try await world.grants.tokens(
-                for: world.signIn(), as: kind, scopes: ["openid", "accounts", "offline_access"],
-                to: try await world.caller("back end"), keyThumbprint: nil, spending: [], claimingProof: {})
+            func issued(_ kind: SessionKind) async throws -> IssuedTokens {
+                try await world.grants.tokens(
+                    for: world.signIn(), as: kind, scopes: ["openid", "accounts", "offline_access"],
+                    to: try await world.caller("back end"), keyThumbprint: nil, spending: [], claimingProof: {})
+            }
+            // The consent that the others rest on.
+            let first = try await issued(.user)
+            let tokens = kind == .user ? first : try await issued(kind)
             let access = try #require(await world.fixture.grants.access(token: tokens.accessToken))
             #expect(access.kind == CallerKind(kind))
             #expect(access.owner?.session?.isOfJourney == false)
