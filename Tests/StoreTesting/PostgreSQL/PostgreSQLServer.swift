@@ -14,6 +14,12 @@ package final class PostgreSQLServer: Sendable {
         package let description: String
     }
 
+    /// How the directories of all servers begin. The path of a socket in one has at most 107 bytes.
+    package static let place: String = {
+        let temporary = FileManager.default.temporaryDirectory.path
+        return (temporary.utf8.count <= 40 ? temporary : "/tmp") + "/assent-pg-"
+    }()
+
     /// Where its data and its socket are.
     package let directory: URL
 
@@ -107,10 +113,7 @@ package final class PostgreSQLServer: Sendable {
         self.port = port
         self.tablespace = tablespace
         programs = URL(filePath: "/usr/lib/postgresql/\(version)/bin")
-        // The path of a socket has at most 107 bytes.
-        let temporary = FileManager.default.temporaryDirectory.path
-        let parent = temporary.utf8.count <= 40 ? temporary : "/tmp"
-        directory = URL(filePath: "\(parent)/assent-pg-\(UUID().uuidString.prefix(8))")
+        directory = URL(filePath: Self.place + UUID().uuidString.prefix(8))
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
         let stop = Self.asServer([
             programs.appending(path: "pg_ctl").path, "-D", directory.appending(path: "data").path,

@@ -136,7 +136,7 @@ final class SigningNodes: TestIssuer {
         }
         guard let library else { return try await ServeProcess.start(directory: place, client: client) }
         let environment = [
-            "LD_PRELOAD=" + library, "KILL_BELOW=" + place + "/data", "KILL_PEER=/tmp/assent-pg-",
+            "LD_PRELOAD=" + library, "KILL_BELOW=" + place + "/data", "KILL_PEER=\(PostgreSQLServer.place)",
             "KILL_AT=" + switchFile,
         ]
         return try await ServeProcess.start(directory: place, prefix: ["/usr/bin/env"] + environment, client: client)
