@@ -239,6 +239,44 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path) == edited)
     }
 
+    @Test("Pins stay by host and port and at an issuer elsewhere; those of the server's own host and port do not")
+    func keptPins() throws {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let pins = try (1...4).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        var server = file
+        server.pins = [.init(host: "localhost", pins: [pins[0], pins[1]])]
+        var edited = server
+        // Another service on the same machine has a certificate of its own.
+        edited.resources.append(.init(origin: "https://localhost:9000", credential: "accessToken"))
+        edited.resources.append(.init(origin: "https://API.example:9443", credential: "nothing"))
+        let others = [
+            ClientFile.HostPins(host: "localhost:9000", pins: [pins[2], pins[3]]),
+            ClientFile.HostPins(host: "api.example:9443", pins: [pins[1], pins[2]]),
+        ]
+        edited.pins += others
+        // It would go before the server's own pins, also after those have changed.
+        edited.pins.append(.init(host: "localhost:8443", pins: [pins[0], pins[1]]))
+        edited.pins.append(.init(host: "unused.example", pins: [pins[0], pins[1]]))
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        server.pins = [.init(host: "localhost", pins: [pins[3], pins[1]])]
+        #expect(try server.write(to: path))
+        #expect(try ClientFile.load(path).pins == server.pins + others)
+        #expect(try !server.write(to: path))
+
+        // An issuer elsewhere is called for tokens, and where its keys are only it says.
+        edited.pins = server.pins + [
+            .init(host: "login.example", pins: [pins[0], pins[1]]),
+            .init(host: "keys.example", pins: [pins[2], pins[3]]),
+        ]
+        edited.issuer = "https://login.example/tenant"
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        server.pins = [.init(host: "localhost", pins: [pins[2], pins[1]])]
+        #expect(try server.write(to: path))
+        #expect(try ClientFile.load(path).pins == server.pins + Array(edited.pins.dropFirst()))
+        #expect(try !server.write(to: path))
+    }
+
     @Test("An app's file keeps how its installations are named and admitted; what they may ask for the server says")
     func keptOfApp() throws {
         let path = NSTemporaryDirectory() + "/assent-app-" + SystemRandom().uuid() + ".yaml"

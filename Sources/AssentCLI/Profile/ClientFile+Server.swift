@@ -1,3 +1,4 @@
+import AssentCore
 import AssentEngine
 import AssentServer
 import AssentTokens
@@ -71,23 +72,35 @@ extension ClientFile {
         } else {
             (file.resources, file.resourceBase) = (resources, resourceBase)
         }
-        let hosts = Set(file.resources.compactMap { URLComponents(string: $0.origin)?.host })
-        file.pins = pins(beside: kept, calling: hosts)
+        file.pins = pins(beside: kept, calling: file.resources, issuer: file.issuer)
         return file
     }
 
-    /// The server's pins and, from the file that is there, those of other hosts that are called. One pin alone is the
+    /// The server's pins and, from the file that is there, those of other places that are called. One pin alone is the
     /// operator's choice, and stays until the key changes.
-    private func pins(beside kept: ClientFile, calling hosts: Set<String>) -> [HostPins] {
+    private func pins(beside kept: ClientFile, calling resources: [Resource], issuer: String?) -> [HostPins] {
         let own = pins.map { pinned in
             let isSingle = kept.pins.contains { $0.isSingle && $0.host == pinned.host && $0.pins == pinned.pins }
             return HostPins(host: pinned.host, pins: pinned.pins, isSingle: isSingle)
         }
+        func origins(_ urls: [String]) -> Set<Origin> { Set(urls.compactMap { try? Origin($0) }) }
+        let served = origins([server] + self.resources.map(\.origin))
+        let called = origins(resources.map(\.origin)).subtracting(served)
+        // A provider elsewhere may have endpoints at hosts that its description alone names.
+        let hasOtherIssuer = !origins([issuer].compactMap(\.self)).isSubset(of: served)
         let others = kept.pins.filter { other in
-            hosts.contains(other.host) && !pins.contains { $0.host == other.host }
+            !served.contains(where: other.fit) && (hasOtherIssuer || called.contains(where: other.fit))
         }
         let all = own + others
         // In the order in which they are read.
         return all.filter { !$0.isSingle } + all.filter(\.isSingle)
+    }
+}
+
+extension ClientFile.HostPins {
+    /// Whether they are for this origin: by its host, or by its host and port.
+    func fit(_ origin: Origin) -> Bool {
+        if let name = try? NormalizedHost(host) { return name == origin.host }
+        return (try? Origin(headerValue: "https://\(host)")) == origin
     }
 }
