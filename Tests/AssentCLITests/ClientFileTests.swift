@@ -167,7 +167,14 @@ struct ClientFileTests {
         #expect(try file.write(to: path))
         #expect(try text() == file.yaml)
         try Data("broken: [".utf8).write(to: URL(fileURLWithPath: path))
-        #expect(try file.write(to: path))
+        defer { try? FileManager.default.removeItem(atPath: path + ".old") }
+        var warnings: [String] = []
+        let isAnew = try file.write(to: path) { warnings.append($0) }
+        #expect(isAnew)
+        // It may have had what its operator wants.
+        #expect(try String(contentsOfFile: path + ".old", encoding: .utf8) == "broken: [")
+        #expect(warnings.count == 1 && warnings[0].contains(path + ".old"))
+        #expect(try text() == file.yaml)
         file.pins = [.init(host: "localhost", pins: [pins[0]])]
         #expect(try file.write(to: path))
         #expect(try !file.write(to: path))
@@ -237,6 +244,30 @@ struct ClientFileTests {
         #expect(try server.write(to: path))
         edited.journey = "Other"
         #expect(try ClientFile.load(path) == edited)
+    }
+
+    @Test("What an operator wrote stays when the server's certificate comes without its issuer's for a while")
+    func keptWithoutBackup() throws {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let pins = try (1...3).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        var server = file
+        server.pins = [.init(host: "localhost", pins: [pins[0], pins[1]])]
+        var edited = server
+        // RFC 7748 §6.1: Alice's.
+        edited.payloadEncryption = [
+            .init(origin: "https://localhost:8444", keys: ["hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo"])
+        ]
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        server.pins = [.init(host: "localhost", pins: [pins[2]])]
+        #expect(try server.write(to: path))
+        #expect(throws: ConfigurationError.self) { try ClientFile.load(path) }
+        #expect(try !server.write(to: path))
+        server.pins = [.init(host: "localhost", pins: [pins[2], pins[1]])]
+        #expect(try server.write(to: path))
+        edited.pins = server.pins
+        #expect(try ClientFile.load(path) == edited)
+        #expect(!FileManager.default.fileExists(atPath: path + ".old"))
     }
 
     @Test("Pins stay by host and port and at an issuer elsewhere; those of the server's own host and port do not")

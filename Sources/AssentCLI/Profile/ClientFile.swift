@@ -61,8 +61,9 @@ struct ClientFile: Sendable, Equatable {
         var isSingle = false
     }
 
-    /// Reads a file.
-    static func load(_ path: String) throws -> ClientFile {
+    /// Reads a file. With `acceptsOnePin` also one whose hosts lack a backup pin, which no client takes: a server that
+    /// does not know its issuer's certificate writes such a file.
+    static func load(_ path: String, acceptsOnePin: Bool = false) throws -> ClientFile {
         let text: String
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
@@ -72,7 +73,7 @@ struct ClientFile: Sendable, Equatable {
                 "cannot be read: \(ConfigurationFile.whyUnreadable(path)). Name the client.yaml that 'assent serve' wrote: assent login --config …/client.yaml"
             )
         }
-        var read = try parse(text, file: path)
+        var read = try parse(text, file: path, acceptsOnePin: acceptsOnePin)
         // The profile keeps a copy, which is read from another directory.
         func absolute(_ file: String) -> String {
             guard !file.hasPrefix("/") else { return file }
@@ -85,8 +86,8 @@ struct ClientFile: Sendable, Equatable {
         return read
     }
 
-    static func parse(_ text: String, file: String) throws -> ClientFile {
-        try ConfigurationFile.read(text, file: file) { try ClientFile($0) }
+    static func parse(_ text: String, file: String, acceptsOnePin: Bool = false) throws -> ClientFile {
+        try ConfigurationFile.read(text, file: file) { try ClientFile($0, acceptsOnePin: acceptsOnePin) }
     }
 
     private static func clientKey(_ reader: SettingsReader<Void>) throws -> String? {
@@ -99,7 +100,7 @@ struct ClientFile: Sendable, Equatable {
         return name
     }
 
-    private static func hostPins(_ reader: SettingsReader<Void>) throws -> [HostPins] {
+    private static func hostPins(_ reader: SettingsReader<Void>, acceptsOne: Bool) throws -> [HostPins] {
         func pin(_ text: String, _ host: String, _ place: SettingsReader<Void>) throws -> Pin {
             do { return try Pin(text) } catch { throw place.issue(host, error.explanation) }
         }
@@ -107,7 +108,7 @@ struct ClientFile: Sendable, Equatable {
         if let pins = reader.optionalMapping("pins") {
             for host in pins.keys {
                 let read = try pins.strings(host).map { try pin($0, host, pins) }
-                guard Set(read).count >= 2 else {
+                guard acceptsOne || Set(read).count >= 2 else {
                     throw pins.issue(
                         host,
                         "needs two different pins and has \(Set(read).count): with one, a new key locks everybody out. "
@@ -129,16 +130,25 @@ struct ClientFile: Sendable, Equatable {
     }
 
     /// Writes the file for the users of a server, unless the one that is there says the same. What an operator has
-    /// written into that one, and the server does not know, stays.
+    /// written into that one, and the server does not know, stays. One that cannot be read is moved aside: it may have
+    /// what the operator wants, and a mistake in it.
     ///
+    /// - Parameter warn: is told of that.
     /// - Returns: whether it was written.
-    func write(to path: String) throws -> Bool {
+    func write(to path: String, warn: (String) -> Void = { _ in }) throws -> Bool {
         var written = self
-        if let kept = try? ClientFile.load(path), !kept.isProviderOnly {
+        if let kept = try? ClientFile.load(path, acceptsOnePin: true), !kept.isProviderOnly {
             written = keeping(kept)
             if kept == written { return false }
-        } else if let text = try? String(contentsOfFile: path, encoding: .utf8), text == yaml {
-            return false
+        } else if FileManager.default.fileExists(atPath: path) {
+            if let text = try? String(contentsOfFile: path, encoding: .utf8), text == yaml { return false }
+            let aside = path + ".old"
+            try? FileManager.default.removeItem(atPath: aside)
+            try FileManager.default.moveItem(atPath: path, toPath: aside)
+            warn(
+                "\(path) could not be read as the file of this server's clients, and was written anew. The earlier "
+                    + "file is now \(aside): add again what is missing, for example payloadEncryption, before you give "
+                    + "the new one to anybody.")
         }
         try Data(written.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
         return true
@@ -146,7 +156,7 @@ struct ClientFile: Sendable, Equatable {
 }
 
 extension ClientFile {
-    private init(_ reader: SettingsReader<Void>) throws {
+    private init(_ reader: SettingsReader<Void>, acceptsOnePin: Bool) throws {
         if reader.has("realms"), !reader.has("client") {
             throw reader.issue(
                 "realms",
@@ -178,7 +188,7 @@ extension ClientFile {
         (resources, resourceBase) = try Self.resources(
             reader.optionalMapping("resources"), bySignedFile: trust != nil)
         authority = reader.optionalString("authority")
-        pins = try Self.hostPins(reader)
+        pins = try Self.hostPins(reader, acceptsOne: acceptsOnePin)
         clientKey = try Self.clientKey(reader)
         registration = try Self.registration(reader)
         (integrity, tellsServer) = try Self.integrity(reader)

@@ -160,7 +160,7 @@ private struct Announcement: Service {
         if let file = ClientFile(endpoints: endpoints, configuration: configuration) {
             let path = configuration.dataDirectory + "/client.yaml"
             let isNew = !FileManager.default.fileExists(atPath: path)
-            let isWritten = try file.write(to: path)
+            let isWritten = try file.write(to: path) { console.warn($0) }
             console.say("")
             if isWritten, !isNew {
                 console.say("\(path) has changed: everybody who signed in with the old file needs the new one.")
@@ -174,7 +174,7 @@ private struct Announcement: Service {
             console.say("Next, in another terminal:  assent login --config \(path)")
             if let app = ClientFile.ofApp(endpoints: endpoints, configuration: configuration) {
                 let path = configuration.dataDirectory + "/app.yaml"
-                _ = try app.write(to: path)
+                _ = try app.write(to: path) { console.warn($0) }
                 let needsToken = Self.needsToken(app, configuration)
                 console.say(
                     "An installation that is a client of its own:  assent register --config \(path)"
