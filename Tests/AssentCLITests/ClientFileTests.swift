@@ -246,6 +246,23 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path) == edited)
     }
 
+    @Test("A gateway whose new origin was added before it moves is another gateway: nothing goes to the old one")
+    func movedGateway() throws {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var server = file
+        server.resourceBase = "https://localhost:8444"
+        var edited = server
+        edited.resources.append(.init(origin: "https://localhost:9444", credential: "accessToken"))
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !server.write(to: path))
+        server.resources = [.init(origin: "https://localhost:9444", credential: "accessToken")]
+        server.resourceBase = "https://localhost:9444"
+        #expect(try server.write(to: path))
+        #expect(try ClientFile.load(path).resources == server.resources)
+        #expect(try ClientFile.load(path).resourceBase == "https://localhost:9444")
+    }
+
     @Test("What an operator wrote stays when the server's certificate comes without its issuer's for a while")
     func keptWithoutBackup() throws {
         let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"

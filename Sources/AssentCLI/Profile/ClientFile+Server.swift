@@ -63,10 +63,7 @@ extension ClientFile {
         // A trust file says hosts and pins in the place of the server.
         guard kept.trust == nil else { return file }
         // Behind another gateway nobody knows which of the old origins are the operator's: no credential goes there.
-        let isSameGateway =
-            !resources.isEmpty
-            && resources.allSatisfy { own in kept.resources.contains { $0.origin == own.origin } }
-        if isSameGateway {
+        if hasGateway(of: kept) {
             file.resources = kept.resources.map { old in resources.first { $0.origin == old.origin } ?? old }
             file.resourceBase = kept.resourceBase ?? resourceBase
         } else {
@@ -74,6 +71,17 @@ extension ClientFile {
         }
         file.pins = pins(beside: kept, calling: file.resources, issuer: file.issuer)
         return file
+    }
+
+    /// Whether the gateway is where the earlier file has it. That its origin is in there is not enough: an operator who
+    /// moves it may have added the new one before. Paths lead to the old one then.
+    private func hasGateway(of kept: ClientFile) -> Bool {
+        guard !resources.isEmpty,
+            resources.allSatisfy({ own in kept.resources.contains { $0.origin == own.origin } })
+        else { return false }
+        guard let base = kept.resourceBase else { return true }
+        guard let origin = try? Origin(base) else { return false }
+        return resources.contains { (try? Origin($0.origin)) == origin }
     }
 
     /// The server's pins and, from the file that is there, those of other places that are called. One pin alone is the
