@@ -246,6 +246,20 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path) == edited)
     }
 
+    @Test("The CA that a server has made for itself goes from its file when the server has another certificate")
+    func generatedAuthority() throws {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var server = file
+        server.authority = ClientFile.generatedAuthority(beside: path)
+        #expect(try server.write(to: path))
+        #expect(try !server.write(to: path))
+        #expect(try ClientFile.load(path).authority == server.authority)
+        server.authority = nil
+        #expect(try server.write(to: path))
+        #expect(try ClientFile.load(path).authority == nil)
+    }
+
     @Test("A gateway whose new origin was added before it moves is another gateway: nothing goes to the old one")
     func movedGateway() throws {
         let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"

@@ -47,6 +47,12 @@ extension ClientFile {
             authority: endpoints.authorityFile, pins: hosts.map { HostPins(host: $0, pins: endpoints.pins) })
     }
 
+    /// The CA that a server makes for itself, in the directory where it writes a client's file.
+    static func generatedAuthority(beside path: String) -> String {
+        URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent("authority.pem")
+            .standardizedFileURL.path
+    }
+
     /// The file of an earlier start with what the server says now. It begins with what is there, so that a key that the
     /// server does not know, like `payloadEncryption`, is not lost with the next certificate.
     func keeping(_ kept: ClientFile) -> ClientFile {

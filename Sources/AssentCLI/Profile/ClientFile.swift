@@ -137,9 +137,13 @@ struct ClientFile: Sendable, Equatable {
     /// - Returns: whether it was written.
     func write(to path: String, warn: (String) -> Void = { _ in }) throws -> Bool {
         var written = self
-        if let kept = try? ClientFile.load(path, acceptsOnePin: true), !kept.isProviderOnly {
+        if let there = try? ClientFile.load(path, acceptsOnePin: true), !there.isProviderOnly {
+            var kept = there
+            // The server's own authority is not an operator's: as long as it is in use, the server names it.
+            let authority = kept.authority.map { URL(fileURLWithPath: $0).standardizedFileURL.path }
+            if authority == Self.generatedAuthority(beside: path) { kept.authority = nil }
             written = keeping(kept)
-            if kept == written { return false }
+            if there == written { return false }
         } else if FileManager.default.fileExists(atPath: path) {
             if let text = try? String(contentsOfFile: path, encoding: .utf8), text == yaml { return false }
             let aside = path + ".old"
