@@ -25,6 +25,7 @@ actor OutcomeReports {
     private static let longestPause: TimeInterval = 30
 
     private let capacity: Int
+    private let shared: SharedRoom?
     private let clock: any WallClock
     private let logger: Logger
     private let wakes: AsyncStream<Void>
@@ -32,6 +33,8 @@ actor OutcomeReports {
     private var waiting: [Report] = []
     /// How many of the first in `waiting` are being sent, and are dropped neither way.
     private var sending = 0
+    /// How many of `waiting` have room that is shared with other memories.
+    private var borrowed = 0
     private var pause: Task<Void, Never>?
     private var waitingTime: WaitingTime?
     private var isFinishing = false
@@ -46,9 +49,14 @@ actor OutcomeReports {
         case failed
     }
 
-    /// An empty memory. Nothing is sent before ``run()``.
-    init(capacity: Int = OutcomeReports.usualCapacity, clock: any WallClock, logger: Logger) {
+    /// An empty memory. Nothing is sent before ``run()``. What does not fit into its own capacity has room in `shared`
+    /// as long as there is any.
+    init(
+        capacity: Int = OutcomeReports.usualCapacity, sharing shared: SharedRoom? = nil, clock: any WallClock,
+        logger: Logger
+    ) {
         self.capacity = max(1, capacity)
+        self.shared = shared
         self.clock = clock
         self.logger = logger
         (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -62,7 +70,9 @@ actor OutcomeReports {
 
     /// Takes a report over. It is sent at once if the engine answers, else again and again.
     func add(_ report: Report) {
-        if waiting.count >= capacity, waiting.count > sending {
+        if waiting.count >= capacity + borrowed, shared?.take() == true {
+            borrowed += 1
+        } else if waiting.count >= capacity + borrowed, waiting.count > sending {
             let dropped = waiting.remove(at: sending)
             logger.error(
                 "an outcome is forgotten, since too many wait for the engine: it will say that it is unknown",
@@ -102,6 +112,7 @@ actor OutcomeReports {
             waiting.removeFirst(sending)
             waiting += kept
             sending = 0
+            giveRoomBack()
             untried -= batch.count
             guard !kept.isEmpty else {
                 seconds = 1
@@ -115,6 +126,13 @@ actor OutcomeReports {
             // An engine that answers does not keep others waiting.
             seconds = isHeard ? 1 : min(seconds * 2, Self.longestPause)
         }
+    }
+
+    private func giveRoomBack() {
+        let unneeded = borrowed - max(0, waiting.count - capacity)
+        guard unneeded > 0 else { return }
+        borrowed -= unneeded
+        shared?.giveBack(unneeded)
     }
 
     private func sleep(_ seconds: TimeInterval) async {

@@ -2,7 +2,8 @@ import AssentCore
 import Logging
 
 /// What became of forwarded requests, with a memory for each realm: what the engine of one does not hear keeps nothing
-/// of another waiting, and drives nothing of it out.
+/// of another waiting, and drives nothing of it out. Half of the room is the realms' own, in equal parts. The other
+/// half is for those that need more, so that many quiet realms take little from a busy one.
 struct RealmOutcomes: Sendable {
     private let reports: [String: OutcomeReports]
 
@@ -10,14 +11,17 @@ struct RealmOutcomes: Sendable {
     ///
     /// - Parameters:
     ///   - realms: the realms, as the file has them.
-    ///   - capacity: how many reports are kept at most; each realm has the same share of them.
+    ///   - capacity: how many reports are kept at most, and not less than one for each realm.
     ///   - clock: where the time comes from.
     ///   - logger: where they write.
     init(_ realms: some Sequence<String>, capacity: Int, clock: any WallClock, logger: Logger) {
         let names = Set(realms)
-        let share = capacity / max(1, names.count)
+        let own = max(1, capacity / 2 / max(1, names.count))
+        let shared = SharedRoom(capacity - own * names.count)
         var reports: [String: OutcomeReports] = [:]
-        for name in names { reports[name] = OutcomeReports(capacity: share, clock: clock, logger: logger) }
+        for name in names {
+            reports[name] = OutcomeReports(capacity: own, sharing: shared, clock: clock, logger: logger)
+        }
         self.reports = reports
     }
 

@@ -106,19 +106,53 @@ struct OutcomeReportsTests {
         deaf.failure.withLock { $0 = .unavailable }
         await beta.add(engine.report(0))
         for id in 0..<20 { await alpha.add(deaf.report(id)) }
-        #expect(await outcomes.count == 5)
+        #expect(await outcomes.count == 7)
         let running = Task { await outcomes.run() }
-        await deaf.tries.wait { $0 == 4 }
+        await deaf.tries.wait { $0 == 6 }
         await waitForPause()
         #expect(await outcomes.isPausing)
         // The clock stands still, so no pause ends.
         await beta.add(engine.report(1))
         await engine.heard.wait { $0 == ["t0", "t1"] }
-        #expect(deaf.tries.value == 4)
+        #expect(deaf.tries.value == 6)
         await outcomes.finish()
         await running.value
-        #expect(await alpha.count == 4)
+        #expect(await alpha.count == 6)
         #expect(await beta.count == 0)
+    }
+
+    @Test("A realm has the room that the others do not need, beside their own, and gives it back when it is heard")
+    func sharedRoom() async throws {
+        let realms = (0..<4).map { "realm\($0)" }
+        let outcomes = RealmOutcomes(
+            realms, capacity: 16, clock: clock, logger: Logger(label: "test") { [log] _ in log })
+        let (first, second) = (try #require(outcomes["realm0"]), try #require(outcomes["realm1"]))
+        for id in 0..<20 { await first.add(engine.report(id)) }
+        // Two are its own, and eight are for all.
+        #expect(await first.count == 10)
+        for id in 20..<30 { await second.add(engine.report(id)) }
+        #expect(await second.count == 2)
+        let running = Task { await outcomes.run() }
+        await engine.heard.wait { $0.count == 12 }
+        await outcomes.finish()
+        await running.value
+        #expect(await outcomes.count == 0)
+        for id in 30..<50 { await second.add(engine.report(id)) }
+        #expect(await second.count == 10)
+        for id in 50..<60 { await first.add(engine.report(id)) }
+        #expect(await first.count == 2)
+    }
+
+    @Test("Each of very many realms has room for one outcome")
+    func manyRealms() async throws {
+        let realms = (0..<5).map { "realm\($0)" }
+        let outcomes = RealmOutcomes(
+            realms, capacity: 2, clock: clock, logger: Logger(label: "test") { [log] _ in log })
+        for realm in realms {
+            let reports = try #require(outcomes[realm])
+            for id in 0..<3 { await reports.add(engine.report(id)) }
+            #expect(await reports.count == 1)
+        }
     }
 
     @Test("What the engine refuses is given up, with a line in the log")
