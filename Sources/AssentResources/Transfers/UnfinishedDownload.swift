@@ -36,7 +36,8 @@ enum UnfinishedDownload {
         var looked = 0
         while looked < limit, let entry = readdir(stream) {
             looked += 1
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+            // In its place: an entry is shorter than its type, and a copy would read behind the last one.
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
             if isName(name) { removeIfLeft(name, in: directory) }
