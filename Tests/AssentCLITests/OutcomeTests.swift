@@ -1,6 +1,8 @@
 import Assent
 import AssentConfiguration
+import AssentCore
 import Foundation
+import HTTPTypes
 import Testing
 
 @testable import AssentCLI
@@ -156,6 +158,16 @@ struct OutcomeTests {
         let failure = SessionCalls.refusal(status, reason)
         #expect(failure.status == outcome)
         #expect(failure.description.lowercased().contains(words.lowercased()), "\(failure)")
+    }
+
+    @Test("The longest bundle of evidence that can be judged can be fetched")
+    func longestAnswer() async throws {
+        let text = JSONValue.string(String(repeating: "a", count: SessionCalls.limit - 2))
+        let bytes = text.serializedBytes()
+        #expect(bytes.count == 16 << 20)
+        let answer = try await SessionCalls.answer(
+            HTTPReply(HTTPResponse(status: .ok), body: HTTPBody(bytes)), expecting: 200)
+        #expect(answer == text)
     }
 
     @Test("A change of which nobody knows whether it was made ends with the status for that")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Assent
+import AssentSigningProtocol
 import Foundation
 import HTTPTypes
 
@@ -59,7 +60,7 @@ struct SessionCalls {
                     var call = MutableResourceRequest(try makeCall { "\(server)/\($0)/\(realm.path)" })
                     if let name = HTTPField.Name("X-Requested-With") { call.headers[name] = "assent" }
                     let reply = try await assent.send(call.immutable)
-                    return try await answer(reply, expecting: status)
+                    return try await Self.answer(reply, expecting: status)
                 }
             } catch {
                 await assent.shutdown()
@@ -126,11 +127,15 @@ struct SessionCalls {
         try console.finish()
     }
 
-    private func answer(_ reply: HTTPReply, expecting status: Int) async throws -> JSONValue {
+    /// The most bytes of an answer: nothing is longer than a bundle of evidence.
+    static let limit = EvidenceBundle.limit
+
+    /// The JSON of a reply with the status of success.
+    static func answer(_ reply: HTTPReply, expecting status: Int) async throws -> JSONValue {
         let answer = try JSONValue.parse(
-            try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))
+            try await reply.body.collect(upTo: limit), limits: JSONLimits(bytes: limit))
         guard reply.status == status else {
-            throw Self.refusal(reply.status, of: answer)
+            throw refusal(reply.status, of: answer)
         }
         return answer
     }
