@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import tracemalloc
 import unittest
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -146,6 +147,20 @@ class JoseTests(unittest.TestCase):
         for data in refused:
             with self.subTest(data[:30]), self.assertRaises(Refused):
                 strict_json.parse(data)
+
+    def test_json_of_too_many_values_is_refused_before_any_is_made(self):
+        for unit in (b"[],", b"{},", b"1,", b'"",', b'"\\"",', b'{"a":[]},', b'"a"'):
+            data = b"[" + unit * (2_000_000 // len(unit)) + b"1]"
+            tracemalloc.start()
+            try:
+                with self.subTest(unit), self.assertRaises(Refused):
+                    strict_json.parse(data)
+                self.assertLess(tracemalloc.get_traced_memory()[1], 4 * len(data), unit)
+            finally:
+                tracemalloc.stop()
+        for text in (",[{" * 20_000, '\\",' * 30_000, '\\\\' * 30_000 + "," * 30_000):
+            value = {"a": [text, 1], text: "b"}
+            self.assertEqual(strict_json.parse(strict_json.write(value)), value)
 
     def test_base64url_that_is_refused(self):
         self.assertEqual(unb64("-_8"), b"\xfb\xff")

@@ -25,6 +25,29 @@ def _no_number(_):
     raise Refused("a number that is no integer")
 
 
+def _check_count(data):
+    """Refuses what has too many values before any is made: in memory each takes many times its bytes.
+
+    Each value but the first has a comma, or the beginning of a list or an object, in front of it.
+    """
+    if sum(map(data.count, (b",", b"[", b"{"))) <= 2 * VALUES:
+        return
+    # Without escapes each quotation mark begins or ends a text.
+    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    at = marks = 0
+    for _ in range(2 * VALUES):
+        begin = plain.find(b'"', at)
+        stop = len(plain) if begin < 0 else begin
+        marks += sum(plain.count(mark, at, stop) for mark in (b",", b"[", b"{"))
+        end = plain.find(b'"', begin + 1)
+        if marks > 2 * VALUES:
+            break
+        if begin < 0 or end < 0:
+            return
+        at = end + 1
+    raise Refused("more than 10,000 values")
+
+
 def _check(value, level, counter):
     counter[0] += 1
     if counter[0] > VALUES:
@@ -51,6 +74,7 @@ def _check_text(text):
 
 def parse(data):
     """The value of these bytes, or Refused."""
+    _check_count(data)
     try:
         text = data.decode("utf-8")
         value = json.loads(text, object_pairs_hook=_pairs, parse_int=_integer, parse_float=_no_number,
