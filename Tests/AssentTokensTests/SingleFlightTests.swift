@@ -153,6 +153,20 @@ struct SingleFlightTests {
         #expect(count.withLock { $0 } == 2)
     }
 
+    @Test("What is to be done afterwards is done also where the work ends as cancelled and its caller is not")
+    func cancelledWork() async throws {
+        let (flight, count) = (SingleFlight<Int>(), Locked(0))
+        let wait: @Sendable () async throws -> Int = {
+            try await flight.joinOrStart {
+                throw CancellationError()
+            } afterwards: {
+                count.withLock { $0 += 1 }
+            }
+        }
+        await #expect(throws: CancellationError.self) { try await wait() }
+        #expect(count.withLock { $0 } == 1)
+    }
+
     @Test("Whoever was cancelled before gets nothing and asks nobody")
     func cancelledBefore() async throws {
         let (provider, manager, gate) = try await expired()

@@ -9,6 +9,9 @@ final class SingleFlight<Value: Sendable>: Sendable {
         var isRunning = false
     }
 
+    /// The caller was cancelled. Where the work itself ends with a `CancellationError`, its callers have waited for it.
+    private struct StoppedWaiting: Error {}
+
     private let state = Locked(State())
 
     /// The value of the work that is under way, or of `work`, which is begun when there is none. `afterwards` is done
@@ -21,8 +24,8 @@ final class SingleFlight<Value: Sendable>: Sendable {
             let value = try await join(work, unawaited: afterwards)
             await afterwards()
             return value
-        } catch let error as CancellationError {
-            throw error
+        } catch is StoppedWaiting {
+            throw CancellationError()
         } catch {
             await afterwards()
             throw error
@@ -45,12 +48,12 @@ final class SingleFlight<Value: Sendable>: Sendable {
                     defer { state.isRunning = true }
                     return (false, !state.isRunning)
                 }
-                if isCancelled { continuation.resume(throwing: CancellationError()) }
+                if isCancelled { continuation.resume(throwing: StoppedWaiting()) }
                 if begins { Task { if await !self.run(work) { await unawaited() } } }
             }
         } onCancel: {
             let continuation = state.withLock { $0.waiting.removeValue(forKey: id) }
-            continuation?.resume(throwing: CancellationError())
+            continuation?.resume(throwing: StoppedWaiting())
         }
     }
 
