@@ -51,7 +51,8 @@ struct PendingSignOuts: Sendable {
     /// Adds and removes entries, whatever others do at the same time. What goes, also because its time is over or there
     /// is no room for it, goes after the key of its session: else nobody would know of a key that is left.
     ///
-    /// - Returns: why a key is left. Its entry stays as well, and goes with it later.
+    /// - Returns: why the key of one of `gone` is left. Its entry stays as well, and goes with it later. One that is
+    ///   given up does so, too, but that is not the failure of who signs out now.
     @discardableResult
     func change(adding new: [Entry] = [], removing gone: [Entry] = [], now: Date) async throws -> TokenError? {
         while true {
@@ -61,9 +62,11 @@ struct PendingSignOuts: Sendable {
             let kept = all.filter { !told.contains($0.id) && Self.isDue($0, now) }.suffix(Self.limit)
             let keptIDs = Set(kept.map(\.id))
             let dropped = all.filter { !keptIDs.contains($0.id) && !told.contains($0.id) }
-            let (left, failure) = await keys.discardKeys(of: gone + dropped, neededBy: Array(kept))
+            let (left, failure) = await keys.discardKeys(of: gone, neededBy: Array(kept))
+            let given = await keys.discardKeys(of: dropped, neededBy: Array(kept)).left
+            let stays = keptIDs.union(left).union(given)
             // Keys that cannot be removed for ever do not make the record longer for ever.
-            let rest = all.filter { keptIDs.contains($0.id) || left.contains($0.id) }.suffix(2 * Self.limit)
+            let rest = all.filter { stays.contains($0.id) }.suffix(2 * Self.limit)
             if rest.isEmpty, version == nil { return failure }
             let json: JSONValue = ["v": 1, "entries": .array(rest.map(\.json))]
             do {

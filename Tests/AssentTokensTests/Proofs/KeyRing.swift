@@ -10,6 +10,8 @@ final class KeyRing: KeyProvider {
         var failure: KeyProviderError?
         /// What signing throws.
         var signingFailure: KeyProviderError?
+        /// Names of keys that cannot be removed.
+        var stuck: Set<String> = []
     }
 
     let state = Locked(State())
@@ -70,6 +72,8 @@ final class KeyRing: KeyProvider {
 
     func removeKey(named name: String) async throws {
         try check()
+        let isStuck = state.withLock { $0.stuck.contains(name) }
+        guard !isStuck else { throw KeyProviderError(.unavailable, "It cannot be removed.") }
         state.withLock { $0.keys[name] = nil }
     }
 }

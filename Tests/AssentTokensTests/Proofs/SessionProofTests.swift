@@ -293,6 +293,30 @@ private struct App: SessionEnding {
         #expect(await provider.store.names().isEmpty)
     }
 
+    @Test("A key of a session that was given up and cannot be removed makes no later sign-out one that has failed")
+    func stuckKey() async throws {
+        let provider = try FakeProvider()
+        let app = try App(provider)
+        let manager = app.manager()
+        app.isOffline.withLock { $0 = true }
+        try await manager.install(try await app.signIn("OLD"))
+        #expect(await manager.signOut().undone.map(\.isKept) == [true])
+        let old = app.ring.names
+        app.ring.change { $0.stuck = Set(old) }
+        provider.clock.advance(by: PendingSignOuts.lifetime)
+        app.isOffline.withLock { $0 = false }
+        try await manager.install(try await app.signIn("NEW"))
+        let result = await manager.signOut()
+        #expect(result.isComplete, "\(result)")
+        #expect(app.ended.withLock { $0.map(\.token) } == [Secret("NEW")])
+        // Its name is still noted.
+        #expect(app.ring.names == old)
+        app.ring.change { $0.stuck = [] }
+        #expect(try await manager.retrySignOuts().isEmpty)
+        #expect(app.ring.names.isEmpty)
+        #expect(await provider.store.names().isEmpty)
+    }
+
     @Test("A lost key: the session is not sent, and a new sign-in begins without it")
     func lost() async throws {
         let provider = try FakeProvider()
