@@ -246,6 +246,27 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path) == edited)
     }
 
+    @Test("A client with a key stays with its key: the server names only a public one, which has none")
+    func keptClientWithKey() throws {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var server = file
+        var edited = server
+        (edited.clientID, edited.clientKey, edited.scopes) = ("bank-batch", "bank-batch", ["openid"])
+        (edited.realm, edited.journey) = ("/beta", "Batch")
+        edited.redirectURI = "http://127.0.0.1/batch"
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !server.write(to: path))
+        server.cookieName = "other"
+        #expect(try server.write(to: path))
+        edited.cookieName = "other"
+        #expect(try ClientFile.load(path) == edited)
+        // What an app's installations are belongs to a key that each makes itself.
+        server.registration = ClientFile.Registration()
+        #expect(try server.write(to: path))
+        #expect(try ClientFile.load(path) == server)
+    }
+
     @Test("The CA that a server has made for itself goes from its file when the server has another certificate")
     func generatedAuthority() throws {
         let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"

@@ -57,8 +57,12 @@ extension ClientFile {
     /// server does not know, like `payloadEncryption`, is not lost with the next certificate.
     func keeping(_ kept: ClientFile) -> ClientFile {
         var file = kept
-        (file.server, file.realm, file.cookieName) = (server, realm, cookieName)
-        (file.clientID, file.redirectURI, file.scopes, file.journey) = (clientID, redirectURI, scopes, journey)
+        (file.server, file.cookieName) = (server, cookieName)
+        // The server names a public client. Another one, which has a key, is the operator's: its key proves no other.
+        if kept.clientKey == nil || kept.clientID == clientID || registration != nil {
+            (file.realm, file.clientID, file.redirectURI) = (realm, clientID, redirectURI)
+            (file.scopes, file.journey) = (scopes, journey)
+        }
         file.authority = authority ?? kept.authority
         if let registration {
             var own = kept.registration ?? registration
