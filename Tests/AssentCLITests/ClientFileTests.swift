@@ -348,10 +348,11 @@ struct ClientFileTests {
         #expect(try !server.write(to: path))
 
         // An issuer elsewhere is called for tokens, and where its keys are only it says.
-        edited.pins = server.pins + [
-            .init(host: "login.example", pins: [pins[0], pins[1]]),
-            .init(host: "keys.example", pins: [pins[2], pins[3]]),
-        ]
+        edited.pins =
+            server.pins + [
+                .init(host: "login.example", pins: [pins[0], pins[1]]),
+                .init(host: "keys.example", pins: [pins[2], pins[3]]),
+            ]
         edited.issuer = "https://login.example/tenant"
         try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
         server.pins = [.init(host: "localhost", pins: [pins[2], pins[1]])]

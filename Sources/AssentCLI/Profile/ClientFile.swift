@@ -131,10 +131,10 @@ struct ClientFile: Sendable, Equatable {
 
     /// Writes the file for the users of a server, unless the one that is there says the same. What an operator has
     /// written into that one, and the server does not know, stays. One that cannot be read is moved aside: it may have
-    /// what the operator wants, and a mistake in it.
+    /// what the operator wants, and a mistake in it; `warn` is told of that.
     ///
-    /// - Parameter warn: is told of that.
     /// - Returns: whether it was written.
+    /// - Throws: what the file system says.
     func write(to path: String, warn: (String) -> Void = { _ in }) throws -> Bool {
         var written = self
         if let there = try? ClientFile.load(path, acceptsOnePin: true), !there.isProviderOnly {
