@@ -36,6 +36,7 @@ package struct ConfiguredCopy: Sendable {
             let to = try await targetAccess()
             defer { to.release() }
             return try await with(to) { target in
+                try await refuseSameDatabase(database, target)
                 let copy = try DatabaseCopy(from: database, to: target, identity: identity, random: random)
                 let result = try await copy.run(report: report)
                 // What the node remembers is the source.
@@ -72,10 +73,31 @@ package struct ConfiguredCopy: Sendable {
             case (let from?, let to?): from.hosts == to.hosts && from.database == to.database && from.user == to.user
             default: false
             }
-        guard !isSame else {
-            throw ConfigurationError(
-                file: target.file, line: nil, "names the same database as \(source.file): a copy needs two")
-        }
+        guard !isSame else { throw same }
+    }
+
+    /// Refuses a target that is the source by another name of its server, or by another role. It holds the same as the
+    /// source, so it would be taken for a copy that has ended.
+    private func refuseSameDatabase(_ database: any SQLDatabase, _ target: any SQLDatabase) async throws {
+        guard source.postgreSQL != nil, self.target.postgreSQL != nil else { return }
+        let isSame = try await Self.place(of: database) == Self.place(of: target)
+        guard !isSame else { throw same }
+    }
+
+    /// Which table of which present run of a PostgreSQL server the data is in.
+    private static func place(of database: any SQLDatabase) async throws -> String? {
+        let reading = SQLStatement.read(
+            """
+            SELECT CAST(CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS BIGINT) AS TEXT) || ' '
+                || CAST(d.oid AS TEXT) || ' ' || CAST(CAST(to_regclass('server_state') AS OID) AS TEXT) AS place
+            FROM pg_database d WHERE d.datname = current_database()
+            """)
+        return try await database.run(reading).first?.text("place")
+    }
+
+    private var same: ConfigurationError {
+        ConfigurationError(
+            file: target.file, line: nil, "names the same database as \(source.file): a copy needs two")
     }
 
     private static func realPath(_ configuration: ServerConfiguration) -> String {

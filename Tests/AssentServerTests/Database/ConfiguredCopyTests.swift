@@ -95,6 +95,23 @@ struct ConfiguredCopyTests {
         }
     }
 
+    @Test("The same database by another name of its server is refused, and is not taken for its own copy")
+    func same() async throws {
+        let world = try CopyWorld()
+        let source = try await world.postgreSQL()
+        try await world.fill(source)
+        var alias = try #require(source.postgreSQL)
+        let host = try #require(alias.hosts.first)
+        alias.hosts = [.init(host.name + "/", port: host.port)]
+        let target = try await world.postgreSQL(alias)
+        #expect(target.postgreSQL?.hosts != source.postgreSQL?.hosts)
+        let error = await #expect(throws: ConfigurationError.self) {
+            try await ConfiguredCopy(from: source, to: target).run()
+        }
+        #expect(error?.message.contains("the same database") == true, "\(error?.message ?? "")")
+        #expect(try await world.count(source) == 1)
+    }
+
     @Test("Another master key on either side, or none, is refused before anything is there")
     func keys() async throws {
         let world = try CopyWorld()
