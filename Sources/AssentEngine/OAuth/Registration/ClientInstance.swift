@@ -172,14 +172,23 @@ extension ClientInstance {
     }
 
     /// The statement that ends, of the sessions that an instance's grants hang on, those that nothing but its key could
-    /// use: without a token, or of the key that is registered when it runs.
-    static func endingSessions(of id: String) -> SQLStatement {
-        SQLStatement(
+    /// use: without a token, or of this key or, without one, of the key that is registered when it runs.
+    static func endingSessions(of id: String, key: String? = nil) -> SQLStatement {
+        let registered: SQL = "(SELECT 'jkt:' || i.key_thumbprint FROM client_instances i WHERE i.id = \(id))"
+        let sender = SenderBinding(keyThumbprint: key).map { "\($0.stored)" as SQL } ?? registered
+        return SQLStatement(
             """
             DELETE FROM sessions WHERE id IN (SELECT session_id FROM grants WHERE instance_id = \(id))
-                AND (\(TokenlessSession.isMeant(by: "id"))
-                    OR sender = (SELECT 'jkt:' || i.key_thumbprint FROM client_instances i WHERE i.id = \(id)))
+                AND (\(TokenlessSession.isMeant(by: "id")) OR sender = \(sender))
             """)
+    }
+
+    /// The statement that keeps an instance at its key until the transaction is over. A change of the key waits for
+    /// that, and then sees what was done with the old one; or this waits for the change, and fails.
+    static func holding(key thumbprint: String, of id: String) -> SQLStatement {
+        SQLStatement(
+            "UPDATE client_instances SET used_at = used_at WHERE id = \(id) AND key_thumbprint = \(thumbprint)",
+            expecting: .exactly(1))
     }
 
     /// Deletes the instances that nobody has used for long, and the initial access tokens that have expired, also those

@@ -192,8 +192,9 @@ extension ClientRegistration {
         let isNewKey = metadata.keyThumbprint != instance.metadata.keyThumbprint
         let isFree: SQL = isNewKey ? ClientInstance.isFree(metadata.keyThumbprint, for: app.id, in: realm) : "1 = 1"
         if isNewKey { detail["newKey"] = true }
-        // Before the change: the old key is known by its row.
-        var statements = isNewKey ? [ClientInstance.endingSessions(of: instance.id)] : []
+        // First, in the order in which an instance ends, so that neither waits for the other.
+        let ending = ClientInstance.endingSessions(of: instance.id, key: instance.metadata.keyThumbprint)
+        var statements = isNewKey ? [ending] : []
         statements += [
             SQLStatement(
                 """
@@ -204,6 +205,8 @@ extension ClientRegistration {
                 """, expecting: .exactly(1)),
             audit.statement(record(.registrationUpdate, .success, detail)),
         ]
+        // Also one that was begun meanwhile, by a login that the change has waited for.
+        if isNewKey { statements.append(ending) }
         // One process without a shared database has them in memory alone.
         if isNewKey, context.database.isShared { statements.append(StoredPayloadSession.ending(client: instance.id)) }
         do {

@@ -38,9 +38,11 @@ struct ContainerLogin: Sendable {
             scopes = asked ?? client.defaultScopes
         }
         do {
+            // What it gives ends with the key, which may have been replaced since it was proved.
+            let key = ClientInstance.holding(key: proof.keyThumbprint, of: instance)
             return try await GrantWithoutRedirect(provider).tokens(
                 for: login.signIn, as: login.kind, scopes: scopes, to: caller, keyThumbprint: proof.keyThumbprint,
-                spending: login.spending, claimingProof: claim)
+                spending: [key] + login.spending, claimingProof: claim)
         } catch let error as OAuthError where error.code == .invalidGrant {
             // Something has changed since it was judged, and may say why.
             try await logins.noteUnspendable(

@@ -54,45 +54,6 @@ struct PINLoginTests {
         #expect(try await !world.isLive(tokens))
     }
 
-    @Test("Another key of the installation ends what belongs to the old one, and signs its user in by the same device")
-    func anotherKey() async throws {
-        let world = try await LoginWorld()
-        let other = try await world.another()
-        let (provider, sessions) = (world.provider, Sessions(world.signing.base.context))
-        let typed = try await world.logIn(try await world.typed())
-        let implicit = try await world.logIn(try world.implicit())
-        let others = try await other.logIn(try await other.typed())
-        let (session, othersSession) = (try #require(typed.session), try #require(others.session))
-        func change(to key: AssertionKey) async throws {
-            guard
-                let (instance, app) = try await ClientInstance.find(
-                    world.instance, in: provider.configuration, provider.context)
-            else { throw UnexpectedOutcome() }
-            let metadata = try InstanceMetadata(
-                ProviderFixture.request(key, ["client_id": .string(world.instance)]), of: app, as: world.instance,
-                clock: world.clock)
-            _ = try await provider.registration.change(instance, of: app, to: metadata, token: Secret("unused"))
-        }
-        // The same key again changes nothing.
-        try await change(to: world.key)
-        #expect(try await sessions.live(token: session) != nil)
-        let key = try AssertionKey()
-        try await change(to: key)
-        #expect(try await sessions.live(token: session) == nil)
-        for tokens in [typed, implicit] { #expect(try await !world.isLive(tokens)) }
-        #expect(try await sessions.live(token: othersSession) != nil)
-        #expect(try await other.isLive(others))
-        #expect(try await sessions.live(id: world.signing.base.ana.id) != nil, "it belongs to no key")
-
-        #expect(try await world.refusal(try world.implicit()) == "invalid_client")
-        var parts = try world.implicit()
-        parts.jkt = try #require(KeyThumbprint(text: key.jwk.thumbprint))
-        let tokens = try await world.send(
-            try await parts.signed, proof: TokenRequestProof(keyThumbprint: key.jwk.thumbprint, nonce: "nonce"),
-            by: key)
-        #expect(tokens.scopes == ["accounts"])
-    }
-
     @Test("A session of a PIN is no fresh authentication")
     func freshness() async throws {
         let world = try await LoginWorld()

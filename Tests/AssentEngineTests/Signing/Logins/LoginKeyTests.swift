@@ -1,0 +1,88 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import AssentTesting
+import SigningTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Logins of an installation that gets another key")
+struct LoginKeyTests {
+    /// Gives the installation another key.
+    private static func change(_ world: LoginWorld, to key: AssertionKey) async throws {
+        let provider = world.provider
+        guard
+            let (instance, app) = try await ClientInstance.find(
+                world.instance, in: provider.configuration, provider.context)
+        else { throw UnexpectedOutcome() }
+        let metadata = try InstanceMetadata(
+            ProviderFixture.request(key, ["client_id": .string(world.instance)]), of: app, as: world.instance,
+            clock: world.clock)
+        _ = try await provider.registration.change(instance, of: app, to: metadata, token: Secret("unused"))
+    }
+
+    @Test("Another key of the installation ends what belongs to the old one, and signs its user in by the same device")
+    func anotherKey() async throws {
+        let world = try await LoginWorld()
+        let other = try await world.another()
+        let sessions = Sessions(world.signing.base.context)
+        let typed = try await world.logIn(try await world.typed())
+        let implicit = try await world.logIn(try world.implicit())
+        let others = try await other.logIn(try await other.typed())
+        let (session, othersSession) = (try #require(typed.session), try #require(others.session))
+        // The same key again changes nothing.
+        try await Self.change(world, to: world.key)
+        #expect(try await sessions.live(token: session) != nil)
+        let key = try AssertionKey()
+        try await Self.change(world, to: key)
+        #expect(try await sessions.live(token: session) == nil)
+        for tokens in [typed, implicit] { #expect(try await !world.isLive(tokens)) }
+        #expect(try await sessions.live(token: othersSession) != nil)
+        #expect(try await other.isLive(others))
+        #expect(try await sessions.live(id: world.signing.base.ana.id) != nil, "it belongs to no key")
+
+        #expect(try await world.refusal(try world.implicit()) == "invalid_client")
+        var parts = try world.implicit()
+        parts.jkt = try #require(KeyThumbprint(text: key.jwk.thumbprint))
+        let tokens = try await world.send(
+            try await parts.signed, proof: TokenRequestProof(keyThumbprint: key.jwk.thumbprint, nonce: "nonce"),
+            by: key)
+        #expect(tokens.scopes == ["accounts"])
+    }
+
+    @Test("A login whose key is replaced while it is done gives nothing", arguments: [true, false])
+    func replacedMeanwhile(isTyped: Bool) async throws {
+        let world = try await LoginWorld()
+        let parts = isTyped ? try await world.typed() : try world.implicit()
+        let sessions = try await world.count("sessions")
+        let refusal = try await world.refusal {
+            try await world.logIn(parts) { try await Self.change(world, to: AssertionKey()) }
+        }
+        #expect(refusal == "invalid_grant")
+        #expect(try await world.count("sessions") == sessions)
+        #expect(try await world.count("grants", "client_id = '\(world.instance)'") == 0)
+    }
+
+    @Test("Of another key and logins by the old one at once, nothing of the old one is left")
+    func race() async throws {
+        for _ in 0..<5 {
+            let world = try await LoginWorld()
+            let parts = try (0..<6).map { _ in try world.implicit() }
+            let given = await withTaskGroup(of: IssuedTokens?.self) { group in
+                for (index, part) in parts.enumerated() {
+                    if index == 3 {
+                        group.addTask {
+                            try? await Self.change(world, to: AssertionKey())
+                            return nil
+                        }
+                    }
+                    group.addTask { try? await world.logIn(part) }
+                }
+                return await group.reduce(into: [IssuedTokens]()) { all, one in if let one { all.append(one) } }
+            }
+            for tokens in given { #expect(try await !world.isLive(tokens)) }
+            #expect(try await world.count("sessions", "did IS NOT NULL") == 0)
+        }
+    }
+}
