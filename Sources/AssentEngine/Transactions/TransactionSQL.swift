@@ -4,7 +4,7 @@ package import AssentStore
 /// nothing can happen between a look and the change.
 package enum TransactionSQL {
     /// How far the clocks of two nodes may differ, in seconds.
-    static let clockTolerance: Int64 = 30
+    static let clockTolerance = NodeClocks.difference
 
     /// That the session is alive, its user active, and the session that user's.
     private static func live(at now: Int64) -> SQL {
