@@ -324,7 +324,7 @@ extension SigningError.Code {
         .matchWrong: Meaning(sentence: "The number was wrong, and the transaction has ended."),
         .useNonce: Meaning(
             sentence: "The server takes the request for a delayed copy of an older one.",
-            suggestion: "Try again in half a minute.", isTransient: true),
+            suggestion: "Try again in a minute.", isTransient: true),
         .rateLimited: Meaning(sentence: "There were too many calls.", isTransient: true),
         .busy: Meaning(sentence: "The server is busy.", isTransient: true),
         .unavailable: Meaning(sentence: "The server cannot say what became of it.", isTransient: true),

@@ -118,7 +118,7 @@ struct SigningNoticeTests {
         _ = try await pin.open("2580")
         world.base.clock.advance(by: 60)
         _ = try await pin.open("2580")
-        world.base.clock.advance(by: 60)
+        world.base.clock.advance(by: 61)
         pin.kept.withLock { $0 = copy }
         device.forgetTrust()
         #expect(try await refusal { _ = try await pin.open("2580") } == "container_suspect")

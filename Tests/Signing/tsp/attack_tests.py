@@ -64,7 +64,7 @@ class RatchetTests(unittest.TestCase):
 
     def setUp(self):
         self.time, self.random = 1_000_000, random.Random(11)
-        self.skew = (0, 30)
+        self.skew = (0, 60)
         self.counter = 0
 
     def clock(self):
@@ -126,7 +126,7 @@ class RatchetTests(unittest.TestCase):
         for at in range(300):
             slot, store = self.slot(), {"r": self.fresh()}
             for _ in range(at % 4):
-                self.time += 40
+                self.time += 70
                 self.assertTrue(self.deliver(slot, self.request(store)))
                 store["r"] = store.pop("next")
             if at % 2:
@@ -135,7 +135,7 @@ class RatchetTests(unittest.TestCase):
             users, found = [store, copied], False
             self.random.shuffle(users)
             for user in users * 2:
-                self.time += 100
+                self.time += 150
                 try:
                     if self.deliver(slot, self.request(user)):
                         user["r"] = user.pop("next")

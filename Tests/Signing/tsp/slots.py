@@ -5,7 +5,7 @@ import hmac
 from . import framing, oprf
 from .framing import Refused, b64, unb64
 
-CLOCKS = 30  # By so many seconds the clocks of two nodes may differ.
+CLOCKS = 60  # By so many seconds the clocks of two nodes may differ.
 
 
 class Slot:

@@ -745,7 +745,7 @@ class PinTests(Story):
             one.open_key(one.state["keys"]["payments"], PIN)
             self.clock.time += 10
             one.open_key(one.state["keys"]["payments"], PIN)
-            self.clock.time += 31
+            self.clock.time += 61
             two.nonce = None
             self.refused("container_suspect", two.open_key, two.state["keys"]["payments"], PIN)
             self.assertEqual(two.status()["state"], "SUSPECT")
@@ -754,7 +754,7 @@ class PinTests(Story):
         device = self.enrolled("assisted")
         copied = Device(in_process(self.server), state=json.loads(json.dumps(device.state)))
         device.open_key(device.state["keys"]["payments"], PIN)
-        self.clock.time += 30
+        self.clock.time += 60
         self.refused("use_nonce", copied.open_key, copied.state["keys"]["payments"], PIN)
         self.assertEqual(device.status()["state"], "ACTIVE")
         self.clock.time += 1

@@ -46,9 +46,9 @@ extension SigningSlots {
         guard known.state(at: now) != .suspect else { return SigningRefusal(.containerSuspect) }
         if let refusal = known.refusal(approving: false, at: now) { return refusal }
         if let alarm = row.alarm(attempt) {
-            // A copy of a request that was delayed, which the device has long repeated: clocks of nodes differ by 30
-            // seconds, and two things of one second have no order.
-            guard attempt.nonceMadeAt > row.at + 30 else { return SigningRefusal(.useNonce) }
+            // A copy of a request that was delayed, which the device has long repeated: one node's clock may be ahead,
+            // and another's behind, and two things of one second have no order.
+            guard attempt.nonceMadeAt > row.at + NodeClocks.difference else { return SigningRefusal(.useNonce) }
             try await suspect(known, because: alarm)
             return SigningRefusal(.containerSuspect)
         }

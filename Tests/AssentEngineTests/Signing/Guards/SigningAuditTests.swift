@@ -152,7 +152,7 @@ struct SigningAuditTests {
             let container = try await fixture.withSlot()
             _ = try await fixture.unlock(container, fixture.attempt(container, r: "a", next: "b"))
             _ = try await fixture.unlock(container, fixture.attempt(container, r: "b", next: "c"))
-            let late = fixture.attempt(container, r: copy.0, next: copy.1, nonceMadeAt: fixture.now + 31)
+            let late = fixture.attempt(container, r: copy.0, next: copy.1, nonceMadeAt: fixture.now + 61)
             #expect(try await fixture.refusal(container, late) == .containerSuspect)
             let notes = try await fixture.base.database.run(
                 .read("SELECT detail FROM audit WHERE event = 'signing.container' ORDER BY position DESC LIMIT 1"))

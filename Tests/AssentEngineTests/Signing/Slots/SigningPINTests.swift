@@ -206,7 +206,7 @@ struct SigningPINTests {
         _ = try await pin.open("2580")
         let mine = pin.kept.withLock { $0 }
         pin.kept.withLock { $0 = copy }
-        world.base.clock.advance(by: 31)
+        world.base.clock.advance(by: 61)
         #expect(try await refusal { _ = try await pin.unlock("2580") } == "container_suspect")
         pin.kept.withLock { $0 = mine }
         #expect(try await refusal { _ = try await pin.unlock("2580") } == "container_suspect")

@@ -110,14 +110,14 @@ struct SigningRatchetTests {
         if isLong { print("seed \(seed): \(steps) unlocks, \(run.evaluations) evaluations, no alarm") }
     }
 
-    @Test("A copied file is found when both were used half a minute apart", arguments: 1...(isLong ? 1000 : 20))
+    @Test("A copied file is found when both were used a minute apart", arguments: 1...(isLong ? 1000 : 20))
     func copies(seed: Int) async throws {
         var run = try await Self.run(seed: UInt64(100 + seed))
         for _ in 0..<(seed % 7 + 1) { try await run.unlock() }
         var copy = run.file
         // Both go on until each of them has had an answer.
         func use(_ file: inout File) async throws -> Bool {
-            run.fixture.base.clock.advance(by: 31)
+            run.fixture.base.clock.advance(by: 61)
             let next = file.next ?? SigningHash(random: run.fixture.base.context.random)
             file.next = next
             guard try await run.send(run.fixture.attempt(run.container, r: file.r, next: next)) else { return false }

@@ -189,7 +189,7 @@ struct SigningSDKTests {
         #expect(status.passwords.map(\.state) == [.locked] && status.passwords.map(\.spare) == [15])
     }
 
-    @Test("A copied store is taken for a delayed request at first, and found half a minute later")
+    @Test("A copied store is taken for a delayed request at first, and found a minute later")
     func copied() async throws {
         let world = try await SigningWorld.withPIN()
         let (store, keys) = (MemorySecretStore(), MemoryKeys())
@@ -208,7 +208,7 @@ struct SigningSDKTests {
         let error = await #expect(throws: SigningError.self) { try await password(store).verify(pin) }
         #expect(error?.code.rawValue == "use_nonce" && error?.isTransient == true)
         #expect(try await container.status().state == .active)
-        world.base.clock.advance(by: 32)
+        world.base.clock.advance(by: 62)
         await #expect(throws: SigningError(.containerSuspect)) { try await password(store).verify(pin) }
         #expect(try await container.status().state == .suspect)
     }
