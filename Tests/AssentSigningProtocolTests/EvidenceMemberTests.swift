@@ -38,7 +38,7 @@ struct EvidenceMemberTests {
         Contradiction("pop", "nonceS", otherHash, "enrolments[0].enrol.keys[2].pop"),
         Contradiction("possession", "aud", "https://other.example", "transactions[0].possession"),
         Contradiction("record", "approvals", 1301, "transactions[0].receipt.iat"),
-        Contradiction("txd", "iat", 1331, "transactions[0].receipt.iat"),
+        Contradiction("txd", "iat", 1361, "transactions[0].receipt.iat"),
     ]
 
     private func report(_ story: EvidenceStory, _ change: (inout JSONObject) -> Void = { _ in }) async throws
@@ -78,7 +78,7 @@ struct EvidenceMemberTests {
     @Test("The last seconds that clocks may differ by, and the first of an approval, are good")
     func times() async throws {
         for (message, name, time) in [
-            ("receipt", "since", 1330), ("record", "iat", 1330), ("record", "approvals", 1300), ("txd", "iat", 1330),
+            ("receipt", "since", 1360), ("record", "iat", 1360), ("record", "approvals", 1300), ("txd", "iat", 1360),
             ("txd", "exp", 1301),
         ] {
             let story = try EvidenceStory().edited(message) { $0[name] = .integer(time) }

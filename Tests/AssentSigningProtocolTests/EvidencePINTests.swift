@@ -17,9 +17,9 @@ struct EvidencePINTests {
         Contradiction("eval", "aud", Contradiction.otherID, "transactions[0].eval.aud"),
         Contradiction("eval", "iss", "https://other.example", "transactions[0].eval.iss"),
         Contradiction("eval", "slot", "session", "transactions[0].eval.purpose"),
-        // Five minutes before the decision, to the second; half a minute after it.
+        // Five minutes before the decision, to the second; a minute after it.
         Contradiction("eval", "iat", 1000, "transactions[0].receipt.unlock"),
-        Contradiction("eval", "iat", 1331, "transactions[0].receipt.unlock"),
+        Contradiction("eval", "iat", 1361, "transactions[0].receipt.unlock"),
         Contradiction("confirm", "eval", Contradiction.otherHash, "transactions[0].confirm"),
         Contradiction("confirm", "slot", "session", "transactions[0].confirm"),
         Contradiction("confirm", "gen", 1, "transactions[0].confirm"),
@@ -33,7 +33,7 @@ struct EvidencePINTests {
         Contradiction("receipt", "amr", ["pop"], "transactions[0].receipt.amr"),
         Contradiction("receipt", "amr", ["pop", "user"], "transactions[0].receipt.amr"),
         unlock("slot", "session"), unlock("gen", 1), unlock("n", 2), unlock("evaluated", 1291),
-        unlock("confirmed", 1259), unlock("confirmed", 1331),
+        unlock("confirmed", 1229), unlock("confirmed", 1361),
         // The offer is of generation 0: its key is known.
         Contradiction(
             "eval", "pk", .string(Base64URL.encode([2] + [UInt8](repeating: 7, count: 48))),
@@ -90,12 +90,12 @@ struct EvidencePINTests {
     @Test("The last seconds by which clocks may differ are good for a confirmation, too")
     func lastSeconds() async throws {
         let story = try EvidenceStory().withPIN()
-        for time in [1260, 1330] {
+        for time in [1230, 1360] {
             let good = story.edited("receipt") { $0["unlock"] = Self.unlocked(confirmed: time) }
             #expect(try await members(good) == [], "\(time)")
         }
-        let late = story.edited("eval") { $0["iat"] = 1330 }.edited("receipt") {
-            $0["unlock"] = Self.unlocked(evaluated: 1330, confirmed: 1330)
+        let late = story.edited("eval") { $0["iat"] = 1360 }.edited("receipt") {
+            $0["unlock"] = Self.unlocked(evaluated: 1360, confirmed: 1360)
         }
         #expect(try await members(late) == [])
     }

@@ -254,7 +254,7 @@ struct EvidenceTests {
             Contradiction("receipt", "kid", otherHash, "transactions[0].receipt.kid"),
             Contradiction("receipt", "device", otherHash, "transactions[0].receipt.device"),
             Contradiction("receipt", "record", otherHash, "transactions[0].receipt.record"),
-            Contradiction("receipt", "since", 1331, "transactions[0].receipt.since"),
+            Contradiction("receipt", "since", 1361, "transactions[0].receipt.since"),
             Contradiction("receipt", "iat", 1400, "transactions[0].receipt.iat"),
             Contradiction("receipt", "iat", 99999, "transactions[0].receipt.iat"),
             Contradiction("receipt", "match", nil, "transactions[0].receipt.match"),

@@ -1,6 +1,7 @@
 extension EvidenceVerification {
-    /// By how many seconds nodes' clocks may differ. What the deciding statement compared is compared exactly.
-    private static let tolerance = 30
+    /// By how many seconds the clocks of two nodes may differ: each may be half of it off. What the deciding statement
+    /// compared is compared exactly.
+    private static let tolerance = 60
 
     /// What is known of one transaction while it is judged.
     private struct Case {

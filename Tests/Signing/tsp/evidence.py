@@ -5,7 +5,7 @@ from . import framing, jose, messages, oprf, strict_json
 from .framing import Refused, b64, unb64
 
 LIMIT = 16 << 20
-CLOCKS = 30  # By so many seconds the clocks of two nodes may differ.
+CLOCKS = 60  # By so many seconds the clocks of two nodes may differ.
 ALWAYS = ["the person in front of the device", "that the key is the user's, and not one of the server's own",
           "what was to be seen on the screen",
           "the time, if a key of the server was ever stolen (no outside timestamp)"]

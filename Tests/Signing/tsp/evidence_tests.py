@@ -133,8 +133,8 @@ class EvidenceTests(Story):
                         {"txh": None}, {"dh": other}, {"status": "deny"}, {"effect": "deny"}, {"state": "DENIED"},
                         {"kid": other}, {"device": other}, {"record": other}, {"amr": ["pop"]},
                         {"amr": ["pop", "user"]}, {"match": None}, {"unlock": None}, {"unlock": {**unlock, "n": 2}},
-                        {"unlock": {**unlock, "confirmed": unlock["evaluated"] - 31}},
-                        {"unlock": {**unlock, "confirmed": unlock["evaluated"] + 31}},
+                        {"unlock": {**unlock, "confirmed": unlock["evaluated"] - 61}},
+                        {"unlock": {**unlock, "confirmed": unlock["evaluated"] + 61}},
                         {"aud": b64(bytes(16))},
                         {"iat": self.clock() + 500}, {"iat": self.clock() - 3600}, {"iss": "https://x.example"}):
             with self.subTest(changes):
