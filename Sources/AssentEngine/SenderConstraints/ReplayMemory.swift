@@ -43,8 +43,9 @@ struct ReplayMemory: Sendable {
     mutating func claim(
         _ name: String, of key: String, earliest: Int64, expiresAt: Int64, now: Int64
     ) -> DPoPReplays.Claim {
-        // A clock that was set back must not make clients wait until it has caught up.
-        let limit = now + DPoPNonces.tolerance
+        // A clock that was set back must not make clients wait until it has caught up. No sooner than nonces may lie
+        // ahead, or what was forgotten with one of those could be used again.
+        let limit = now + DPoPNonces.difference
         since = min(since, limit)
         if let own = keys[key]?.since, own > limit { keys[key]?.since = limit }
         let complete = start(for: key)
@@ -69,7 +70,7 @@ struct ReplayMemory: Sendable {
     /// Forgets what nobody accepts any more.
     mutating func sweep(now: Int64) {
         // A proof from before `since` is refused for its age by then.
-        let past = now - DPoPNonces.lifetime - 2 * DPoPNonces.tolerance
+        let past = now - DPoPNonces.lifetime - DPoPNonces.difference
         keys = keys.compactMapValues { proofs in
             var left = proofs
             left.spent = proofs.spent.filter { $0.value > now }
