@@ -14,7 +14,7 @@ struct CleaningTests {
     /// A database that writes down what it is asked.
     private final class Recorder: SQLDatabase {
         private let base: any SQLDatabase
-        private let texts = Locked<[String]>([])
+        private let statements = Locked<[SQLStatement]>([])
         /// The table of which nothing can be deleted.
         private let broken: String?
 
@@ -22,25 +22,31 @@ struct CleaningTests {
 
         var isShared: Bool { base.isShared }
 
+        private var texts: [String] { statements.withLock { $0 }.map { $0.sql.text() } }
+
         /// The tables of which rows were deleted.
         var tables: Set<String> {
             Set(
-                texts.withLock { $0 }.compactMap { text in
+                texts.compactMap { text in
                     text.firstMatch(of: /DELETE FROM ([a-z_]+)/).map { String($0.output.1) }
                 })
         }
 
         /// What has deleted rows of a table.
-        func deletions(from table: String) -> [String] {
-            texts.withLock { $0 }.filter { $0.hasPrefix("DELETE FROM \(table) ") }
+        func deletions(from table: String) -> [String] { texts.filter { $0.hasPrefix("DELETE FROM \(table) ") } }
+
+        /// How the database does the first statement that begins so: SQLite's own words.
+        func plan(of beginning: String) async throws -> [String] {
+            let ran = statements.withLock { $0 }
+            let statement = try #require(ran.first(where: { $0.sql.text().hasPrefix(beginning) }))
+            return try await base.run(SQLStatement("EXPLAIN QUERY PLAN \(statement.sql)")).map { try $0.text("detail") }
         }
 
         func run(_ statement: SQLStatement) async throws -> [SQLRow] { try await run([statement]).first ?? [] }
 
         func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
-            let new = statements.map { $0.sql.text() }
-            texts.withLock { $0 += new }
-            if let broken, new.contains(where: { $0.hasPrefix("DELETE FROM \(broken) ") }) {
+            self.statements.withLock { $0 += statements }
+            if let broken, statements.contains(where: { $0.sql.text().hasPrefix("DELETE FROM \(broken) ") }) {
                 throw StoreError(.unavailable, "It takes longer than a statement may.")
             }
             return try await base.run(statements)
@@ -164,6 +170,19 @@ struct CleaningTests {
                 #expect(!deletions.isEmpty, "\(table)")
                 #expect(deletions.allSatisfy { $0.contains("LIMIT") }, "\(table)")
             }
+        }
+    }
+
+    @Test(
+        "What has ended is found by an index among all tokens and devices",
+        .enabled(if: !TestDatabase.isPostgreSQL))
+    func indices() async throws {
+        try await run { housekeeping, database in
+            try await housekeeping.clean()
+            let successors = try await database.plan(of: "UPDATE refresh_tokens ")
+            #expect(successors.contains { $0.contains("refresh_tokens_sealed") }, "\(successors)")
+            let invites = try await database.plan(of: "DELETE FROM signing_invites ")
+            #expect(invites.contains { $0.contains("signing_containers_invite") }, "\(invites)")
         }
     }
 

@@ -1,0 +1,10 @@
+extension Migration {
+    /// What housekeeping looks for every few minutes in tables that grow with each refresh and with each device. It
+    /// would read all of them without an index, which takes longer than a statement may.
+    static let housekeeping = Migration(
+        "housekeeping",
+        [
+            "CREATE INDEX refresh_tokens_sealed ON refresh_tokens (used_at) WHERE sealed_successor IS NOT NULL",
+            "CREATE INDEX signing_containers_invite ON signing_containers (pid)",
+        ])
+}
