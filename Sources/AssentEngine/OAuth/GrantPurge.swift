@@ -9,12 +9,9 @@ extension OAuthProvider {
         let now = now
         let isOver: SQL = "expires_at <= \(now) AND realm = \(configuration.realm)"
         // First: what must not be read any more is gone also where the deleting takes long.
-        _ = try await context.database.run(
-            SQLStatement(
-                """
-                UPDATE refresh_tokens SET sealed_successor = NULL
-                WHERE sealed_successor IS NOT NULL AND used_at <= \(now - configuration.refreshGrace)
-                """))
+        try await context.update(
+            "refresh_tokens", set: "sealed_successor = NULL",
+            where: "sealed_successor IS NOT NULL AND used_at <= \(now - configuration.refreshGrace)")
         _ = try await context.delete(from: "consents", key: "user_id, client_id", where: isOver)
         _ = try await context.delete(from: "revoked_access_tokens", where: "expires_at <= \(now)")
         // Nothing else could use them.

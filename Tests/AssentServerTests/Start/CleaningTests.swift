@@ -35,6 +35,9 @@ struct CleaningTests {
         /// What has deleted rows of a table.
         func deletions(from table: String) -> [String] { texts.filter { $0.hasPrefix("DELETE FROM \(table) ") } }
 
+        /// What has changed rows of a table.
+        func updates(of table: String) -> [String] { texts.filter { $0.hasPrefix("UPDATE \(table) ") } }
+
         /// How the database does the first statement that begins so: SQLite's own words.
         func plan(of beginning: String) async throws -> [String] {
             let ran = statements.withLock { $0 }
@@ -144,18 +147,17 @@ struct CleaningTests {
                 "'g' || n, '/alpha', 'c', '', 0, 0, 0"
             ),
             ("refresh_tokens", "id, grant_id, client_id, issued_at, expires_at", "'r' || n, 'g1', 'c', 0, 0"),
+            (
+                "registration_tokens", "hash, realm, app, uses_left, created_at, expires_at",
+                "'h' || n, '/alpha', 'pay', 1, 0, 0"
+            ),
+            (
+                "signing_offered_slots", "did, pid, slot, generation, public_key, sealed_k, evaluations, expires_at",
+                "'d', 'p' || n, 's', 1, \(SQLValue.blob([])), \(SQLValue.blob([])), 0, 0"
+            ),
         ]
         try await run { housekeeping, database in
-            for rows in many {
-                _ = try await database.run(
-                    SQLStatement(
-                        """
-                        INSERT INTO \(SQL(verbatim: rows.table)) (\(rows.columns))
-                        WITH RECURSIVE numbers (n) AS (
-                            SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n <= \(EngineContext.deletionBatch))
-                        SELECT \(rows.values) FROM numbers
-                        """))
-            }
+            for rows in many { try await Self.fill(database, rows.table, rows.columns, rows.values) }
             try await housekeeping.clean()
             for rows in many {
                 #expect(database.deletions(from: rows.table).count == 2, "\(rows.table)")
@@ -165,12 +167,72 @@ struct CleaningTests {
             for table in [
                 "sessions", "transactions", "journey_steps", "attempts", "consents", "revoked_access_tokens",
                 "refresh_tokens", "grants", "signing_proofs", "signing_notices", "usual_networks",
+                "registration_tokens", "signing_offered_slots", "signing_keys", "signing_renewals", "signing_invites",
             ] {
                 let deletions = database.deletions(from: table)
                 #expect(!deletions.isEmpty, "\(table)")
                 #expect(deletions.allSatisfy { $0.contains("LIMIT") }, "\(table)")
             }
         }
+    }
+
+    @Test("What the time decides about many rows is written in steps")
+    func decisions() async throws {
+        let many: [(table: String, columns: SQL, values: SQL, left: SQL)] = [
+            (
+                "signing_transactions",
+                "txn, iss, client_id, kind, state, content, req, request, created_at, expires_at, own_session",
+                "'t' || n, 'i', 'c', 'payment', 'PENDING', '', '', '', 0, 0, 0", "state <> 'EXPIRED'"
+            ),
+            (
+                "signing_confirms", "did, slot, n, unl, generation, evaluated_at, confirmed_at, eval, confirm",
+                "'d', 's', n, 'u', 1, 0, 0, 'e', 'c'", "eval IS NOT NULL OR confirm IS NOT NULL"
+            ),
+            (
+                "refresh_tokens", "id, grant_id, client_id, issued_at, expires_at, used_at, sealed_successor",
+                "'r' || n, 'g1', 'c', 0, 1000000000000, 0, \(SQLValue.blob([1]))", "sealed_successor IS NOT NULL"
+            ),
+            (
+                "journey_steps", "id, created_at, expires_at, sealed_state, answered_at, sealed_reply",
+                "'s' || n, 0, 1000000000000, \(SQLValue.blob([])), 0, \(SQLValue.blob([1]))",
+                "length(sealed_reply) > 0"
+            ),
+        ]
+        try await run { housekeeping, database in
+            _ = try await database.run(
+                SQLStatement(
+                    """
+                    INSERT INTO grants (id, realm, client_id, scope, is_offline, created_at, expires_at)
+                    VALUES ('g1', '/alpha', 'c', '', 0, 0, 1000000000000)
+                    """))
+            for rows in many { try await Self.fill(database, rows.table, rows.columns, rows.values) }
+            try await housekeeping.clean()
+            for rows in many {
+                #expect(database.updates(of: rows.table).count == 2, "\(rows.table)")
+                let left = try await database.run(
+                    .read("SELECT 1 AS n FROM \(SQL(verbatim: rows.table)) WHERE \(rows.left)"))
+                #expect(left.isEmpty, "\(rows.table)")
+                let kept = try await database.run(.read("SELECT 1 AS n FROM \(SQL(verbatim: rows.table))"))
+                #expect(kept.count == EngineContext.rowsAtOnce + 1, "\(rows.table)")
+            }
+            for table in many.map(\.table) + ["signing_renewals"] {
+                let updates = database.updates(of: table)
+                #expect(!updates.isEmpty, "\(table)")
+                #expect(updates.allSatisfy { $0.contains("LIMIT") }, "\(table)")
+            }
+        }
+    }
+
+    /// Adds one row more to a table than are changed at once.
+    private static func fill(_ database: Recorder, _ table: String, _ columns: SQL, _ values: SQL) async throws {
+        _ = try await database.run(
+            SQLStatement(
+                """
+                INSERT INTO \(SQL(verbatim: table)) (\(columns))
+                WITH RECURSIVE numbers (n) AS (
+                    SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n <= \(EngineContext.rowsAtOnce))
+                SELECT \(values) FROM numbers
+                """))
     }
 
     @Test(

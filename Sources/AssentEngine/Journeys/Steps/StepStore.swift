@@ -130,12 +130,9 @@ struct StepStore: Sendable {
     func purge() async throws -> Int {
         let latest = context.clock.epochSeconds - Self.replyRetention
         // First: what must not be read any more is gone also where the deleting takes long.
-        _ = try await context.database.run(
-            SQLStatement(
-                """
-                UPDATE journey_steps SET sealed_reply = \(SQLValue.blob([]))
-                WHERE answered_at <= \(latest) AND length(sealed_reply) > 0
-                """))
+        try await context.update(
+            "journey_steps", set: "sealed_reply = \(SQLValue.blob([]))",
+            where: "answered_at <= \(latest) AND length(sealed_reply) > 0")
         return try await context.delete(from: "journey_steps", where: "expires_at <= \(latest)")
     }
 }

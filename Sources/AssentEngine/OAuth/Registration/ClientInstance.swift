@@ -197,8 +197,7 @@ extension ClientInstance {
     /// - Throws: ``StoreError``.
     static func purge(_ context: EngineContext) async throws {
         let now = context.clock.epochSeconds
-        _ = try await context.database.run(
-            SQLStatement("DELETE FROM registration_tokens WHERE expires_at <= \(now)"))
+        _ = try await context.delete(from: "registration_tokens", key: "hash", where: "expires_at <= \(now)")
         while true {
             let rows = try await context.database.run(
                 .read(

@@ -18,15 +18,14 @@ package enum SigningHousekeeping {
     package static func purge(_ context: EngineContext) async throws {
         let now = context.clock.epochSeconds
         try await context.translatingStoreErrors {
-            _ = try await context.database.run(SQLStatement(SigningTransactionSQL.expire(at: now)))
+            try await context.update(
+                "signing_transactions", key: "txn", set: "state = \(SigningTransactionRecord.State.expired)",
+                where: SigningTransactionSQL.isOverdue(at: now))
             _ = try await context.delete(from: "signing_proofs", key: "jti", where: "expires_at <= \(now)")
             _ = try await context.delete(from: "signing_notices", key: "did, id", where: "expires_at <= \(now)")
-            _ = try await context.database.run(
-                SQLStatement(
-                    """
-                    UPDATE signing_confirms SET eval = NULL, confirm = NULL
-                    WHERE eval IS NOT NULL AND evaluated_at <= \(now - confirmRetention)
-                    """))
+            try await context.update(
+                "signing_confirms", key: "did, slot, n", set: "eval = NULL, confirm = NULL",
+                where: "eval IS NOT NULL AND evaluated_at <= \(now - confirmRetention)")
             let overdue = try await context.database.run(
                 .read(
                     """
@@ -37,42 +36,40 @@ package enum SigningHousekeeping {
                 try await end(row.value("did"), user: row.text("user_id"), context, at: now)
             }
             try await endRenewals(context, at: now)
-            _ = try await context.database.run(
-                SQLStatement(
-                    """
-                    DELETE FROM signing_offered_slots WHERE expires_at <= \(now) AND NOT EXISTS (
+            _ = try await context.delete(
+                from: "signing_offered_slots", key: "did, pid, slot",
+                where: """
+                    expires_at <= \(now) AND NOT EXISTS (
                         SELECT 1 FROM signing_renewals r WHERE r.pid = signing_offered_slots.pid
                             AND r.state IN (\(RenewalSQL.underWay)))
-                    """))
-            _ = try await context.database.run(
-                SQLStatement(
-                    """
-                    DELETE FROM signing_invites WHERE expires_at <= \(now - inviteRetention)
+                    """)
+            _ = try await context.delete(
+                from: "signing_invites", key: "pid",
+                where: """
+                    expires_at <= \(now - inviteRetention)
                         AND NOT EXISTS (SELECT 1 FROM signing_containers c WHERE c.pid = signing_invites.pid)
-                    """))
+                    """)
         }
     }
 
     /// Voids renewals whose time is over, with their keys, and forgets them a day later.
+    ///
+    /// It need not be one transaction: the keys of a void renewal never count, and the next renewal of their container
+    /// deletes them when it begins.
     private static func endRenewals(_ context: EngineContext, at now: Int64) async throws {
         let over = now - SigningInviteRecord.completion
-        _ = try await context.database.run([
-            SQLStatement(
-                """
-                UPDATE signing_renewals SET state = \(Renewal.void)
-                WHERE state IN (\(RenewalSQL.underWay)) AND expires_at <= \(over)
-                """),
-            SQLStatement(
-                """
-                DELETE FROM signing_keys WHERE state = \(SigningKeyState.pending) AND NOT EXISTS (
+        try await context.update(
+            "signing_renewals", key: "pid", set: "state = \(Renewal.void)",
+            where: "state IN (\(RenewalSQL.underWay)) AND expires_at <= \(over)")
+        _ = try await context.delete(
+            from: "signing_keys", key: "kid",
+            where: """
+                state = \(SigningKeyState.pending) AND NOT EXISTS (
                     SELECT 1 FROM signing_renewals r WHERE r.did = signing_keys.did AND r.state = \(Renewal.completed))
-                """),
-            SQLStatement(
-                """
-                DELETE FROM signing_renewals
-                WHERE state IN (\([Renewal.done, .void])) AND expires_at <= \(now - inviteRetention)
-                """),
-        ])
+                """)
+        _ = try await context.delete(
+            from: "signing_renewals", key: "pid",
+            where: "state IN (\([Renewal.done, .void])) AND expires_at <= \(now - inviteRetention)")
     }
 
     private static func end(_ did: SigningID, user: String, _ context: EngineContext, at now: Int64) async throws {

@@ -114,12 +114,8 @@ enum SigningTransactionSQL {
         """
     }
 
-    static func expire(at now: Int64) -> SQL {
-        """
-        UPDATE signing_transactions SET state = \(State.expired)
-        WHERE state = \(State.pending) AND expires_at <= \(now)
-        """
-    }
+    /// That nobody has answered a transaction in its time.
+    static func isOverdue(at now: Int64) -> SQL { "state = \(State.pending) AND expires_at <= \(now)" }
 
     /// Uses the approvals for the policy's transaction that they were asked for: mostly one.
     static func take(policyTransaction: String, req: SigningHash) -> SQL {
