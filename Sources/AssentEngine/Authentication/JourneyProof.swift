@@ -76,13 +76,15 @@ extension AuthenticateRequest {
 }
 
 extension StoredStep {
-    /// Whether something can still come of its answer.
+    /// Whether something can still come of its answer. A reply from a time ahead is of a clock that was set back: it
+    /// would be given again until that clock has caught up.
     ///
     /// - Parameter now: seconds since 1970.
     /// - Returns: why not; `nil` while something can.
     func refusal(at now: Int64) -> EngineError? {
         if case .answered(let answered) = status {
-            guard now >= answered.at + StepStore.replyRetention else { return nil }
+            let kept = -StepStore.replyRetention..<StepStore.replyRetention
+            guard answered.sealedReply.isEmpty || !kept.contains(answered.age) else { return nil }
             return EngineError(expiresAt <= now ? .stepExpired : .stepAlreadyAnswered)
         }
         return expiresAt <= now ? EngineError(.stepExpired) : nil

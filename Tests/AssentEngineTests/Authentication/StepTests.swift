@@ -72,8 +72,11 @@ struct StepTests {
             try await fixture.answer(tooLate, Self.credentials)
         }
         #expect(try await fixture.count("sessions") == 1)
+        // A node whose clock is a minute behind may still look for them.
+        fixture.clock.advance(by: 89)
+        #expect(try await fixture.authentication.purge() == 0)
         // Purged, the answer stays the same.
-        fixture.clock.advance(by: 30)
+        fixture.clock.advance(by: 1)
         #expect(try await fixture.authentication.purge() == 2)
         await #expect(throws: EngineError(.stepExpired)) {
             try await fixture.answer(tooLate, Self.credentials)
@@ -100,6 +103,24 @@ struct StepTests {
             try await fixture.answer(page, Self.credentials)
         }
         #expect(try await fixture.count("journey_steps") == 1)
+    }
+
+    @Test("A reply is not given again for as long as the clock was set back, nor once it was deleted")
+    func replyAhead() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let token = try await fixture.answer(page, Self.credentials).token()
+        fixture.clock.advance(by: -30)
+        #expect(try await fixture.answer(page, Self.credentials).token() == token)
+        fixture.clock.advance(by: -1)
+        await #expect(throws: EngineError(.stepAlreadyAnswered)) {
+            try await fixture.answer(page, Self.credentials)
+        }
+        _ = try await fixture.authentication.purge()
+        fixture.clock.advance(by: 31)
+        await #expect(throws: EngineError(.stepAlreadyAnswered)) {
+            try await fixture.answer(page, Self.credentials)
+        }
     }
 
     @Test("Pages do not prolong a journey")
@@ -235,14 +256,7 @@ struct StepTests {
         let fixture = try await JourneyFixture()
         let page = try await fixture.start("Password")
         let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
-        let stores = [-29.0, 29].map { seconds in
-            StepStore(
-                EngineContext(
-                    database: fixture.database, clock: ManualClock(fixture.clock.now.addingTimeInterval(seconds)),
-                    random: SystemRandom(), masterKey: fixture.context.masterKey, isDatabaseTimed: true,
-                    logger: fixture.context.logger))
-        }
-        let (slow, fast) = (stores[0], stores[1])
+        let (slow, fast) = (Self.steps(of: fixture, ahead: -29), Self.steps(of: fixture, ahead: 29))
         #expect(try await slow.claim(step, digest: "x") != nil)
         let row = try await fixture.database.run(.read("SELECT claimed_at FROM journey_steps WHERE id = \(step)")).first
         let claimedAt = try #require(try row?.optionalInteger("claimed_at"))
@@ -254,6 +268,43 @@ struct StepTests {
             SQLStatement("UPDATE journey_steps SET claimed_at = claimed_at - 30 WHERE id = \(step)"))
         #expect(try await fast.claim(step, digest: "y") != nil)
         #expect(try await slow.claim(step, digest: "x") == nil)
+    }
+
+    @Test(
+        "Nodes whose clocks differ give a reply again for as long as the clock of the database's server says",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func repliesApart() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
+        let (slow, fast) = (Self.steps(of: fixture, ahead: -29), Self.steps(of: fixture, ahead: 29))
+        let claim = try #require(try await slow.claim(step, digest: "x"))
+        let reply = StoredReply(.failure(EngineError(.loginFailed)), sessionID: nil)
+        _ = try await fixture.database.run([slow.finishing(claim, reply: reply)])
+        let now = fixture.clock.epochSeconds
+        _ = try await fast.purge()
+        for (steps, seconds) in [(slow, -29), (fast, 29)] as [(StepStore, Int64)] {
+            let found = try #require(try await steps.find(step))
+            #expect(found.refusal(at: now + seconds) == nil)
+        }
+        _ = try await fixture.database.run(
+            SQLStatement("UPDATE journey_steps SET answered_at = answered_at - 30 WHERE id = \(step)"))
+        for (steps, seconds) in [(slow, -29), (fast, 29)] as [(StepStore, Int64)] {
+            let found = try #require(try await steps.find(step))
+            #expect(found.refusal(at: now + seconds) == EngineError(.stepAlreadyAnswered))
+        }
+        _ = try await slow.purge()
+        let kept: SQL = "SELECT id FROM journey_steps WHERE length(sealed_reply) > 0"
+        #expect(try await fixture.database.run(.read(kept)).isEmpty)
+    }
+
+    /// The steps as a node sees them whose clock differs from the others'.
+    private static func steps(of fixture: JourneyFixture, ahead seconds: TimeInterval) -> StepStore {
+        StepStore(
+            EngineContext(
+                database: fixture.database, clock: ManualClock(fixture.clock.now.addingTimeInterval(seconds)),
+                random: SystemRandom(), masterKey: fixture.context.masterKey, isDatabaseTimed: true,
+                logger: fixture.context.logger))
     }
 
     @Test("A clock that is set back lets nobody wait longer for another node")

@@ -7,7 +7,7 @@ struct StepStore: Sendable {
     private let context: EngineContext
     private let answerKey: Secret
 
-    /// Seconds for which the same answer gets the same reply again.
+    /// Seconds for which the same answer gets the same reply again, by the clock that all nodes share.
     static let replyRetention: Int64 = 30
 
     /// Seconds for which a claim is valid, by the clock that all nodes share; a process that has died does not hold a
@@ -21,13 +21,15 @@ struct StepStore: Sendable {
 
     /// The step, or `nil` when there is none.
     func find(_ id: String) async throws -> StoredStep? {
-        let rows = try await context.database.run(.read("SELECT * FROM journey_steps WHERE id = \(id)"))
+        let rows = try await context.database.run(
+            .read("SELECT *, \(context.sharedTime) AS read_at FROM journey_steps WHERE id = \(id)"))
         guard let row = rows.first else { return nil }
         let status: StoredStep.Status =
             if let answeredAt = try row.optionalInteger("answered_at") {
                 .answered(
                     .init(
-                        digest: try row.text("answer"), at: answeredAt, sealedReply: try row.blob("sealed_reply")))
+                        digest: try row.text("answer"), age: try row.integer("read_at") - answeredAt,
+                        sealedReply: try row.blob("sealed_reply")))
             } else {
                 .pending(sealedState: try row.blob("sealed_state"))
             }
@@ -118,7 +120,7 @@ struct StepStore: Sendable {
         let sealed = try context.masterKey.seal(reply.secret, for: .journeyState, context: "reply \(claim.stepID)")
         return SQLStatement(
             """
-            UPDATE journey_steps SET answered_at = \(context.clock.epochSeconds), sealed_reply = \(sealed),
+            UPDATE journey_steps SET answered_at = \(context.sharedTime), sealed_reply = \(sealed),
                 sealed_state = \(SQLValue.blob([]))
             WHERE id = \(claim.stepID) AND claim = \(claim.value) AND answered_at IS NULL RETURNING id
             """,
@@ -127,12 +129,18 @@ struct StepStore: Sendable {
 
     /// Deletes the steps that have expired, and the replies that nobody gets again: a session's token may be in them.
     /// Returns how many steps there were.
+    ///
+    /// A step stays for as long as a node whose clock is behind may look for it.
     func purge() async throws -> Int {
-        let latest = context.clock.epochSeconds - Self.replyRetention
+        let time = context.sharedTime
+        let latest = context.clock.epochSeconds - Self.replyRetention - NodeClocks.difference
         // First: what must not be read any more is gone also where the deleting takes long.
         try await context.update(
             "journey_steps", set: "sealed_reply = \(SQLValue.blob([]))",
-            where: "answered_at <= \(latest) AND length(sealed_reply) > 0")
+            where: """
+                (answered_at <= \(time) - \(Self.replyRetention) OR answered_at > \(time) + \(Self.replyRetention))
+                    AND length(sealed_reply) > 0
+                """)
         return try await context.delete(from: "journey_steps", where: "expires_at <= \(latest)")
     }
 }

@@ -22,8 +22,8 @@ struct StoredStep: Sendable {
         /// What the answer is recognised by.
         let digest: String
 
-        /// When, in seconds since 1970.
-        let at: Int64
+        /// How long ago, in seconds, by the clock that all nodes share; negative when that was set back since.
+        let age: Int64
 
         /// The ``StoredReply``, sealed; empty when nobody gets it again.
         let sealedReply: [UInt8]
