@@ -59,7 +59,9 @@ package final class PostgreSQLServer: Sendable {
         listens: Bool = false, files: [String: String] = [:], tablespace: Int? = nil
     ) throws {
         try self.init(port: listens ? try Self.freePort() : 5432, tablespace: tablespace)
-        try run("initdb", ["-D", data, "-N", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=trust"])
+        try run(
+            "initdb",
+            ["-D", data, "-N", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=trust", "--wal-segsize=1"])
         for (name, content) in files { try write(content, name) }
         try write(access, "pg_hba.conf")
         let lines =
