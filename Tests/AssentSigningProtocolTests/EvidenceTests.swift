@@ -195,7 +195,7 @@ struct EvidenceTests {
             Contradiction("record", "identity", otherHash, "enrolments[0].record.identity"),
             Contradiction("record", "commit", "exchange", "enrolments[0].record.commit"),
             Contradiction("record", "by", ["device"], "enrolments[0].endorsements"),
-            Contradiction("record", "iat", 1350, "transactions[0].receipt.since"),
+            Contradiction("record", "iat", 1380, "transactions[0].receipt.since"),
             Contradiction("record", "approvals", 1350, "transactions[0].receipt.iat"),
             Contradiction("offer", "aud", otherHash, "enrolments[0].offer.aud"),
             Contradiction("offer", "did", otherID, "enrolments[0].record.aud"),
