@@ -128,7 +128,7 @@ struct ClientsCommandTests {
         ])
     func refused(arguments: [String]) throws {
         let home = try Home()
-        let told = try home.run(arguments)
+        let told = try home.refusal(arguments)
         #expect(told.status == 64 && !told.err.isEmpty && told.out.isEmpty, "\(arguments): \(told)")
         #expect(!FileManager.default.fileExists(atPath: home.directory.appending(path: "state").path))
     }

@@ -20,17 +20,34 @@ struct CommandOptionTests {
         #expect(told.status == 0 && told.out.contains("0.1.0"), "\(told.err)")
     }
 
-    @Test(
-        "Options that name a file are completed with files",
-        arguments: ["--config", "--data-file", "--password-file", "--passphrase-file", "--token-file", "--key-file"])
-    func completion(option: String) throws {
+    @Test("Options that name a file are completed with files")
+    func completion() throws {
         let script = try VaultCommandTests.Home().run("--generate-completion-script", "zsh")
         #expect(script.status == 0)
-        let lines = script.out.split(separator: "\n").filter {
-            $0.contains("\(option)[") || $0.contains("{\(option),")
+        let all = script.out.split(separator: "\n")
+        for option in [
+            "--config", "--data-file", "--password-file", "--passphrase-file", "--token-file", "--key-file",
+        ] {
+            let lines = all.filter { $0.contains("\(option)[") || $0.contains("{\(option),") }
+            #expect(!lines.isEmpty, "\(option)")
+            for line in lines { #expect(line.contains("_files"), "\(line)") }
         }
-        #expect(!lines.isEmpty)
-        for line in lines { #expect(line.contains("_files"), "\(line)") }
+    }
+
+    @Test(
+        "What tests are told of a refusal without starting the program is what the program says, with its exit status",
+        arguments: [
+            ["vault", "list", "--store", "x"], ["vault", "rekey", "--to", "nothing"],
+            ["clients", "key", "a", "--show", "--replace"], ["request", "GET", "/a", "--json", "--include"],
+            ["request", "GET"], ["login", "--stateless", "--then"], ["device", "enroll"],
+            ["admin", "devices", "change", "BLOCK", "--container", "a"], ["logn"],
+        ])
+    func program(arguments: [String]) throws {
+        let home = try VaultCommandTests.Home()
+        let (told, expected) = (try home.run(arguments), try home.refusal(arguments))
+        #expect(told.status == 64 && told.out.isEmpty && !told.err.isEmpty, "\(told)")
+        #expect(expected.status == told.status && expected.out == told.out, "\(expected)")
+        #expect(expected.err == told.err)
     }
 
     @Test(
@@ -90,7 +107,7 @@ struct CommandOptionTests {
             ["doctor", "--profile", "a", "--config", "/nowhere/assent.yaml"],
         ])
     func refused(arguments: [String]) throws {
-        let told = try VaultCommandTests.Home().run(arguments)
+        let told = try VaultCommandTests.Home().refusal(arguments)
         #expect(told.status == 64 && !told.err.isEmpty, "\(arguments): \(told.status) \(told.err)")
     }
 
@@ -113,7 +130,7 @@ struct CommandOptionTests {
             ["admin", "devices", "change", "block", "--container", "a", "--slot", "otp"],
         ])
     func devices(arguments: [String]) throws {
-        let told = try VaultCommandTests.Home().run(arguments)
+        let told = try VaultCommandTests.Home().refusal(arguments)
         #expect(told.status == 64 && !told.err.isEmpty && told.out.isEmpty, "\(arguments): \(told)")
     }
 

@@ -75,7 +75,7 @@ struct RequestCommandTests {
             ["GET", "/a", "--json", "--include"],
         ])
     func refused(arguments: [String]) throws {
-        let told = try VaultCommandTests.Home().run(["request"] + arguments)
+        let told = try VaultCommandTests.Home().refusal(["request"] + arguments)
         #expect(told.status == 64 && told.err.contains("Error: "), "\(arguments): \(told.status) \(told.err)")
     }
 

@@ -61,6 +61,23 @@ struct VaultCommandTests {
             #expect(!output.contains("\u{1B}") && !errors.contains("\u{1B}"))
             return (done.status, output, errors)
         }
+
+        /// What the program says to arguments that it refuses before it does anything, without starting it, as its
+        /// `main` says it. What it would not refuse so early is given to the program.
+        func refusal(_ arguments: [String]) throws -> (status: Int32, out: String, err: String) {
+            if let words = Misspelling.words(about: arguments, in: AssentCommand.self) {
+                return (EX_USAGE, "", words + "\n")
+            }
+            do {
+                _ = try AssentCommand.parseAsRoot(arguments)
+            } catch {
+                let code = AssentCommand.exitCode(for: error)
+                let text = AssentCommand.fullMessage(for: error, columns: 80) + "\n"
+                guard !code.isSuccess else { return (code.rawValue, text, "") }
+                return (code.rawValue, "", text)
+            }
+            return try run(arguments)
+        }
     }
 
     @Test("list shows names, versions and sizes, and nothing else")
@@ -197,8 +214,7 @@ struct VaultCommandTests {
             ["vault", "list", "--passphrase", "x"],
         ])
     func usage(arguments: [String]) throws {
-        let home = try Home()
-        let result = try home.run(arguments)
+        let result = try Home().refusal(arguments)
         #expect(result.status == 64, "\(result.err)")
     }
 }
