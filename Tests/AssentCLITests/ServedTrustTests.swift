@@ -28,14 +28,12 @@ struct ServedTrustTests {
         versions = home.directory.appending(path: "versions").path
         try FileManager.default.createDirectory(atPath: versions, withIntermediateDirectories: false)
         server = try home.file("assent.yaml", Self.yaml)
-        for name in ["first", "second"] {
-            #expect(try home.run("config", "key", home.directory.appending(path: name).path).status == 0)
-        }
+        for name in ["first", "second"] { try home.makeKey(name) }
     }
 
     private func sign(
         source: String = "https://am.bank.example/am/trust/bank", days: Int = 400, payload: String = ""
-    ) throws {
+    ) async throws {
         let end = Date(timeIntervalSinceNow: TimeInterval(days * 86_400)).formatted(.iso8601.year().month().day())
         let pins = (1...2).map { number in
             "      - {spki: sha256/\(Data(repeating: UInt8(number), count: 32).base64EncodedString()), notAfter: \(end)}"
@@ -58,8 +56,7 @@ struct ServedTrustTests {
             \(payload)
             """)
         let key = home.directory.appending(path: "first.pem").path
-        let signed = try home.run("config", "sign", draft, versions, "--key", key)
-        #expect(signed.status == 0, "\(signed.err)")
+        try await home.sign(draft, in: versions, key: key)
     }
 
     private func findings(inDays days: Int = 0) async -> [Diagnosis] {
@@ -76,17 +73,17 @@ struct ServedTrustTests {
     @Test("A good chain is fine; an empty directory, and a source that is elsewhere, are notes")
     func good() async throws {
         #expect(await findings().map(\.verdict) == [.note])
-        try sign()
-        try sign()
+        try await sign()
+        try await sign()
         let found = await findings()
         #expect(found.map(\.verdict) == [.fine] && found[0].text.contains("up to version 2"), "\(found)")
-        try sign(source: "https://trust.bank.example/app")
+        try await sign(source: "https://trust.bank.example/app")
         #expect(await findings().contains { $0.verdict == .note && $0.text.contains("does not have the source") })
     }
 
     @Test("A gap, a file that is cut off, another number and another signer are problems, and so is what has ended")
     func bad() async throws {
-        for _ in 1...3 { try sign() }
+        for _ in 1...3 { try await sign() }
         func file(_ version: Int) -> URL { URL(fileURLWithPath: "\(versions)/\(version)") }
         let second = try Data(contentsOf: file(2))
         func problems(_ change: () throws -> Void) async throws -> String {
@@ -120,14 +117,14 @@ struct ServedTrustTests {
 
     @Test("The newest version is compared with the server's file and its database, and each finding names the file")
     func compared() async throws {
-        try sign()
+        try await sign()
         #expect(await findings().map(\.verdict) == [.fine])
-        try sign(payload: Self.payload)
+        try await sign(payload: Self.payload)
         let lacking = await findings()
         #expect(lacking.map(\.verdict) == [.fine, .problem, .problem], "\(lacking)")
         let start = "the trust file bank: the server lacks the payload key"
         #expect(lacking.dropFirst().allSatisfy { $0.text.hasPrefix(start) }, "\(lacking)")
-        try sign()
+        try await sign()
         #expect(await findings().map(\.verdict) == [.fine])
         let realm = """
               alpha:
@@ -146,7 +143,7 @@ struct ServedTrustTests {
 
     @Test("A named trust file that is served as well: each finding is told once; of any other file all are told")
     func named() async throws {
-        try sign(payload: Self.payload)
+        try await sign(payload: Self.payload)
         let first = versions + "/1"
         func found(_ trust: String) async -> [Diagnosis] {
             await ServedTrustExamination(file: server, clock: LaterClock(days: 0)).findings(beside: trust)
@@ -158,24 +155,24 @@ struct ServedTrustTests {
         #expect(lacking(newest).count == 2 && Set(lacking(newest)).count == 2, "\(newest)")
         #expect(newest.contains { $0.verdict == .fine && $0.text.contains("is version 1 of the trust file bank") })
         // What only an older version has is still told.
-        try sign()
+        try await sign()
         #expect(lacking(await findings()).isEmpty, "the control")
         #expect(lacking(await found(first)).count == 2)
         // The control: the same draft, signed for somewhere else, is no version of it.
         let elsewhere = home.directory.appending(path: "elsewhere").path
         try FileManager.default.createDirectory(atPath: elsewhere, withIntermediateDirectories: false)
         let key = home.directory.appending(path: "first.pem").path
-        try sign(payload: Self.payload)
+        try await sign(payload: Self.payload)
         let draft = home.directory.appending(path: "trust.yaml").path
-        #expect(try home.run("config", "sign", draft, elsewhere, "--key", key).status == 0)
+        try await home.sign(draft, in: elsewhere, key: key)
         let other = await found(elsewhere + "/1")
         #expect(lacking(other).count == 4, "\(other)")
         #expect(!other.contains { $0.text.contains("is told once") })
     }
 
     @Test("The command says it among its findings")
-    func command() throws {
-        for _ in 1...3 { try sign() }
+    func command() async throws {
+        for _ in 1...3 { try await sign() }
         try FileManager.default.removeItem(atPath: versions + "/2")
         let told = try home.run("doctor", "--config", server)
         #expect(told.status == 78 && told.out.contains("✗ the trust file bank"), "\(told.out)")

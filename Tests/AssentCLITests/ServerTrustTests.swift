@@ -110,9 +110,7 @@ struct ServerTrustTests {
 
     init() throws {
         home = try Home()
-        for name in ["first", "second", "device"] {
-            #expect(try home.run("config", "key", home.directory.appending(path: name).path).status == 0)
-        }
+        for name in ["first", "second", "device"] { try home.makeKey(name) }
         try FileManager.default.createDirectory(
             at: home.directory.appending(path: "data"), withIntermediateDirectories: false,
             attributes: [.posixPermissions: 0o700])
@@ -120,13 +118,12 @@ struct ServerTrustTests {
     }
 
     /// Signs a draft as the first version of a chain of its own, and says where it is.
-    private func sign(_ draft: Draft) throws -> String {
+    private func sign(_ draft: Draft) async throws -> String {
         let versions = home.directory.appending(path: SystemRandom().uuid())
         try FileManager.default.createDirectory(at: versions, withIntermediateDirectories: false)
-        let signed = try home.run(
-            "config", "sign", try home.file("trust.yaml", draft.yaml), versions.path, "--key",
-            home.directory.appending(path: "first.pem").path)
-        #expect(signed.status == 0, "\(signed.err)")
+        try await home.sign(
+            home.file("trust.yaml", draft.yaml), in: versions.path,
+            key: home.directory.appending(path: "first.pem").path)
         return versions.appending(path: "1").path
     }
 
@@ -151,9 +148,9 @@ struct ServerTrustTests {
         _ draft: Draft = Draft(), config: String? = nil, server change: (String) -> String = { $0 }
     ) async throws -> [Diagnosis] {
         _ = try home.file("assent.yaml", change(Self.yaml))
-        let found = await ServerTrustExamination(
-            trust: try sign(draft), config: config ?? server, clock: SystemClock()
-        ).findings()
+        let trust = try await sign(draft)
+        let found = await ServerTrustExamination(trust: trust, config: config ?? server, clock: SystemClock())
+            .findings()
         #expect(found.first?.verdict == .fine && found.first?.text.contains("is version 1 for") == true, "\(found)")
         return Array(found.dropFirst())
     }
@@ -359,7 +356,7 @@ struct ServerTrustTests {
     @Test("The command says it among its findings, and its exit status is that of a problem")
     func command() async throws {
         try await keep([Key(2)])
-        let trust = try sign(Draft())
+        let trust = try await sign(Draft())
         let told = try home.run("doctor", "--config", server, "--trust", trust)
         #expect(told.status == 78 && told.out.contains("✗ the server lacks the payload key \(Key.kid(1))"), "\(told)")
         try await keep([Key(1), Key(2)])

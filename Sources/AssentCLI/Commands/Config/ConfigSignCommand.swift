@@ -44,7 +44,8 @@ struct ConfigSignCommand: AsyncParsableCommand {
         }
     }
 
-    private func signed(at now: Int) async throws -> TrustFile {
+    /// The draft as the next version, which is not written yet.
+    func signed(at now: Int) async throws -> TrustFile {
         let signer = try TrustKeyFile.read(key)
         let thumbprint = try ProtocolKey(signer).thumbprint
         let chain = try TrustDirectory(path: versions).chain()
