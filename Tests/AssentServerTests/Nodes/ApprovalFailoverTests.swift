@@ -18,7 +18,7 @@ struct ApprovalFailoverTests {
     private let pair: PostgreSQLPair
 
     init() async throws {
-        pair = try await PostgreSQLPair()
+        pair = try await PostgreSQLPair.reused()
         try await pair.replicate()
     }
 
@@ -71,6 +71,7 @@ struct ApprovalFailoverTests {
             await ledger.untilItGrows(by: 20)
             #expect(ledger.unknown > 0)
         }
+        pair.giveBack()
     }
 
     @Test("A standby that is stopped and started again: the same")
@@ -83,6 +84,7 @@ struct ApprovalFailoverTests {
             try await pair.standby.offPool { try $0.start() }
             await ledger.untilItGrows(by: 20)
         }
+        pair.giveBack()
     }
 
     @Test("A standby that is slow, also slower than a commit may be")
@@ -97,6 +99,7 @@ struct ApprovalFailoverTests {
             pair.link.resume()
             await ledger.untilItGrows(by: 20)
         }
+        pair.giveBack()
     }
 
     @Test("A standby that was silent is promoted: what it never had was not granted, and can be spent once")

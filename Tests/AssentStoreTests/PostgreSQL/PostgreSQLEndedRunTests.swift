@@ -13,7 +13,7 @@ struct PostgreSQLEndedRunTests {
     private let pair: PostgreSQLPair
 
     init() async throws {
-        pair = try await PostgreSQLPair()
+        pair = try await PostgreSQLPair.reused()
         try await pair.replicate()
     }
 
@@ -69,6 +69,7 @@ struct PostgreSQLEndedRunTests {
         await #expect(throws: StoreError(.unavailable, "")) { try await waiter.answer {} }
         #expect(waiter.keeper.refusal == nil)
         pair.link.resume()
+        pair.giveBack()
     }
 
     @Test("It is told when the standby has taken the server's place")

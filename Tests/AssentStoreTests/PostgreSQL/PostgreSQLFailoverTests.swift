@@ -19,7 +19,7 @@ struct PostgreSQLFailoverTests {
     private static let share = 200
 
     init() async throws {
-        pair = try await PostgreSQLPair()
+        pair = try await PostgreSQLPair.reused()
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     }
 
@@ -68,7 +68,7 @@ struct PostgreSQLFailoverTests {
             await ledger.untilItGrows(by: 20)
         }
         try await ledger.check()
-        try await close(nodes)
+        try await end(nodes)
     }
 
     @Test("A standby that is stopped and started again: the same")
@@ -82,7 +82,7 @@ struct PostgreSQLFailoverTests {
             await ledger.untilItGrows(by: 20)
         }
         try await ledger.check()
-        try await close(nodes)
+        try await end(nodes)
     }
 
     @Test("A standby that is slow: everything is granted, late")
@@ -96,7 +96,7 @@ struct PostgreSQLFailoverTests {
         }
         #expect(ledger.unknown == 0)
         try await ledger.check()
-        try await close(nodes)
+        try await end(nodes)
     }
 
     @Test("A standby that was silent is promoted: what it never had was not granted, and can be spent once")
@@ -164,7 +164,7 @@ struct PostgreSQLFailoverTests {
         pair.link.resume()
         try await PostgreSQLTroubleTests.untilItAnswers(nodes[1])
         #expect(try await nodes[1].count("notes") == 2)
-        try await close(nodes)
+        try await end(nodes)
     }
 
     @Test("A process of the server that crashes makes it show what waits: nothing is read until the standby is back")
@@ -188,7 +188,7 @@ struct PostgreSQLFailoverTests {
             try await PostgreSQLTroubleTests.untilItAnswers(node)
             #expect(try await node.count("notes") == 2)
         }
-        try await close(nodes)
+        try await end(nodes)
     }
 
     @Test("A wait for the standby that an administrator cancels or ends is not taken for a commit")
@@ -214,7 +214,7 @@ struct PostgreSQLFailoverTests {
             try await PostgreSQLTroubleTests.untilItWrites(nodes[0])
             #expect(try await nodes[0].count("notes") == Int64(2 * number + 2))
         }
-        try await close(nodes)
+        try await end(nodes)
     }
 
     @Test(
@@ -242,7 +242,7 @@ struct PostgreSQLFailoverTests {
         try await pair.replicate()
         try await PostgreSQLTroubleTests.untilItWrites(nodes[0])
         #expect(try await nodes[0].count("notes") == 2)
-        try await close(nodes)
+        try await end(nodes)
     }
 
     @Test("A node that requires a standby refuses a server that names none, from the start and later")
@@ -257,7 +257,7 @@ struct PostgreSQLFailoverTests {
         #expect(try await database.count("notes") == 1)
         try await pair.replicate()
         try await PostgreSQLTroubleTests.untilItWrites(database)
-        try await database.close()
+        try await end([database])
     }
 
     @Test("A server whose commits are acknowledged before the standby's disk has them is overruled")
@@ -273,6 +273,11 @@ struct PostgreSQLFailoverTests {
             #expect(try row?.text("value") == (value == "remote_apply" ? "remote_apply" : "on"))
             try await database.close()
         }
+        try await pair.primary.offPool {
+            try $0.sql("ALTER SYSTEM RESET synchronous_commit")
+            try $0.sql("SELECT pg_reload_conf()")
+        }
+        pair.giveBack()
     }
 
     @Test("A copy of the server's disk that is started by itself is refused, once the node has written since")
@@ -292,6 +297,7 @@ struct PostgreSQLFailoverTests {
                 configuration.hosts = [host]
             }
         }
+        pair.giveBack()
     }
 
     @Test("A copy from just before a node stopped is refused as well: the stop writes what tells it")
@@ -310,6 +316,7 @@ struct PostgreSQLFailoverTests {
                 configuration.hosts = [host]
             }
         }
+        pair.giveBack()
     }
 
     @Test("Two servers that went different ways from one: nothing is written until one of them is gone")
@@ -354,7 +361,7 @@ struct PostgreSQLFailoverTests {
         #expect(try await again.count("history") == 2)
         let other = try await node("b")
         _ = try await other.run(insertNote("y"))
-        try await close([again, other])
+        try await end([again, other])
     }
 
     @Test("Another history that comes to be beneath running nodes is refused, though the server is the same one")
@@ -377,7 +384,7 @@ struct PostgreSQLFailoverTests {
         try await rename("replace(token, ' of another', '')")
         for node in nodes { try await PostgreSQLTroubleTests.untilItWrites(node) }
         #expect(try await nodes[0].count("notes") == 0)
-        try await close(nodes)
+        try await end(nodes)
     }
 
     // MARK: - Parts
@@ -402,6 +409,12 @@ struct PostgreSQLFailoverTests {
 
     private func close(_ nodes: [any SQLDatabase]) async throws {
         for node in nodes { try await node.close() }
+    }
+
+    /// Closes the nodes of a test after which both servers are what they were.
+    private func end(_ nodes: [any SQLDatabase]) async throws {
+        try await close(nodes)
+        pair.giveBack()
     }
 }
 #endif

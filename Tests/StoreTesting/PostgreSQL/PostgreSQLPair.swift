@@ -1,4 +1,5 @@
 #if PostgreSQL && os(Linux)
+import AssentCore
 package import AssentStore
 import Foundation
 import TestSupport
@@ -11,6 +12,9 @@ package struct PostgreSQLPair: Sendable {
     /// A database of both, with the primary first.
     package let configuration: PostgreSQLConfiguration
 
+    /// Those that tests have given back.
+    private static let idle = Locked<[PostgreSQLPair]>([])
+
     /// Starts both. It takes some seconds.
     package init() async throws {
         let primary = try await offPool { try PostgreSQLServer() }
@@ -18,6 +22,11 @@ package struct PostgreSQLPair: Sendable {
         let standby = try await primary.offPool {
             try PostgreSQLServer(standbyOf: $0, through: link.configuration.hosts[0])
         }
+        try await self.init(primary, standby, link)
+    }
+
+    /// The servers, with a database of their own.
+    private init(_ primary: PostgreSQLServer, _ standby: PostgreSQLServer, _ link: PostgreSQLProxy) async throws {
         var configuration = try await primary.offPool { try $0.makeDatabase() }
         configuration.hosts.append(.init(standby.directory.path, port: standby.port))
         // As short as a slow machine allows.
@@ -25,6 +34,22 @@ package struct PostgreSQLPair: Sendable {
         configuration.watchInterval = 200
         (self.primary, self.standby, self.link, self.configuration) = (primary, standby, link, configuration)
     }
+
+    /// The servers that another test has given back, or new ones, in any case with a new database.
+    package static func reused() async throws -> PostgreSQLPair {
+        guard let pair = idle.withLock({ $0.popLast() }) else { return try await PostgreSQLPair() }
+        // In new ones no commit waits for the standby.
+        try await pair.name("")
+        try await pair.waitUntil("sync_state = 'async'")
+        try await pair.primary.offPool { [database = pair.configuration.database] in
+            try $0.sql("DROP DATABASE \(database) WITH (FORCE)")
+        }
+        return try await PostgreSQLPair(pair.primary, pair.standby, pair.link)
+    }
+
+    /// Lets another test have the servers, which are as they were but for the standbys that a commit waits for: both
+    /// run, neither was promoted, and the standby follows. A test that fails before this has them for itself.
+    package func giveBack() { Self.idle.withLock { $0.append(self) } }
 
     /// From here on a commit waits for the standby.
     package func replicate() async throws {
