@@ -43,6 +43,12 @@ package enum TestDatabase {
         #endif
     }
 
+    /// A SQLite file at a path, with the store's schema and no rows, whatever database the tests have.
+    package static func sqlite(_ path: String) async throws -> DatabaseLocation {
+        try await copyTemplate(to: path)
+        return .sqlite(path: path)
+    }
+
     private static func copyTemplate(to path: String) async throws {
         guard !FileManager.default.fileExists(atPath: path) else { return }
         try await template.value.write(to: URL(filePath: path), options: .withoutOverwriting)

@@ -9,9 +9,9 @@ struct CopyPlace: Sendable {
     let location: DatabaseLocation
     private let directory: TemporaryDirectory?
 
-    static func sqlite() throws -> CopyPlace {
+    static func sqlite() async throws -> CopyPlace {
         let directory = try TemporaryDirectory()
-        return CopyPlace(location: directory.location, directory: directory)
+        return CopyPlace(location: try await TestDatabase.sqlite(directory.databasePath), directory: directory)
     }
 
     #if PostgreSQL && os(Linux)
@@ -36,10 +36,10 @@ enum CopyDirection: String, Sendable, CaseIterable, CustomTestStringConvertible 
 
     func places() async throws -> (source: CopyPlace, target: CopyPlace) {
         switch self {
-        case .within: (try .sqlite(), try .sqlite())
+        case .within: (try await .sqlite(), try await .sqlite())
         #if PostgreSQL && os(Linux)
-        case .up: (try .sqlite(), try await .postgreSQL())
-        case .down: (try await .postgreSQL(), try .sqlite())
+        case .up: (try await .sqlite(), try await .postgreSQL())
+        case .down: (try await .postgreSQL(), try await .sqlite())
         case .across: (try await .postgreSQL(), try await .postgreSQL())
         #endif
         }

@@ -10,7 +10,7 @@ struct StoredTableTests {
 
     @Test("Each table of a SQLite database is known, but the list of steps")
     func sqlite() async throws {
-        let place = try CopyPlace.sqlite()
+        let place = try await CopyPlace.sqlite()
         let database = try await place.open()
         let names = try await database.run(
             .read("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
