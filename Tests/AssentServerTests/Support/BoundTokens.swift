@@ -9,11 +9,16 @@ import Testing
 
 /// Access tokens that belong to a key, and what clients send with them.
 extension ServerFixture {
+    /// The realm `alpha` of the fixtures' file. It is the same for all of them, and hundreds of tokens are asked for.
+    private static let alpha: Result<RealmConfiguration?, any Error> = Result {
+        try ServerConfiguration.parse(
+            FixtureConfiguration.yaml(upstream: 1, refusing: 2), file: "/etc/assent.yaml"
+        ).realms.first { $0.name == "/alpha" }
+    }
+
     /// The provider of the realm `alpha`, as the server's own.
     private func provider() throws -> OAuthProvider {
-        let configuration = try ServerConfiguration.parse(
-            FixtureConfiguration.yaml(upstream: 1, refusing: 2), file: directory + "/assent.yaml")
-        let realm = try #require(configuration.realms.first { $0.name == "/alpha" })
+        let realm = try #require(try Self.alpha.get())
         return try OAuthProvider(
             server.context, keys: ServerKeys(server.context),
             configuration: OAuthProviderConfiguration(
