@@ -51,7 +51,7 @@ races: setup-tests
 # programs that are killed at their write points, a hundred thousand unlocks.
 soak: build
 	@ASSENT_SOAK=1 ASSENT_TEST_SILENCE=3600 Scripts/run_tests.sh --filter \
-		'NodeProcessTests|KeyRaceProcessTests|RegistrationRaceProcessTests|LoginRaceProcessTests|LoginRaceTests|WebLinkRaceProcessTests|SealedRaceProcessTests|PayloadExplorationTests|MutatedFrameTests|MutatedContentTests|LoginExplorationTests|SigningRenewalNodeTests|SigningKillTests|DeviceKillTests|LoginKillTests|RegisterKillTests|RegisterRaceTests|SigningRelayTests|SigningDelayTests|SigningRatchetTests|AssentSigningProtocolTests'
+		'NodeProcessTests|KeyRaceProcessTests|RegistrationRaceProcessTests|LoginRaceProcessTests|LoginRaceTests|WebLinkRaceProcessTests|SealedRaceProcessTests|PayloadExplorationTests|MutatedFrameTests|MutatedContentTests|LoginExplorationTests|SigningRenewalNodeTests|SigningKillTests|DeviceKillTests|LoginKillTests|RegisterKillTests|RegisterRaceTests|SigningRelayTests|SigningDelayTests|SigningRatchetTests|AssentSigningProtocolTests|TokenLifecycleTests.ProcessTests|GatewayRaceTests|ConnectionStateTests|PoolStateTests|FailoverModelTests'
 
 # 'swift build' takes one product. The second finds all but the bank's own files built; the third stands for a debugger.
 demo: setup

@@ -114,13 +114,14 @@ struct ProcessTests {
         case anytime
     }
 
-    @Test("A process is killed while it renews, 200 times: the other one has the token", arguments: [true, false])
+    @Test("A process is killed while it renews, again and again: the other one has the token", arguments: [true, false])
     func killed(isAssent: Bool) async throws {
+        let rounds = Soak.isOn ? 200 : 60
         let shared = try await SharedVault(isAssent: isAssent)
         let relay = shared.world.relay
         var agents = try (0..<3).map { _ in try shared.agent() }
         var (signIns, unanswered) = (0, 0)
-        for round in 0..<200 {
+        for round in 0..<rounds {
             let (victim, witness) = (agents[0], agents[1])
             try await relay.reset()
             try await shared.records.expire()
@@ -168,8 +169,8 @@ struct ProcessTests {
             #expect(try await shared.liveRefreshTokens() == 1, "round \(round)")
         }
         // What was tried has happened: answers were lost, and only elsewhere that costs a sign-in.
-        #expect(unanswered >= 50)
-        #expect(isAssent ? signIns == 0 : signIns >= 50)
+        #expect(unanswered >= rounds / 4)
+        #expect(isAssent ? signIns == 0 : signIns >= rounds / 4)
         if let assent = shared.assent { #expect(try await assent.liveGrants() == 1) }
         for agent in agents { agent.kill() }
         await shared.stop()
