@@ -114,7 +114,8 @@ struct ProcessTests {
         case anytime
     }
 
-    @Test("A process is killed while it renews, again and again: the other one has the token", arguments: [true, false])
+    @Test(
+        "A process is killed while it renews, again and again: the other one has the token", arguments: [true, false])
     func killed(isAssent: Bool) async throws {
         let rounds = Soak.isOn ? 200 : 60
         let shared = try await SharedVault(isAssent: isAssent)
