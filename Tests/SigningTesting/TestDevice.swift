@@ -50,7 +50,7 @@ package final class TestDevice: Sendable {
     /// The device key.
     package let deviceKey: SoftwareSigningKey
     /// The transport key.
-    package let transportKey = SoftwareAgreementKey.generate()
+    package let transportKey: SoftwareAgreementKey
     /// The other keys by their labels.
     package let keys = Locked<[String: SoftwareSigningKey]>([:])
     /// What it says that it can do.
@@ -64,6 +64,18 @@ package final class TestDevice: Sendable {
         self.issuer = issuer
         self.modes = modes
         deviceKey = try SoftwareSigningKey.generate(.es256)
+        transportKey = SoftwareAgreementKey.generate()
+    }
+
+    /// A device that is what another one is, at an issuer that is what the other's is.
+    package init(_ issuer: any TestIssuer, copying other: TestDevice) {
+        self.issuer = issuer
+        modes = other.modes
+        deviceKey = other.deviceKey
+        transportKey = other.transportKey
+        let (known, made) = (other.stored.withLock { $0 }, other.keys.withLock { $0 })
+        stored.withLock { $0 = known }
+        keys.withLock { $0 = made }
     }
 
     /// Reads the configuration.

@@ -82,6 +82,14 @@ package final class TestPIN: Sendable {
         kept = Locked(made)
     }
 
+    /// The PIN of another device, at its copy.
+    package init(copying other: TestPIN, device: TestDevice) {
+        self.device = device
+        did = other.did
+        kept = Locked(other.kept.withLock { $0 })
+        label = other.label
+    }
+
     private static func blinded(_ pin: String, _ kept: Kept, _ device: TestDevice, _ did: SigningID) throws
         -> (s: Secret, input: ObliviousInput)
     {

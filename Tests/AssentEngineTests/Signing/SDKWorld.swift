@@ -30,6 +30,33 @@ final class SDKWorld: Sendable {
         keys = kind.map { NamedKeys(kind: $0, base: software) } ?? software
     }
 
+    /// What a world and its device have left.
+    struct Left: Sendable {
+        /// The device's container.
+        let container: String
+        fileprivate let world: SigningWorld.Left
+        fileprivate let secrets: [String: Secret]
+        fileprivate let keys: Data
+    }
+
+    /// A world that begins with what another one has left, and the same device in it.
+    convenience init(beginningWith left: Left) async throws {
+        let world = try await SigningWorld(beginningWith: left.world)
+        try self.init(world)
+        let isMade = FileManager.default.createFile(
+            atPath: keyFile.path, contents: left.keys, attributes: [.posixPermissions: 0o600])
+        try #require(isMade)
+        for (name, secret) in left.secrets { _ = try await store.update(name, to: secret, expected: .absent) }
+    }
+
+    /// Closes the world's database, as ``TransactionFixture/left()`` does.
+    func left(with container: SigningContainer) async throws -> Left {
+        var secrets: [String: Secret] = [:]
+        for name in try await store.names() { secrets[name] = try await store.value(name)?.value }
+        let keys = try Data(contentsOf: keyFile)
+        return Left(container: container.id, world: try await world.left(), secrets: secrets, keys: keys)
+    }
+
     /// What somebody has who has copied this device's files.
     func copy() async throws -> SDKWorld {
         let copy = try SDKWorld(world, clock: deviceClock)

@@ -48,8 +48,7 @@ private final class WrittenStatements: SQLDatabase {
 struct SigningCostTests {
     @Test("An unlock is one statement besides its audit record; with other nodes each call is counted once before")
     func unlock() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         let written = WrittenStatements(world.base.database)
         let context = try TransactionFixture.context(written, clock: world.base.clock)
         let counted = SigningProvider(context, settings: world.provider.settings)

@@ -25,8 +25,7 @@ struct SigningFreshnessTests {
 
     @Test("What invites no device gets no new keys for one either, and unlocks no PIN")
     func resets() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (_, container, _) = try await world.enrolledWithPIN()
+        let (world, _, container, _) = try await SigningWorld.withEnrolledPIN()
         let did = container.did.text
         func refusals(of caller: SigningCaller) async throws -> [String?] {
             [

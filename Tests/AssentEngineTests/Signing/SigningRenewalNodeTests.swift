@@ -25,11 +25,9 @@ struct SigningRenewalNodeTests {
         var world: SigningWorld { sdk.world }
 
         init(hasPIN: Bool) async throws {
-            let change: (inout SigningSettings) -> Void = { $0.freshness = 20 * 365 * 86400 }
-            let world = hasPIN ? try await SigningWorld.withPIN(change: change) : try await SigningWorld(change)
-            sdk = try SDKWorld(world)
+            let worlds = hasPIN ? EnrolledWorlds.withPIN : EnrolledWorlds.plain
+            (sdk, container) = try await worlds.next()
             pin = hasPIN ? SigningRenewalNodeTests.pin : nil
-            container = try await sdk.enrolled(sdk.device(), pin: pin)
             sdk.passUntilDue(container)
         }
 

@@ -17,13 +17,13 @@ struct SigningRenewalRecoveryTests {
     private static func change(_ settings: inout SigningSettings) { settings.freshness = 20 * 365 * 86400 }
 
     /// A reset of which the user has typed the digits when the app was closed.
-    private static func reset(_ sdk: SDKWorld) async throws -> SigningContainer {
-        let container = try await sdk.enrolled(sdk.device())
+    private static func reset() async throws -> (sdk: SDKWorld, container: SigningContainer) {
+        let (sdk, container) = try await EnrolledWorlds.plain.next()
         let shown = try await sdk.world.provider.invites.make(sdk.world.ana, user: nil, did: container.id)
         let renewal = try await container.renew(invite: SigningInvite(scanned: shown.qr.reveal()))
         _ = try await sdk.world.provider.invites.enter(
             digits: try #require(renewal.digits), sdk.world.ana, pid: shown.pid)
-        return container
+        return (sdk, container)
     }
 
     private static func isRevoked(_ sdk: SDKWorld, _ id: String) async throws -> Bool {
@@ -35,8 +35,7 @@ struct SigningRenewalRecoveryTests {
         after: Bool, _ body: (SDKWorld, SigningContainer, Comment) async throws -> Void
     ) async throws {
         for moment in 0..<60 {
-            let sdk = try SDKWorld(try await SigningWorld(change))
-            let container = try await sdk.enrolled(sdk.device())
+            let (sdk, container) = try await EnrolledWorlds.plain.next()
             sdk.passUntilDue(container)
             let crash = SDKWorld.Crash(at: moment, after: after)
             do {
@@ -89,8 +88,7 @@ struct SigningRenewalRecoveryTests {
 
     @Test("A container whose reset has ended meanwhile is deleted at the server, too")
     func deletedAfterReset() async throws {
-        let sdk = try SDKWorld(try await SigningWorld(Self.change))
-        let container = try await Self.reset(sdk)
+        let (sdk, container) = try await Self.reset()
         let outage = Locked<String?>("/device/delete")
         let device = sdk.device(outage: outage)
         #expect(try await !device.container(container.id).delete())
@@ -103,8 +101,7 @@ struct SigningRenewalRecoveryTests {
 
     @Test("A container that was revoked after its reset is gone when the device hears of it")
     func revokedAfterReset() async throws {
-        let sdk = try SDKWorld(try await SigningWorld(Self.change))
-        let container = try await Self.reset(sdk)
+        let (sdk, container) = try await Self.reset()
         _ = try await sdk.world.provider.devices.change(sdk.world.ana, did: container.id, .revoke)
         try await sdk.device().sendQueued()
         #expect(try await sdk.isEmpty)
@@ -115,9 +112,8 @@ struct SigningRenewalRecoveryTests {
         arguments: [false, true])
     func givenUp(after: Bool) async throws {
         for moment in 0..<60 {
-            let sdk = try SDKWorld(try await SigningWorld(Self.change))
+            let (sdk, container) = try await EnrolledWorlds.plain.next()
             let world = sdk.world
-            let container = try await sdk.enrolled(sdk.device())
             let first = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
             _ = try await container.renew(invite: SigningInvite(scanned: first.qr.reveal()))
             sdk.clock.advance(by: 1600)
@@ -141,9 +137,8 @@ struct SigningRenewalRecoveryTests {
         "New keys that wait for their digits are kept while the server refuses another renewal beside them",
         arguments: [false, true])
     func refusedBeside(hasCode: Bool) async throws {
-        let sdk = try SDKWorld(try await SigningWorld(Self.change))
+        let (sdk, container) = try await EnrolledWorlds.plain.next()
         let world = sdk.world
-        let container = try await sdk.enrolled(sdk.device())
         let shown = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
         let renewal = try await container.renew(invite: SigningInvite(scanned: shown.qr.reveal()))
         // Without a code none is due, and the code of an enrolment resets nothing.
@@ -162,8 +157,7 @@ struct SigningRenewalRecoveryTests {
     @Test("Many calls that find the key replaced at once all go on with the new one")
     func together() async throws {
         for _ in 0..<4 {
-            let sdk = try SDKWorld(try await SigningWorld(Self.change))
-            let container = try await Self.reset(sdk)
+            let (sdk, container) = try await Self.reset()
             let devices = [sdk.device(), sdk.device()]
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<8 {
@@ -193,8 +187,7 @@ struct SigningRenewalRecoveryTests {
 
     @Test("A decision that could not be sent before a renewal is made anew", arguments: ["accept", "deny"])
     func decision(answer: String) async throws {
-        let sdk = try SDKWorld(try await SigningWorld(Self.change))
-        let container = try await sdk.enrolled(sdk.device())
+        let (sdk, container) = try await EnrolledWorlds.plain.next()
         sdk.passUntilDue(container)
         let (asked, outage) = (try await sdk.world.asked(), Locked<String?>("/transactions/decide"))
         let offline = sdk.device(outage: outage)
@@ -212,8 +205,7 @@ struct SigningRenewalRecoveryTests {
 
     @Test("What the server refuses of the queue does not keep the rest from being sent")
     func queue() async throws {
-        let sdk = try SDKWorld(try await SigningWorld(Self.change))
-        let container = try await sdk.enrolled(sdk.device())
+        let (sdk, container) = try await EnrolledWorlds.plain.next()
         let offline = sdk.device(outage: Locked("/transactions/decide"))
         var all: [SigningID] = []
         for _ in 0..<3 {

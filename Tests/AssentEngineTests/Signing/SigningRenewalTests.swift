@@ -47,8 +47,7 @@ struct SigningRenewalTests {
 
     @Test("A value from before a renewal goes on working, and the keys that it names are the new ones")
     func staleValue() async throws {
-        let sdk = try SDKWorld(try await Self.world())
-        let container = try await sdk.enrolled(sdk.device())
+        let (sdk, container) = try await EnrolledWorlds.plain.next()
         sdk.passUntilDue(container)
         try await container.renew()
         #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
@@ -58,8 +57,7 @@ struct SigningRenewalTests {
 
     @Test("A container has a thousand renewals and no more: no device could read the number of a further record")
     func last() async throws {
-        let sdk = try SDKWorld(try await Self.world())
-        let container = try await sdk.enrolled(sdk.device())
+        let (sdk, container) = try await EnrolledWorlds.plain.next()
         sdk.passUntilDue(container)
         let last = Int64(EnrolmentRecord.maximumSequence)
         func number(_ sequence: Int64) async throws {
@@ -147,8 +145,7 @@ struct SigningRenewalTests {
     @Test("A renewal that crashes at any write or call goes on, and loses no key", arguments: [false, true])
     func crashes(after: Bool) async throws {
         for moment in 0..<60 {
-            let sdk = try SDKWorld(try await Self.world())
-            let container = try await sdk.enrolled(sdk.device())
+            let (sdk, container) = try await EnrolledWorlds.plain.next()
             sdk.passUntilDue(container)
             let crash = SDKWorld.Crash(at: moment, after: after)
             do {

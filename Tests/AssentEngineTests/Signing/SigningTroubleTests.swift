@@ -188,8 +188,7 @@ struct SigningTroubleTests {
 
     @Test("A device that has deleted its proof of yesterday's server gains no guess by it")
     func restoredThief() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         for _ in 0..<3 { #expect(try await pin.unlock("0000") == nil) }
         try await backUp(world)
         for _ in 0..<2 { #expect(try await pin.unlock("0000") == nil) }

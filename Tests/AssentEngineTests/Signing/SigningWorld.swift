@@ -43,6 +43,21 @@ final class SigningWorld: TestIssuer {
         provider = SigningProvider(base.context, settings: settings, notifier: notifier)
     }
 
+    /// What a world has left whose database was closed.
+    struct Left: Sendable {
+        fileprivate let base: TransactionFixture.Left
+        fileprivate let settings: SigningSettings
+    }
+
+    /// A world that begins with what another one has left.
+    init(beginningWith left: Left) async throws {
+        base = try await TransactionFixture(beginningWith: left.base)
+        provider = SigningProvider(base.context, settings: left.settings)
+    }
+
+    /// Closes the database, as ``TransactionFixture/left()`` does.
+    func left() async throws -> Left { Left(base: try await base.left(), settings: provider.settings) }
+
     var name: String { provider.settings.issuer.name }
     var ana: SigningCaller { SigningCaller(base.ana) }
 

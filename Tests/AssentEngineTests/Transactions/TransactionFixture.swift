@@ -47,8 +47,47 @@ final class TransactionFixture: Sendable {
         gateway = try await Self.signIn("gateway", roles: [.pep], context)
     }
 
+    /// What a fixture has left whose database was closed.
+    struct Left: Sendable {
+        fileprivate let file: Data
+        fileprivate let now: Date
+        fileprivate let ana: LiveSession
+        fileprivate let anaElsewhere: LiveSession
+        fileprivate let ben: LiveSession
+        fileprivate let gateway: LiveSession
+    }
+
+    /// A fixture that begins with what another one has left, in a directory of its own: to copy a file costs far less
+    /// than what was done to its database.
+    init(beginningWith left: Left) async throws {
+        directory = FileManager.default.temporaryDirectory.appending(path: "assent-transactions-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        path = directory.appending(path: "assent.sqlite").path
+        try left.file.write(to: URL(filePath: path), options: .withoutOverwriting)
+        clock = ManualClock(left.now)
+        database = try await DatabaseLocation.sqlite(path: path).open(clock: clock)
+        context = try Self.context(database, clock: clock)
+        transactions = Transactions(context, limits: TransactionLimits())
+        ana = left.ana
+        anaElsewhere = left.anaElsewhere
+        ben = left.ben
+        gateway = left.gateway
+    }
+
     deinit {
         try? FileManager.default.removeItem(at: directory)
+    }
+
+    /// Closes the database, which must be the SQLite file of the first initialiser, and removes the directory. Nothing
+    /// that has used it works any more.
+    func left() async throws -> Left {
+        try await database.close()
+        // Whatever was written stands in the file alone.
+        try #require(!FileManager.default.fileExists(atPath: path + "-wal"))
+        let file = try Data(contentsOf: URL(filePath: path))
+        try FileManager.default.removeItem(at: directory)
+        return Left(
+            file: file, now: clock.now, ana: ana, anaElsewhere: anaElsewhere, ben: ben, gateway: gateway)
     }
 
     static func context(

@@ -19,10 +19,9 @@ struct SigningContainerStateTests {
         let txn: SigningID
 
         init() async throws {
-            world = try await SigningWorld.withPIN()
-            let enrolled = try await world.enrolledWithPIN()
+            let enrolled = try await SigningWorld.withEnrolledPIN()
             let pin = enrolled.pin
-            (device, container) = (enrolled.device, enrolled.container)
+            (world, device, container) = (enrolled.world, enrolled.device, enrolled.container)
             txn = try await world.asked().txn
             var wish = world.wish("numbered")
             (wish.user, wish.origin) = (nil, DocumentOrigin(place: "Vienna", address: "192.0.2.7"))

@@ -17,8 +17,7 @@ struct SigningSlotGuardTests {
         let pin: TestPIN
 
         init() async throws {
-            world = try await SigningWorld.withPIN()
-            (device, container, pin) = try await world.enrolledWithPIN()
+            (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         }
 
         func start(_ change: String) async throws -> String? {

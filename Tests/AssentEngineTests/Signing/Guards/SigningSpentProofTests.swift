@@ -11,8 +11,7 @@ import Testing
 struct SigningSpentProofTests {
     @Test("With an id that was spent before, no call of an active container changes anything")
     func calls() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         let (did, jti) = (container.did, SigningID(random: device.random))
         #expect(try await device.send("update", did, UpdateBody(name: "phone"), jti: jti) == nil)
         let opened = try #require(try await pin.open("2580"))
@@ -98,8 +97,7 @@ struct SigningSpentProofTests {
 
     @Test("A start of a change that is sent once more makes no other key, so the change goes on")
     func change() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         let opened = try #require(try await pin.open("2580"))
         let body = ChangeStartBody(
             change: try await pin.change(.start, opened, from: 0), rid: SigningID(random: device.random),

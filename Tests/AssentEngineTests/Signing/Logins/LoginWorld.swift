@@ -3,6 +3,7 @@ import AssentJOSE
 import AssentSigningProtocol
 import AssentStore
 import SigningTesting
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -36,6 +37,48 @@ struct LoginWorld: Sendable {
         key = try AssertionKey()
         instance = try await Self.register(key, provider)
         (device, container, pin) = try await Self.enrolled(signing, of: key, hasPIN: hasPIN)
+    }
+
+    /// What a world with a PIN has left.
+    private struct Left: Sendable {
+        let signing: SigningWorld.Left
+        let key: AssertionKey
+        let instance: String
+        let device: TestDevice
+        let container: TestDevice.Enrolled
+        let pin: TestPIN?
+
+        init() async throws {
+            let world = try await LoginWorld(hasPIN: true)
+            key = world.key
+            instance = world.instance
+            device = world.device
+            container = world.container
+            pin = world.pin
+            signing = try await world.signing.left()
+        }
+    }
+
+    private static let first = Task { try await Left() }
+
+    /// With its `auth` key behind the PIN: on SQLite one has enrolled, and this one begins with what that has left.
+    init() async throws {
+        if TestDatabase.isPostgreSQL {
+            try await self.init(hasPIN: true)
+        } else {
+            try await self.init(beginningWith: Self.first.value)
+        }
+    }
+
+    private init(beginningWith left: Left) async throws {
+        signing = try await SigningWorld(beginningWith: left.signing)
+        provider = try Self.node(signing.base.database, of: signing)
+        key = left.key
+        instance = left.instance
+        let device = TestDevice(signing, copying: left.device)
+        self.device = device
+        container = left.container
+        pin = left.pin.map { TestPIN(copying: $0, device: device) }
     }
 
     /// Another installation at the same nodes, with a container of its own.

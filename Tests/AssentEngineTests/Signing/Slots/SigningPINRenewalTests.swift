@@ -15,10 +15,6 @@ struct SigningPINRenewalTests {
     private let pin = Secret("271828")
     private let other = Secret("839201")
 
-    private static func world() async throws -> SigningWorld {
-        try await SigningWorld.withPIN(change: { $0.freshness = 20 * 365 * 86400 })
-    }
-
     /// What was asked, and its answers in turn.
     private final class Asked: Sendable {
         let answers: [Secret]
@@ -49,9 +45,7 @@ struct SigningPINRenewalTests {
 
     @Test("The PIN that opens the old keys guards the new ones, under a key of the server's that is new, too")
     func due() async throws {
-        let sdk = try SDKWorld(try await Self.world())
-        let device = sdk.device()
-        let container = try await sdk.enrolled(device, pin: pin)
+        let (sdk, container) = try await EnrolledWorlds.withPIN.next()
         let before = try await Self.slot(sdk, container)
         sdk.passUntilDue(container)
         await #expect(throws: SigningError(.passwordRequired)) { try await container.renew() }
@@ -77,8 +71,7 @@ struct SigningPINRenewalTests {
 
     @Test("A wrong PIN renews nothing, counts, and locks; a locked slot stays locked")
     func wrong() async throws {
-        let sdk = try SDKWorld(try await Self.world())
-        let container = try await sdk.enrolled(sdk.device(), pin: pin)
+        let (sdk, container) = try await EnrolledWorlds.withPIN.next()
         sdk.passUntilDue(container)
         for left in [4, 3, 2, 1, 0] {
             let error = await #expect(throws: SigningError.self) {
@@ -97,9 +90,8 @@ struct SigningPINRenewalTests {
 
     @Test("A forgotten PIN is reset with the user's word; the new one has all its tries, the old one opens nothing")
     func reset() async throws {
-        let sdk = try SDKWorld(try await Self.world())
-        let (device, world) = (sdk.device(), sdk.world)
-        let container = try await sdk.enrolled(device, pin: pin)
+        let (sdk, container) = try await EnrolledWorlds.withPIN.next()
+        let world = sdk.world
         let password = try #require(container.password(.signing))
         for _ in 0..<5 { try? await password.verify(Secret("110119")) }
         let (pid, invite) = try await Self.reset(sdk, container)
@@ -123,8 +115,7 @@ struct SigningPINRenewalTests {
 
     @Test("A device that does not know yet that its keys were replaced goes on with the new PIN")
     func notKnownYet() async throws {
-        let sdk = try SDKWorld(try await Self.world())
-        let container = try await sdk.enrolled(sdk.device(), pin: pin)
+        let (sdk, container) = try await EnrolledWorlds.withPIN.next()
         let (pid, invite) = try await Self.reset(sdk, container)
         let renewal = try await container.renew(invite: invite, password: Asked(other).prompt)
         let digits = try #require(renewal.digits)
@@ -135,9 +126,8 @@ struct SigningPINRenewalTests {
 
     @Test("Keys that were destroyed come back by a reset only, not because the device asks when its keys are due")
     func wiped() async throws {
-        let sdk = try SDKWorld(try await Self.world())
+        let (sdk, container) = try await EnrolledWorlds.withPIN.next()
         let world = sdk.world
-        let container = try await sdk.enrolled(sdk.device(), pin: pin)
         let record = try #require(try await world.provider.devices.find(container.id))
         #expect(try await world.provider.slots.act(.wipe, on: .signing, of: record, by: "test"))
         sdk.passUntilDue(container)
@@ -153,8 +143,7 @@ struct SigningPINRenewalTests {
 
     @Test("A change of the PIN that ends before a renewal does ends the renewal")
     func changed() async throws {
-        let sdk = try SDKWorld(try await Self.world())
-        let container = try await sdk.enrolled(sdk.device(), pin: pin)
+        let (sdk, container) = try await EnrolledWorlds.withPIN.next()
         let (pid, invite) = try await Self.reset(sdk, container)
         let renewal = try await container.renew(invite: invite, password: Asked(Secret("550733")).prompt)
         try await #require(container.password(.signing)).change(from: pin, to: other)
@@ -172,8 +161,7 @@ struct SigningPINRenewalTests {
         arguments: [false, true])
     func crashes(after: Bool) async throws {
         for moment in 0..<80 {
-            let sdk = try SDKWorld(try await Self.world())
-            let container = try await sdk.enrolled(sdk.device(), pin: pin)
+            let (sdk, container) = try await EnrolledWorlds.withPIN.next()
             sdk.passUntilDue(container)
             let crash = SDKWorld.Crash(at: moment, after: after)
             _ = try? await sdk.device(crash).container(container.id).renew(password: Asked(pin).prompt)
@@ -202,8 +190,7 @@ struct SigningPINRenewalTests {
     func crashedResets(after: Bool) async throws {
         var lost = 0
         for moment in 0..<80 {
-            let sdk = try SDKWorld(try await Self.world())
-            let container = try await sdk.enrolled(sdk.device(), pin: pin)
+            let (sdk, container) = try await EnrolledWorlds.withPIN.next()
             var (pid, invite) = try await Self.reset(sdk, container)
             let crash = SDKWorld.Crash(at: moment, after: after)
             _ = try? await sdk.device(crash).container(container.id).renew(

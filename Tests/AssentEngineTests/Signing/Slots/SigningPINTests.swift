@@ -8,43 +8,6 @@ import Testing
 
 @testable import AssentEngine
 
-extension SigningWorld {
-    static func rules(_ change: (inout PasswordRules) -> Void = { _ in }) -> PasswordRules {
-        var rules = PasswordRules(minLength: 4, maxLength: 12)
-        change(&rules)
-        return rules
-    }
-
-    /// An issuer whose devices have a PIN.
-    static func withPIN(
-        biometry: Bool = false, notifier: (any Notifier)? = nil, _ change: (inout PasswordRules) -> Void = { _ in },
-        change settings: (inout SigningSettings) -> Void = { _ in }
-    ) async throws -> SigningWorld {
-        let cost = try #require(PasswordCost("$scrypt$ln=15,r=8,p=1"))
-        return try await SigningWorld(notifier: notifier) {
-            $0.policies = [
-                ProtectionPolicy(
-                    id: "pin", biometry: biometry,
-                    password: ProtectionPolicy.Password(
-                        mode: .assisted, cost: cost, rules: rules(change),
-                        lock: .assisted(AssistedPasswordLock(max: 5, cap: 20, delays: []))))
-            ]
-            $0.keys = [SigningSettings.offered(.sign, "payments", policy: "pin", of: $0.policies)]
-            settings(&$0)
-        }
-    }
-
-    /// A device of Ana's that may approve with the PIN 2580.
-    func enrolledWithPIN() async throws -> (device: TestDevice, container: TestDevice.Enrolled, pin: TestPIN) {
-        let invite = try await invite()
-        let device = try TestDevice(self, modes: [.device, .assisted])
-        let (container, pin) = try await device.enrol(invite.code, pin: "2580")
-        let status = try await provider.invites.enter(digits: container.digits, ana, pid: invite.pid)
-        try #require(status.state == "ACTIVE")
-        return (device, container, pin)
-    }
-}
-
 @Suite("A PIN whose guesses the server counts")
 struct SigningPINTests {
     @Test("The right PIN approves; the receipt and the evidence say that it was counted")
@@ -68,8 +31,7 @@ struct SigningPINTests {
 
     @Test("Wrong PINs open nothing, are counted, and lock the slot until a fresh authentication")
     func wrong() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         for left in [4, 3, 2, 1, 0] {
             #expect(try await pin.unlock("0000") == nil)
             #expect(try await device.status(container.did).slots.first?.tries == left)
@@ -88,8 +50,7 @@ struct SigningPINTests {
 
     @Test("A decision needs a confirmed evaluation of its own")
     func bound() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         func decide(_ unl: SigningID?, _ status: String = "accept", label: String? = "payments") async throws
             -> String?
         {
@@ -115,8 +76,7 @@ struct SigningPINTests {
 
     @Test("A change destroys the old key; the old PIN opens nothing, and what was sealed under it is lost")
     func change() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         let opened = try #require(try await pin.open("2580"))
         _ = try await pin.begin(opened, "1111")
         let fresh = try await pin.begin(opened, "7391")
@@ -197,8 +157,7 @@ struct SigningPINTests {
 
     @Test("A copied device is found when both copies are used, and may only refuse from then on")
     func copied() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         _ = try await pin.open("2580")
         let (shown, _) = try await world.asked()
         _ = try await device.fetch(shown, container)
@@ -221,8 +180,7 @@ struct SigningPINTests {
 
     @Test("Administrators lock, unlock and destroy; users only unlock their own, and others do not see it")
     func administrators() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         let did = container.did.text
         let admin = SigningCaller(try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))
         let ben = SigningCaller(try await TransactionFixture.signIn("ben", world.base.context))
@@ -250,8 +208,7 @@ struct SigningPINTests {
 
     @Test("Elements that are none, and messages of somebody else, are refused before anything is counted")
     func malformed() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         let (_, stranger, other) = try await world.enrolledWithPIN()
         let kept = pin.kept.withLock { $0 }
         let point = try ObliviousKey().publicKey.bytes
@@ -286,8 +243,7 @@ struct SigningPINTests {
 
     @Test("A confirmation counts for its own evaluation and by a key of the slot only")
     func confirmations() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (_, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         let first = try #require(try await pin.unlock("2580"))
         let second = try #require(try await pin.unlock("2580"))
         func send(_ body: ConfirmEvaluationBody) async throws -> String? {
@@ -313,8 +269,7 @@ struct SigningPINTests {
 
     @Test("A confirmation names its issuer, container, generation, number and evaluation", arguments: 0..<5)
     func confirmed(what: Int) async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         let opened = try #require(try await pin.unlock("2580"))
         let right = try await pin.confirmation(opened)
         let content = EvaluationConfirmation(
@@ -336,8 +291,7 @@ struct SigningPINTests {
 
     @Test("A key of a slot that was wiped confirms nothing and begins no change")
     func wiped() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (device, container, pin) = try await world.enrolledWithPIN()
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
         let confirmed = try #require(try await pin.open("2580"))
         let late = try #require(try await pin.unlock("2580"))
         let admin = SigningCaller(try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))

@@ -78,8 +78,7 @@ struct SigningRenewalGapTests {
 
     @Test("What the old keys have confirmed approves nothing by the new ones: evidence of that would contradict itself")
     func confirmedBefore() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (old, container, pin) = try await world.enrolledWithPIN()
+        let (world, old, container, pin) = try await SigningWorld.withEnrolledPIN()
         world.base.clock.advance(by: 350 * 86400)
         let new = try TestDevice(world, modes: [.device, .assisted])
         let renewal = try await LowRenewal(old, new, container)
@@ -97,8 +96,7 @@ struct SigningRenewalGapTests {
 
     @Test("A renewal that began anew keeps its part of the new keys as long as it is open")
     func restarted() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (old, container, pin) = try await world.enrolledWithPIN()
+        let (world, old, container, pin) = try await SigningWorld.withEnrolledPIN()
         world.base.clock.advance(by: 350 * 86400)
         old.forgetTrust()
         _ = try await old.call("renew/start", container.did, RenewStartBody())
@@ -117,8 +115,7 @@ struct SigningRenewalGapTests {
 
     @Test("New keys do not count without the server's part of their PIN, and the old ones go on")
     func lost() async throws {
-        let world = try await SigningWorld.withPIN()
-        let (old, container, pin) = try await world.enrolledWithPIN()
+        let (world, old, container, pin) = try await SigningWorld.withEnrolledPIN()
         world.base.clock.advance(by: 350 * 86400)
         let new = try TestDevice(world, modes: [.device, .assisted])
         let renewal = try await LowRenewal(old, new, container)
