@@ -21,8 +21,13 @@ struct PythonServerTests {
         store = MemorySecretStore(clock: clock)
     }
 
-    private func device() -> SigningDevice {
-        SigningDevice(store: store, keys: keys, transport: server, clock: clock)
+    /// A guess costs nothing, which the server cannot see.
+    private func device(_ files: MemorySecretStore? = nil, _ others: MemoryKeyProvider? = nil) -> SigningDevice {
+        SigningDevice(
+            store: files ?? store, keys: others ?? keys, transport: server,
+            surroundings: SigningDevice.Surroundings(clock: clock, logger: Logger(label: "test")).with(
+                uptime: { .zero },
+                stretch: { password, salt, _ in Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes())) }))
     }
 
     private func enrolled(_ device: SigningDevice, _ mode: String) async throws -> SigningContainer {
@@ -99,7 +104,7 @@ struct PythonServerTests {
         let oldKeys = withKeys ? await keys.copy() : keys
         try await server.control("pass", ["seconds": .integer(340 * 86400)])
         #expect(try await container.renew().isDone)
-        let late = SigningDevice(store: old, keys: oldKeys, transport: server, clock: clock)
+        let late = self.device(old, oldKeys)
         let restored = try await late.container(container.id)
         for _ in 1...2 {
             await #expect(throws: SigningError(withKeys ? .keyRetired : .credentialsLost)) {

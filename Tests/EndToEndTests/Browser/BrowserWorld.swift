@@ -28,7 +28,7 @@ struct BrowserWorld: Sendable {
             atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(atPath: directory) }
         var sources = try await World.sources()
-        let original = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
+        let original = try World.example()
         sources.configurationFile = directory + "/assent.yaml"
         try change(original).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
         let clock = ManualClock(Date())

@@ -30,7 +30,7 @@ struct DeviceTests {
         defer { try? FileManager.default.removeItem(atPath: directory) }
         var sources = try await World.sources()
         // Some of these stories take longer than a session lives that its user leaves alone.
-        let example = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
+        let example = try World.example()
             .replacing("idleMinutes: 30", with: "idleMinutes: 120")
         sources.configurationFile = directory + "/assent.yaml"
         let name = try #require(example.firstRange(of: "      name: Bank of Example\n"))

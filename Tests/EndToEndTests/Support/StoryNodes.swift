@@ -80,7 +80,7 @@ enum StoryNodes {
     ) async throws -> DemoWorld.Sources {
         let server = try await PostgreSQLServer.shared()
         let database = try await offPool { try server.makeDatabase() }
-        let example = try String(contentsOfFile: World.configurationFile, encoding: .utf8)
+        let example = try World.example()
         let file = directory + "/assent.yaml"
         try changes.edit(example).write(toFile: file, atomically: false, encoding: .utf8)
         var sources = DemoWorld.Sources(configurationFile: file, programs: World.programs)

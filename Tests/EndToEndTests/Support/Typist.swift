@@ -61,7 +61,7 @@ struct Typist: Sendable {
         // The program goes by the machine's clock: the server's stays behind it, however often it is moved.
         let clock = ManualClock(Date(timeIntervalSinceNow: -150))
         var sources = try await World.sources()
-        let example = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
+        let example = try World.example()
         sources.configurationFile = directory + "/assent.yaml"
         try edit(example).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
         let world = try await DemoWorld.start(

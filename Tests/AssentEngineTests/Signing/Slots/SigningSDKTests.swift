@@ -6,6 +6,7 @@ import AssentTesting
 import AssentVault
 import Foundation
 import HTTPTypes
+import Logging
 import SigningTesting
 import Testing
 
@@ -105,18 +106,27 @@ struct SigningSDKTests {
         return try await device.container(enrolment.containerID)
     }
 
+    /// A guess costs nothing, which the server cannot see.
     private func device(
         _ world: SigningWorld, store: MemorySecretStore = MemorySecretStore(), keys: MemoryKeys = MemoryKeys(),
         transport: IssuerTransport? = nil
     ) -> SigningDevice {
         SigningDevice(
-            store: store, keys: keys, transport: transport ?? IssuerTransport(world: world), clock: ManualClock())
+            store: store, keys: keys, transport: transport ?? IssuerTransport(world: world),
+            surroundings: SigningDevice.Surroundings(
+                clock: ManualClock(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            ).with(
+                uptime: { .zero },
+                stretch: { password, salt, _ in Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes())) }))
     }
 
     @Test("It enrols, approves, changes its PIN and goes on with the new one; the evidence holds")
     func story() async throws {
         let world = try await SigningWorld.withPIN()
-        let device = device(world)
+        // As an app makes it: each guess costs what it does for a user.
+        let device = SigningDevice(
+            store: MemorySecretStore(), keys: MemoryKeys(), transport: IssuerTransport(world: world),
+            clock: ManualClock())
         let container = try await enrolled(world, device)
         let password = try #require(container.password(.signing))
         func approve(_ pin: Secret) async throws -> SigningID {
