@@ -17,6 +17,7 @@ struct AdminCommand: AsyncParsableCommand {
     /// `assent admin bootstrap`
     struct Bootstrap: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "bootstrap",
             abstract: "Become the first administrator, with the token that 'assent serve' has put into a file.")
 
         @OptionGroup var client: ClientOptions
@@ -35,7 +36,8 @@ struct AdminCommand: AsyncParsableCommand {
 
     /// `assent admin roles`
     struct Roles: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Give a user exactly these roles.")
+        static let configuration = CommandConfiguration(
+            commandName: "roles", abstract: "Give a user exactly these roles.")
 
         @OptionGroup var result: ResultOptions
 
@@ -55,7 +57,7 @@ struct AdminCommand: AsyncParsableCommand {
 
     /// `assent admin enable`
     struct Enable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Let a user in again.")
+        static let configuration = CommandConfiguration(commandName: "enable", abstract: "Let a user in again.")
 
         @OptionGroup var result: ResultOptions
 
@@ -73,6 +75,7 @@ struct AdminCommand: AsyncParsableCommand {
     /// `assent admin disable`
     struct Disable: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "disable",
             abstract: "Lock a user out: sessions and tokens become invalid at once.")
 
         @OptionGroup var result: ResultOptions
@@ -91,12 +94,14 @@ struct AdminCommand: AsyncParsableCommand {
     /// `assent admin keys`
     struct Keys: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "keys",
             abstract: "The server's signing keys.", subcommands: [Rotate.self])
     }
 
     /// `assent admin keys rotate`
     struct Rotate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "rotate",
             abstract: "Make new signing keys. Signatures of the old keys stay valid until they expire.")
 
         @OptionGroup var client: ClientOptions
@@ -123,6 +128,7 @@ struct AdminCommand: AsyncParsableCommand {
     /// `assent admin audit`
     struct Audit: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "audit",
             abstract: "Print audit records as JSON, one a line, newest first.",
             discussion: """
                 With --follow they are printed as they are written, oldest first, until Ctrl-C. Wrong passwords and codes are \

@@ -12,6 +12,7 @@ extension AdminCommand {
         /// `assent admin devices list`
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
+                commandName: "list",
                 abstract: "Print a user's containers as JSON, one a line.")
 
             @Argument(help: "The user's name or id.")
@@ -30,6 +31,7 @@ extension AdminCommand {
         /// `assent admin devices change`
         struct Change: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
+                commandName: "change",
                 abstract: "Block, unblock or end a container; lock or destroy what its PIN opens.",
                 discussion: """
                     block, unblock   it may do nothing but ask how it stands, or again what it did

@@ -13,6 +13,7 @@ extension AdminCommand {
         /// `assent admin signing-keys rotate-identity`
         struct RotateIdentity: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
+                commandName: "rotate-identity",
                 abstract: "Make a new identity key: devices follow it by themselves, and old evidence stays good.",
                 discussion: """
                     It does not help against somebody who has the old key: they can name a successor, too. Then all devices must \
@@ -27,6 +28,7 @@ extension AdminCommand {
         /// `assent admin signing-keys withdraw-online`
         struct WithdrawOnline: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
+                commandName: "withdraw-online",
                 abstract: "Someone else may have an online key: make new ones, and end the old ones.",
                 discussion: "A device that has not asked since then still takes what the old keys sign, until it asks.")
 

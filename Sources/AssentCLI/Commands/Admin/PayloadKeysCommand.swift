@@ -14,6 +14,7 @@ struct PayloadKeysCommand: AsyncParsableCommand {
     /// `assent admin payload-keys list`
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "List the keys as JSON, one a line; x is the public half, times are seconds since 1970.")
 
         @OptionGroup var client: ClientOptions
@@ -27,6 +28,7 @@ struct PayloadKeysCommand: AsyncParsableCommand {
     /// `assent admin payload-keys add`
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "add",
             abstract: "Make a key, and print it as JSON with its public half for the configuration of clients.")
 
         @OptionGroup var client: ClientOptions
@@ -49,6 +51,7 @@ struct PayloadKeysCommand: AsyncParsableCommand {
     /// `assent admin payload-keys withdraw`
     struct Withdraw: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "withdraw",
             abstract: "Take a key back for good. Its sessions end within a minute on all nodes.")
 
         @OptionGroup var result: ResultOptions

@@ -12,6 +12,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
     /// `assent admin registrations token`
     struct Token: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "token",
             abstract: "Make an initial access token, with which instances of an app register. It is shown this once.",
             discussion: """
                 With --output it goes into a file that only you may read, as 'assent register --token-file' wants it.
@@ -81,6 +82,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
     /// `assent admin registrations list`
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "List instances as JSON, one a line; times are seconds since 1970.")
 
         @OptionGroup var client: ClientOptions
@@ -99,6 +101,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
     /// `assent admin registrations end`
     struct End: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "end",
             abstract: "End an instance with all its grants, or all instances of an app with its initial access tokens.")
 
         @OptionGroup var result: ResultOptions

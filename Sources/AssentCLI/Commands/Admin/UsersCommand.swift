@@ -17,6 +17,7 @@ struct UsersCommand: AsyncParsableCommand {
     /// `assent users add`
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "add",
             abstract: "Make a user. You are asked for the first password, twice.")
 
         @OptionGroup var client: ClientOptions
@@ -76,7 +77,7 @@ struct UsersCommand: AsyncParsableCommand {
 
     /// `assent users list`
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the users of your realm.")
+        static let configuration = CommandConfiguration(commandName: "list", abstract: "List the users of your realm.")
 
         @OptionGroup var client: ClientOptions
 
@@ -89,6 +90,7 @@ struct UsersCommand: AsyncParsableCommand {
     /// `assent users lock`
     struct Lock: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "lock",
             abstract: "Lock a user out: sessions and grants end at once, and stay ended.")
 
         @OptionGroup var result: ResultOptions
@@ -108,6 +110,7 @@ struct UsersCommand: AsyncParsableCommand {
     /// `assent users unlock`
     struct Unlock: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "unlock",
             abstract: "Let a user in again, also one who was locked for wrong passwords or codes.")
 
         @OptionGroup var result: ResultOptions
@@ -127,6 +130,7 @@ struct UsersCommand: AsyncParsableCommand {
     /// `assent users password`
     struct Password: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "password",
             abstract: "Give a user another password. You are asked for it, twice.",
             discussion: """
                 The user's sessions and tokens end. A sign-in with the old password that has begun may still succeed: when \
@@ -152,6 +156,7 @@ struct UsersCommand: AsyncParsableCommand {
     /// `assent users totp`
     struct TOTP: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "totp",
             abstract: "Give a user new one-time passwords, and show once what an authenticator app needs.",
             discussion: "Those that the user had stop working, and the user's sessions and tokens end.")
 

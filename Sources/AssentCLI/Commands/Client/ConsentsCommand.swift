@@ -9,6 +9,7 @@ struct ConsentsCommand: AsyncParsableCommand {
     /// `assent consents list`
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "Print what you have agreed to as JSON, one app a line.")
 
         @OptionGroup var client: ClientOptions
@@ -19,6 +20,7 @@ struct ConsentsCommand: AsyncParsableCommand {
     /// `assent consents withdraw`
     struct Withdraw: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "withdraw",
             abstract: "Take a consent back: the app's access ends at once, and it must ask again.")
 
         @OptionGroup var client: ClientOptions

@@ -29,6 +29,7 @@ struct DeviceCommand: AsyncParsableCommand {
     /// `assent device invite`
     struct Invite: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "invite",
             abstract: "Invite a device of yours: print a code, and ask for the digits that the device shows.",
             discussion: "You must have signed in within the last minutes ('assent login').")
 
@@ -162,6 +163,7 @@ struct DeviceCommand: AsyncParsableCommand {
     /// `assent device list`
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "Print the containers of this device as JSON, one a line.")
 
         @OptionGroup var client: ClientOptions
@@ -203,6 +205,7 @@ struct DeviceCommand: AsyncParsableCommand {
     /// `assent device listen`
     struct Listen: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "listen",
             abstract: "Wait for transactions, show each, ask for an answer and sign it. Ctrl-C ends it.",
             discussion: """
                 What goes wrong with one transaction is said, and it goes on: what is still open is shown again. \
@@ -252,6 +255,7 @@ struct DeviceCommand: AsyncParsableCommand {
     /// `assent device evidence`
     struct Evidence: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "evidence",
             abstract: "Print the bundle of evidence of a transaction that you have decided, for 'assent verify'.",
             discussion: """
                 You must have signed in ('assent login').
@@ -287,6 +291,7 @@ struct DeviceCommand: AsyncParsableCommand {
     /// `assent device rename`
     struct Rename: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "rename",
             abstract: "Give a container another name, here and at the server.")
 
         @Argument(help: "The new name, 1 to 128 characters.")
@@ -314,6 +319,7 @@ struct DeviceCommand: AsyncParsableCommand {
     /// `assent device remove`
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "remove",
             abstract: "Delete a container: its keys here at once, and at the server as soon as it is reached.")
 
         @OptionGroup var container: ContainerID

@@ -44,6 +44,7 @@ extension DeviceCommand {
         /// `assent device pin show`
         struct Show: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
+                commandName: "show",
                 abstract: "Print what is left of each container's tries as JSON, one a line.",
                 discussion: "The server is asked. Nothing is opened, and no try is used.")
 
@@ -78,6 +79,7 @@ extension DeviceCommand {
         /// `assent device pin unlock`
         struct Unlock: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
+                commandName: "unlock",
                 abstract: "Let a PIN that wrong tries have locked be tried again.",
                 discussion: "You must have signed in within the last minutes ('assent login').")
 
@@ -99,6 +101,7 @@ extension DeviceCommand {
         /// `assent device pin change`
         struct Change: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
+                commandName: "change",
                 abstract: "Set another PIN or password: asks for the current one, and for the new one twice.")
 
             @OptionGroup var choice: Choice

@@ -7,6 +7,7 @@ extension DeviceCommand {
     /// `assent device scan`
     struct Scan: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "scan",
             abstract: "Claim the transaction of a QR code on a page, show it, ask for an answer and sign it.",
             discussion: """
                 Only the page where it began shows the number that you are asked for. Read who asks, and from which place and \
@@ -46,6 +47,7 @@ extension DeviceCommand {
     /// `assent device renew`
     struct Renew: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "renew",
             abstract: "Replace a container's keys by new ones, when they are about to expire or after a reset.",
             discussion: """
                 Without a code it works from the day that 'assent device list' names (renewable). With the code of a reset \

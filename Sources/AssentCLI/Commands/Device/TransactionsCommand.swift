@@ -24,6 +24,7 @@ struct TransactionsCommand: AsyncParsableCommand {
     /// `assent transactions list`
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "List the open transactions, the oldest first of each container.",
             discussion: "With --json, one object a line, with everything that 'show' says.")
 
@@ -84,6 +85,7 @@ struct TransactionsCommand: AsyncParsableCommand {
     /// `assent transactions show`
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "show",
             abstract: "Show a transaction: everything that a signature about it covers.")
 
         @OptionGroup var choice: TransactionChoice
@@ -106,6 +108,7 @@ struct TransactionsCommand: AsyncParsableCommand {
     /// `assent transactions approve`
     struct Approve: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "approve",
             abstract: "Show a transaction, ask whether it is right, and sign the approval.",
             discussion: """
                 The question is answered at the terminal, or with a line of standard input. There is no option that answers it: \
@@ -163,6 +166,7 @@ struct TransactionsCommand: AsyncParsableCommand {
     /// `assent transactions decline`
     struct Decline: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "decline",
             abstract: "Decline a transaction, without opening it.",
             discussion: "No PIN is needed to say no, and the document is not fetched.")
 
@@ -174,6 +178,7 @@ struct TransactionsCommand: AsyncParsableCommand {
     /// `assent transactions report`
     struct Report: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "report",
             abstract: "Decline a transaction that you did not ask for, and report it, without opening it.")
 
         @OptionGroup var refusal: Refusal
@@ -184,6 +189,7 @@ struct TransactionsCommand: AsyncParsableCommand {
     /// `assent transactions cancel`
     struct Cancel: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "cancel",
             abstract: "Give a transaction up, neither approved nor declined, where it allows that.")
 
         @OptionGroup var refusal: Refusal

@@ -6,6 +6,7 @@ extension TransactionsCommand {
     /// `assent transactions sign`
     struct Sign: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "sign",
             abstract: "Sign a text of yours with a key of this device; the server keeps it as evidence.",
             discussion: """
                 The text is shown as the server has it, and you are asked whether to sign it. 'assent device evidence' gives the \
