@@ -1,20 +1,20 @@
 package import Foundation
 
-/// A time for which something waits, or is left alone, by a clock that may be set back meanwhile.
+/// How long something waits, by a clock that may be set back meanwhile.
 ///
-/// Nobody knows then how much of it has passed, so it is over: else it would last until the clock has caught up.
+/// When the clock shows a time before the wait began, the wait ends. Otherwise it would last until the clock caught up.
 package struct WaitingTime: Sendable, Hashable {
     private let begin: Date
 
-    /// When it is over, unless the clock is set back before.
+    /// When the wait ends, if the clock is not set back.
     package let end: Date
 
-    /// A time of so many seconds from `now` on.
+    /// A wait of this many seconds from `now`.
     package init(_ seconds: TimeInterval, from now: Date) {
         begin = now
         end = now.addingTimeInterval(seconds)
     }
 
-    /// Whether it is over at `now`. It is also at a time before it began.
+    /// Whether the wait has ended at `now`: after its end, or before its beginning.
     package func isOver(at now: Date) -> Bool { now < begin || now >= end }
 }

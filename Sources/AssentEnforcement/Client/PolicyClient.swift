@@ -100,7 +100,7 @@ public struct PolicyClient: Sendable {
     /// is reported of that replaces this.
     private func reportUnknown(_ id: String) async {
         guard reportsOutcomes else { return }
-        // Also for a caller that is cancelled, which may be why there is no reply.
+        // A task of its own, because the caller may be cancelled: that can be why the reply is missing.
         await Task {
             do throws(EnforcementError) {
                 try await report(.unknown, ofTransaction: id)

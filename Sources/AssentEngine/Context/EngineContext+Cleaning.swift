@@ -22,7 +22,7 @@ extension EngineContext {
     /// - Parameters:
     ///   - table: the table.
     ///   - key: the columns of its primary key.
-    ///   - changes: what is set. It must make the condition false: it ends when there is no such row any more.
+    ///   - changes: what is set. It must make the condition false, or the steps would never end.
     ///   - condition: is looked at once more when a row is changed.
     /// - Throws: ``StoreError``.
     func update(_ table: SQL, key: SQL = "id", set changes: SQL, where condition: SQL) async throws {

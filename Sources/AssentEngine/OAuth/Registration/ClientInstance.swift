@@ -183,8 +183,8 @@ extension ClientInstance {
             """)
     }
 
-    /// The statement that keeps an instance at its key until the transaction is over. A change of the key waits for
-    /// that, and then sees what was done with the old one; or this waits for the change, and fails.
+    /// The statement that holds an instance's key until the transaction ends. A change of the key waits for that, and
+    /// then sees what was done with the old key. If the change came first, this waits for it, and fails.
     static func holding(key thumbprint: String, of id: String) -> SQLStatement {
         SQLStatement(
             "UPDATE client_instances SET used_at = used_at WHERE id = \(id) AND key_thumbprint = \(thumbprint)",
