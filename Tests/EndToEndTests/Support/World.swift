@@ -30,7 +30,9 @@ enum World {
     static func sources() async throws -> DemoWorld.Sources {
         var sources = DemoWorld.Sources(configurationFile: configurationFile, programs: programs)
         #if os(Linux)
-        if case .postgresql(let database) = try await TestDatabase.location(SystemRandom().uuid()) {
+        if TestDatabase.isPostgreSQL,
+            case .postgresql(let database) = try await TestDatabase.location(SystemRandom().uuid())
+        {
             sources.configure = { try World.keep(&$0, in: database) }
         }
         #endif
