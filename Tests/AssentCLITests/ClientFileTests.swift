@@ -267,6 +267,24 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path) == server)
     }
 
+    @Test("An app that an operator has put in the public client's place stays, with what its installations may call")
+    func keptApp() throws {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var server = file
+        server.resourceBase = "https://localhost:8444"
+        var edited = server
+        (edited.clientID, edited.scopes) = ("bank-pay", ["openid"])
+        edited.registration = .init(initialAccessTokenFile: "/t/token", deviceScopes: ["app-data"])
+        edited.resources = [.init(origin: "https://localhost:8444", credential: "accessToken", kinds: [.user, .device])]
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !server.write(to: path))
+        server.cookieName = "other"
+        #expect(try server.write(to: path))
+        edited.cookieName = "other"
+        #expect(try ClientFile.load(path) == edited)
+    }
+
     @Test("The CA that a server has made for itself goes from its file when the server has another certificate")
     func generatedAuthority() throws {
         let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"

@@ -58,8 +58,8 @@ extension ClientFile {
     func keeping(_ kept: ClientFile) -> ClientFile {
         var file = kept
         (file.server, file.cookieName) = (server, cookieName)
-        // The server names a public client. Another one, which has a key, is the operator's: its key proves no other.
-        if kept.clientKey == nil || kept.clientID == clientID || registration != nil {
+        let isOperators = hasClientOfOperator(kept)
+        if !isOperators {
             (file.realm, file.clientID, file.redirectURI) = (realm, clientID, redirectURI)
             (file.scopes, file.journey) = (scopes, journey)
         }
@@ -74,13 +74,23 @@ extension ClientFile {
         guard kept.trust == nil else { return file }
         // Behind another gateway nobody knows which of the old origins are the operator's: no credential goes there.
         if hasGateway(of: kept) {
-            file.resources = kept.resources.map { old in resources.first { $0.origin == old.origin } ?? old }
             file.resourceBase = kept.resourceBase ?? resourceBase
+            // Whose tokens the gateway gets goes by the client.
+            if !isOperators {
+                file.resources = kept.resources.map { old in resources.first { $0.origin == old.origin } ?? old }
+            }
         } else {
             (file.resources, file.resourceBase) = (resources, resourceBase)
         }
         file.pins = pins(beside: kept, calling: file.resources, issuer: file.issuer)
         return file
+    }
+
+    /// Whether the earlier file has a client that the operator has chosen. The server names a public one here. A key
+    /// proves no other client than its own, and only installations of an app register.
+    private func hasClientOfOperator(_ kept: ClientFile) -> Bool {
+        guard registration == nil, kept.clientID != clientID else { return false }
+        return kept.clientKey != nil || kept.registration != nil
     }
 
     /// Whether the gateway is where the earlier file has it. That its origin is in there is not enough: an operator who
