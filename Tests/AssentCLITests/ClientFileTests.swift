@@ -316,6 +316,28 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path).resourceBase == "https://localhost:9444")
     }
 
+    @Test("Origins stay at a server without a gateway, unless a base may be that of a gateway that is no longer there")
+    func withoutGateway() throws {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let pins = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        var server = file
+        server.resources = []
+        var edited = server
+        edited.resources = [.init(origin: "https://api.example", credential: "accessToken")]
+        edited.pins = [.init(host: "api.example", pins: pins)]
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !server.write(to: path))
+        server.cookieName = "other"
+        #expect(try server.write(to: path))
+        edited.cookieName = "other"
+        #expect(try ClientFile.load(path) == edited)
+        edited.resourceBase = "https://api.example/v1"
+        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try server.write(to: path))
+        #expect(try ClientFile.load(path) == server)
+    }
+
     @Test("What an operator wrote stays when the server's certificate comes without its issuer's for a while")
     func keptWithoutBackup() throws {
         let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"

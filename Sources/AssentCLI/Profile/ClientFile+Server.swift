@@ -94,11 +94,11 @@ extension ClientFile {
     }
 
     /// Whether the gateway is where the earlier file has it. That its origin is in there is not enough: an operator who
-    /// moves it may have added the new one before. Paths lead to the old one then.
+    /// moves it may have added the new one before. Paths lead to the old one then. A gateway always brings its base, so
+    /// where both are missing there was none before either.
     private func hasGateway(of kept: ClientFile) -> Bool {
-        guard !resources.isEmpty,
-            resources.allSatisfy({ own in kept.resources.contains { $0.origin == own.origin } })
-        else { return false }
+        guard !resources.isEmpty else { return kept.resourceBase == nil }
+        guard resources.allSatisfy({ own in kept.resources.contains { $0.origin == own.origin } }) else { return false }
         guard let base = kept.resourceBase else { return true }
         guard let origin = try? Origin(base) else { return false }
         return resources.contains { (try? Origin($0.origin)) == origin }
