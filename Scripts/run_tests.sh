@@ -16,7 +16,7 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=${SWT_EXPERIMENTAL_MAXIMUM
 
 # What the tests write lives as long as they do. Where there is room for it in memory, it does not go to a disk.
 memory=/dev/shm place=
-room=$(df --output=avail "$memory" 2>/dev/null | tail -n 1)
+room=$(df --output=avail "$memory" 2>/dev/null | tail -n 1) || true
 if [ -z "${TMPDIR:-}" ] && ((${room:-0} > 8000000)) && [[ $(findmnt -no OPTIONS -T "$memory") != *noexec* ]]; then
     place=$(mktemp -d "$memory/t.XXXX")
     chmod 1777 "$place" # PostgreSQL runs as another user
