@@ -109,13 +109,18 @@ struct ImplicitLoginTests {
         }
     }
 
+    /// A node whose file has the app's users asked for their consent.
+    private static func asking(_ world: LoginWorld) throws -> OAuthProvider {
+        let context = world.provider.context
+        var configuration = world.provider.configuration
+        configuration.apps["pay"]?.client.consentImplied = false
+        return try OAuthProvider(context, keys: ServerKeys(context), configuration: configuration)
+    }
+
     @Test("Where the app's users are asked, one who is only remembered gets what they have agreed to before, no more")
     func consent() async throws {
         let world = try await LoginWorld()
-        let (context, user) = (world.provider.context, world.signing.base.ana)
-        var configuration = world.provider.configuration
-        configuration.apps["pay"]?.client.consentImplied = false
-        let node = try OAuthProvider(context, keys: ServerKeys(context), configuration: configuration)
+        let (node, user) = (try Self.asking(world), world.signing.base.ana)
         func refusal(_ parts: LoginWorld.Parts) async throws -> String? {
             try await world.refusal { try await world.logIn(parts, on: node) }
         }
@@ -126,7 +131,7 @@ struct ImplicitLoginTests {
         let agreed = try await node.consents(of: user)
         #expect(agreed.map(\.clientID) == [world.instance] && agreed.map(\.scopes) == [["openid"]])
         #expect(try await world.count("grants", "client_id = '\(world.instance)'") == 1)
-        let refused = try await AuditLog(context).newest(10_000)
+        let refused = try await AuditLog(node.context).newest(10_000)
             .filter { $0.event == .signingLogin && $0.outcome == .refused }
         #expect(refused.map(\.reason) == ["consent_required", "consent_required"])
 
@@ -144,10 +149,7 @@ struct ImplicitLoginTests {
     @Test("A consent that is taken back while an implicit login is done by it gives nothing, and does not come back")
     func consentTakenBack() async throws {
         let world = try await LoginWorld()
-        let (context, user) = (world.provider.context, world.signing.base.ana)
-        var configuration = world.provider.configuration
-        configuration.apps["pay"]?.client.consentImplied = false
-        let node = try OAuthProvider(context, keys: ServerKeys(context), configuration: configuration)
+        let (node, user) = (try Self.asking(world), world.signing.base.ana)
         _ = try await world.logIn(try await world.typed(), scope: "accounts", on: node)
         let grants = try await world.count("grants")
         let parts = try world.implicit()
@@ -252,24 +254,7 @@ struct ImplicitLoginTests {
 
     @Test("Of a block and logins at once, no login is left that came before it")
     func race() async throws {
-        for _ in 0..<5 {
-            let world = try await LoginWorld()
-            let parts = try (0..<6).map { _ in try world.implicit() }
-            let given = await withTaskGroup(of: IssuedTokens?.self) { group in
-                for (index, part) in parts.enumerated() {
-                    if index == 3 {
-                        group.addTask {
-                            try? await LoginEnd.block.run(world)
-                            return nil
-                        }
-                    }
-                    group.addTask { try? await world.logIn(part) }
-                }
-                return await group.reduce(into: [IssuedTokens]()) { all, one in if let one { all.append(one) } }
-            }
-            for tokens in given { #expect(try await !world.isLive(tokens)) }
-            #expect(try await world.count("sessions", "did IS NOT NULL") == 0)
-        }
+        try await LoginWorld.race { try await LoginEnd.block.run($0) }
     }
 
     /// Whoever has the device's files has its device key, the installation's key, and all that is stored.

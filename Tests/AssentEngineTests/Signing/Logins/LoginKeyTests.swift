@@ -66,23 +66,6 @@ struct LoginKeyTests {
 
     @Test("Of another key and logins by the old one at once, nothing of the old one is left")
     func race() async throws {
-        for _ in 0..<5 {
-            let world = try await LoginWorld()
-            let parts = try (0..<6).map { _ in try world.implicit() }
-            let given = await withTaskGroup(of: IssuedTokens?.self) { group in
-                for (index, part) in parts.enumerated() {
-                    if index == 3 {
-                        group.addTask {
-                            try? await Self.change(world, to: AssertionKey())
-                            return nil
-                        }
-                    }
-                    group.addTask { try? await world.logIn(part) }
-                }
-                return await group.reduce(into: [IssuedTokens]()) { all, one in if let one { all.append(one) } }
-            }
-            for tokens in given { #expect(try await !world.isLive(tokens)) }
-            #expect(try await world.count("sessions", "did IS NOT NULL") == 0)
-        }
+        try await LoginWorld.race { try await Self.change($0, to: AssertionKey()) }
     }
 }

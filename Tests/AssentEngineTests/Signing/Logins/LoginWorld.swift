@@ -233,6 +233,29 @@ struct LoginWorld: Sendable {
         return if case .granted = check { true } else { false }
     }
 
+    /// Has something happen among six implicit logins at once, in five worlds. Afterwards no login is left, also none
+    /// that came before it.
+    static func race(_ act: @escaping @Sendable (LoginWorld) async throws -> Void) async throws {
+        for _ in 0..<5 {
+            let world = try await LoginWorld()
+            let parts = try (0..<6).map { _ in try world.implicit() }
+            let given = await withTaskGroup(of: IssuedTokens?.self) { group in
+                for (index, part) in parts.enumerated() {
+                    if index == 3 {
+                        group.addTask {
+                            try? await act(world)
+                            return nil
+                        }
+                    }
+                    group.addTask { try? await world.logIn(part) }
+                }
+                return await group.reduce(into: [IssuedTokens]()) { all, one in if let one { all.append(one) } }
+            }
+            for tokens in given { #expect(try await !world.isLive(tokens)) }
+            #expect(try await world.count("sessions", "did IS NOT NULL") == 0)
+        }
+    }
+
     func administrator() async throws -> LiveSession {
         try await TransactionFixture.signIn("root", roles: [.admin], signing.base.context)
     }
