@@ -205,13 +205,18 @@ struct StepTests {
             context, fixture.passwords, fixture.oneTimePasswords, Transactions(context))
     }
 
-    @Test("What another node has begun is waited for, and then its reply is this one's")
-    func waits() async throws {
+    /// A journey whose first step nobody has answered: its page, and the step's id.
+    private static func opened() async throws -> (fixture: JourneyFixture, page: Page, step: String) {
         let fixture = try await JourneyFixture()
         let page = try await fixture.start("Password")
+        return (fixture, page, try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID)
+    }
+
+    @Test("What another node has begun is waited for, and then its reply is this one's")
+    func waits() async throws {
+        let (fixture, page, step) = try await Self.opened()
         let steps = StepStore(fixture.context)
         let answer = page.answered(Self.credentials)
-        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
         let claim = try #require(try await steps.claim(step, digest: steps.digest(of: answer.bytes, id: step)))
         let waiting = Task { try await fixture.send(answer) }
         while fixture.clock.sleeperCount == 0 { await Task.yield() }
@@ -223,9 +228,7 @@ struct StepTests {
 
     @Test("The claim of a process that died ends, and the step can be answered")
     func deadClaim() async throws {
-        let fixture = try await JourneyFixture()
-        let page = try await fixture.start("Password")
-        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
+        let (fixture, page, step) = try await Self.opened()
         #expect(try await StepStore(fixture.context).claim(step, digest: "x") != nil)
         let waiting = Task { try await fixture.answer(page, Self.credentials) }
         while fixture.clock.sleeperCount == 0 { await Task.yield() }
@@ -237,9 +240,7 @@ struct StepTests {
 
     @Test("The claim of a process that died does not hold the step for as long as the clock was set back")
     func claimAhead() async throws {
-        let fixture = try await JourneyFixture()
-        let page = try await fixture.start("Password")
-        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
+        let (fixture, _, step) = try await Self.opened()
         let steps = StepStore(fixture.context)
         #expect(try await steps.claim(step, digest: "x") != nil)
         fixture.clock.advance(by: -30)
@@ -253,9 +254,7 @@ struct StepTests {
         "Nodes whose clocks differ measure a claim by the clock of the database's server",
         .enabled(if: TestDatabase.isPostgreSQL))
     func clocksApart() async throws {
-        let fixture = try await JourneyFixture()
-        let page = try await fixture.start("Password")
-        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
+        let (fixture, _, step) = try await Self.opened()
         let (slow, fast) = (Self.steps(of: fixture, ahead: -29), Self.steps(of: fixture, ahead: 29))
         #expect(try await slow.claim(step, digest: "x") != nil)
         let row = try await fixture.database.run(.read("SELECT claimed_at FROM journey_steps WHERE id = \(step)")).first
@@ -274,9 +273,7 @@ struct StepTests {
         "Nodes whose clocks differ give a reply again for as long as the clock of the database's server says",
         .enabled(if: TestDatabase.isPostgreSQL))
     func repliesApart() async throws {
-        let fixture = try await JourneyFixture()
-        let page = try await fixture.start("Password")
-        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
+        let (fixture, _, step) = try await Self.opened()
         let (slow, fast) = (Self.steps(of: fixture, ahead: -29), Self.steps(of: fixture, ahead: 29))
         let claim = try #require(try await slow.claim(step, digest: "x"))
         let reply = StoredReply(.failure(EngineError(.loginFailed)), sessionID: nil)
@@ -309,9 +306,7 @@ struct StepTests {
 
     @Test("A clock that is set back lets nobody wait longer for another node")
     func setBack() async throws {
-        let fixture = try await JourneyFixture()
-        let page = try await fixture.start("Password")
-        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
+        let (fixture, page, step) = try await Self.opened()
         #expect(try await StepStore(fixture.context).claim(step, digest: "x") != nil)
         let isDone = Locked(false)
         let waiting = Task {
@@ -331,10 +326,8 @@ struct StepTests {
 
     @Test("The holder of a claim that was taken over cannot finish")
     func lostClaim() async throws {
-        let fixture = try await JourneyFixture()
-        let page = try await fixture.start("Password")
+        let (fixture, _, step) = try await Self.opened()
         let steps = StepStore(fixture.context)
-        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
         let lost = try #require(try await steps.claim(step, digest: "x"))
         fixture.clock.advance(by: 30)
         let held = try #require(try await steps.claim(step, digest: "y"))

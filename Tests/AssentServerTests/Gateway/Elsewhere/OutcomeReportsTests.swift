@@ -34,8 +34,14 @@ struct OutcomeReportsTests {
     private let engine = Engine()
     private let log = InMemoryLogHandler()
 
+    private var logger: Logger { Logger(label: "test") { [log] _ in log } }
+
     private func reports(capacity: Int) -> OutcomeReports {
-        OutcomeReports(capacity: capacity, clock: clock, logger: Logger(label: "test") { [log] _ in log })
+        OutcomeReports(capacity: capacity, clock: clock, logger: logger)
+    }
+
+    private func outcomes(of realms: [String], capacity: Int) -> RealmOutcomes {
+        RealmOutcomes(realms, capacity: capacity, clock: clock, logger: logger)
     }
 
     private func waitForPause() async {
@@ -98,8 +104,7 @@ struct OutcomeReportsTests {
 
     @Test("What the engine of one realm does not hear delays nothing of another realm, and drives nothing of it out")
     func realms() async throws {
-        let outcomes = RealmOutcomes(
-            ["alpha", "beta"], capacity: 8, clock: clock, logger: Logger(label: "test") { [log] _ in log })
+        let outcomes = outcomes(of: ["alpha", "beta"], capacity: 8)
         let (alpha, beta) = (try #require(outcomes["alpha"]), try #require(outcomes["beta"]))
         #expect(outcomes["gamma"] == nil)
         let deaf = Engine()
@@ -123,9 +128,7 @@ struct OutcomeReportsTests {
 
     @Test("A realm has the room that the others do not need, beside their own, and gives it back when it is heard")
     func sharedRoom() async throws {
-        let realms = (0..<4).map { "realm\($0)" }
-        let outcomes = RealmOutcomes(
-            realms, capacity: 16, clock: clock, logger: Logger(label: "test") { [log] _ in log })
+        let outcomes = outcomes(of: (0..<4).map { "realm\($0)" }, capacity: 16)
         let (first, second) = (try #require(outcomes["realm0"]), try #require(outcomes["realm1"]))
         for id in 0..<20 { await first.add(engine.report(id)) }
         // Two are its own, and eight are for all.
@@ -146,8 +149,7 @@ struct OutcomeReportsTests {
     @Test("Each of very many realms has room for one outcome")
     func manyRealms() async throws {
         let realms = (0..<5).map { "realm\($0)" }
-        let outcomes = RealmOutcomes(
-            realms, capacity: 2, clock: clock, logger: Logger(label: "test") { [log] _ in log })
+        let outcomes = outcomes(of: realms, capacity: 2)
         for realm in realms {
             let reports = try #require(outcomes[realm])
             for id in 0..<3 { await reports.add(engine.report(id)) }
