@@ -15,13 +15,32 @@ struct ClientFileTests {
         resources: [.init(origin: "https://localhost:8444", credential: "accessToken")], authority: "/tmp/a b/ca.pem",
         pins: [])
 
+    /// Where the file of a test is. It goes with the test.
+    private final class Place: Sendable {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+
+        deinit {
+            for file in [path, path + ".old"] { try? FileManager.default.removeItem(atPath: file) }
+        }
+    }
+
+    private let place = Place()
+    private var path: String { place.path }
+
+    /// Writes the file as an operator does.
+    private func put(_ text: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
+
+    private static func pins(_ count: UInt8) throws -> [Pin] {
+        try (1...count).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+    }
+
     private static let pin = "sha256/" + Data(repeating: 1, count: 32).base64EncodedString()
     private static let other = "sha256/" + Data(repeating: 2, count: 32).base64EncodedString()
 
     @Test("What is written is read as it was, whatever characters are in it")
     func roundTrip() throws {
         var file = file
-        let pins = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        let pins = try Self.pins(2)
         file.pins = [.init(host: "localhost", pins: pins)]
         #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
         file.pins.append(.init(host: "10.0.0.1", pins: [pins[0]], isSingle: true))
@@ -59,10 +78,8 @@ struct ClientFileTests {
             file.registration = registration
             #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
         }
-        let path = NSTemporaryDirectory() + "/assent-registration-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
         file.registration = .init(initialAccessTokenFile: "token.txt")
-        try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(file.yaml)
         let read = try ClientFile.load(path)
         let beside = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent("token.txt")
         #expect(read.registration?.initialAccessTokenFile == beside.standardizedFileURL.path)
@@ -121,9 +138,7 @@ struct ClientFileTests {
 
     @Test("A client's file in the place of a server's, and the other way round, is told with its line")
     func exchanged() throws {
-        let path = NSTemporaryDirectory() + "/assent-exchanged-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(file.yaml)
         let client = #expect(throws: ConfigurationError.self) { try ServerConfiguration.load(file: path) }
         #expect(
             client?.message.contains("belongs in a client's file") == true && client?.line != nil, "\(client as Any)")
@@ -151,23 +166,20 @@ struct ClientFileTests {
 
     @Test("The server's file is written when it is missing or says something else, and an operator's single pin stays")
     func written() throws {
-        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
         func text() throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
         var file = file
-        let pins = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        let pins = try Self.pins(2)
         file.pins = [.init(host: "localhost", pins: pins)]
         #expect(try file.write(to: path))
         #expect(try !file.write(to: path))
         // What an operator wrote beside it stays, as long as it says the same.
-        try Data((file.yaml + "# ours\n").utf8).write(to: URL(fileURLWithPath: path))
+        try put(file.yaml + "# ours\n")
         #expect(try !file.write(to: path))
         #expect(try text().hasSuffix("# ours\n"))
         file.server += "/other"
         #expect(try file.write(to: path))
         #expect(try text() == file.yaml)
-        try Data("broken: [".utf8).write(to: URL(fileURLWithPath: path))
-        defer { try? FileManager.default.removeItem(atPath: path + ".old") }
+        try put("broken: [")
         var warnings: [String] = []
         let isAnew = try file.write(to: path) { warnings.append($0) }
         #expect(isAnew)
@@ -180,13 +192,13 @@ struct ClientFileTests {
         #expect(try !file.write(to: path))
         var single = file
         single.pins = [.init(host: "localhost", pins: [pins[0]], isSingle: true)]
-        try Data(single.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(single.yaml)
         #expect(try !file.write(to: path))
         #expect(try text() == single.yaml)
         // So does the authority of a certificate of the operator's own, and both also when the rest changes.
         file.authority = nil
         single.authority = "/etc/ssl/bank.pem"
-        try Data(single.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(single.yaml)
         #expect(try !file.write(to: path))
         file.server += "/third"
         #expect(try file.write(to: path))
@@ -204,9 +216,7 @@ struct ClientFileTests {
 
     @Test("What an operator wrote and the server does not know stays when the server writes its file anew")
     func keptBesideTheServer() throws {
-        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let pins = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        let pins = try Self.pins(2)
         var server = file
         server.pins = [.init(host: "localhost", pins: pins)]
         server.resourceBase = "https://localhost:8444"
@@ -220,7 +230,7 @@ struct ClientFileTests {
         edited.resources.insert(.init(origin: "https://api.example", credential: "nothing"), at: 0)
         edited.resourceBase = "https://localhost:8444/v1"
         edited.pins.append(.init(host: "api.example", pins: [pins[0]], isSingle: true))
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         #expect(try !server.write(to: path))
         server.server += "/other"
         server.pins = [.init(host: "localhost", pins: pins.reversed())]
@@ -238,7 +248,7 @@ struct ClientFileTests {
 
         // A trust file says hosts and pins in the server's place.
         (edited.trust, edited.resources, edited.pins) = ("/etc/bank.jws", [], [])
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         #expect(try !server.write(to: path))
         server.journey = "Other"
         #expect(try server.write(to: path))
@@ -248,14 +258,12 @@ struct ClientFileTests {
 
     @Test("A client with a key stays with its key: the server names only a public one, which has none")
     func keptClientWithKey() throws {
-        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
         var server = file
         var edited = server
         (edited.clientID, edited.clientKey, edited.scopes) = ("bank-batch", "bank-batch", ["openid"])
         (edited.realm, edited.journey) = ("/beta", "Batch")
         edited.redirectURI = "http://127.0.0.1/batch"
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         #expect(try !server.write(to: path))
         server.cookieName = "other"
         #expect(try server.write(to: path))
@@ -269,15 +277,15 @@ struct ClientFileTests {
 
     @Test("An app that an operator has put in the public client's place stays, with what its installations may call")
     func keptApp() throws {
-        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
         var server = file
         server.resourceBase = "https://localhost:8444"
         var edited = server
         (edited.clientID, edited.scopes) = ("bank-pay", ["openid"])
         edited.registration = .init(initialAccessTokenFile: "/t/token", deviceScopes: ["app-data"])
-        edited.resources = [.init(origin: "https://localhost:8444", credential: "accessToken", kinds: [.user, .device])]
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        edited.resources = [
+            .init(origin: "https://localhost:8444", credential: "accessToken", kinds: [.user, .device])
+        ]
+        try put(edited.yaml)
         #expect(try !server.write(to: path))
         server.cookieName = "other"
         #expect(try server.write(to: path))
@@ -287,8 +295,6 @@ struct ClientFileTests {
 
     @Test("The CA that a server has made for itself goes from its file when the server has another certificate")
     func generatedAuthority() throws {
-        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
         var server = file
         server.authority = ClientFile.generatedAuthority(beside: path)
         #expect(try server.write(to: path))
@@ -301,13 +307,11 @@ struct ClientFileTests {
 
     @Test("A gateway whose new origin was added before it moves is another gateway: nothing goes to the old one")
     func movedGateway() throws {
-        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
         var server = file
         server.resourceBase = "https://localhost:8444"
         var edited = server
         edited.resources.append(.init(origin: "https://localhost:9444", credential: "accessToken"))
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         #expect(try !server.write(to: path))
         server.resources = [.init(origin: "https://localhost:9444", credential: "accessToken")]
         server.resourceBase = "https://localhost:9444"
@@ -318,31 +322,27 @@ struct ClientFileTests {
 
     @Test("Origins stay at a server without a gateway, unless a base may be that of a gateway that is no longer there")
     func withoutGateway() throws {
-        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let pins = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        let pins = try Self.pins(2)
         var server = file
         server.resources = []
         var edited = server
         edited.resources = [.init(origin: "https://api.example", credential: "accessToken")]
         edited.pins = [.init(host: "api.example", pins: pins)]
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         #expect(try !server.write(to: path))
         server.cookieName = "other"
         #expect(try server.write(to: path))
         edited.cookieName = "other"
         #expect(try ClientFile.load(path) == edited)
         edited.resourceBase = "https://api.example/v1"
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         #expect(try server.write(to: path))
         #expect(try ClientFile.load(path) == server)
     }
 
     @Test("What an operator wrote stays when the server's certificate comes without its issuer's for a while")
     func keptWithoutBackup() throws {
-        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let pins = try (1...3).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        let pins = try Self.pins(3)
         var server = file
         server.pins = [.init(host: "localhost", pins: [pins[0], pins[1]])]
         var edited = server
@@ -350,7 +350,7 @@ struct ClientFileTests {
         edited.payloadEncryption = [
             .init(origin: "https://localhost:8444", keys: ["hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo"])
         ]
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         server.pins = [.init(host: "localhost", pins: [pins[2]])]
         #expect(try server.write(to: path))
         #expect(throws: ConfigurationError.self) { try ClientFile.load(path) }
@@ -364,9 +364,7 @@ struct ClientFileTests {
 
     @Test("Pins stay by host and port and at an issuer elsewhere; those of the server's own host and port do not")
     func keptPins() throws {
-        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let pins = try (1...4).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        let pins = try Self.pins(4)
         var server = file
         server.pins = [.init(host: "localhost", pins: [pins[0], pins[1]])]
         var edited = server
@@ -381,7 +379,7 @@ struct ClientFileTests {
         // It would go before the server's own pins, also after those have changed.
         edited.pins.append(.init(host: "localhost:8443", pins: [pins[0], pins[1]]))
         edited.pins.append(.init(host: "unused.example", pins: [pins[0], pins[1]]))
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         server.pins = [.init(host: "localhost", pins: [pins[3], pins[1]])]
         #expect(try server.write(to: path))
         #expect(try ClientFile.load(path).pins == server.pins + others)
@@ -394,7 +392,7 @@ struct ClientFileTests {
                 .init(host: "keys.example", pins: [pins[2], pins[3]]),
             ]
         edited.issuer = "https://login.example/tenant"
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         server.pins = [.init(host: "localhost", pins: [pins[2], pins[1]])]
         #expect(try server.write(to: path))
         #expect(try ClientFile.load(path).pins == server.pins + Array(edited.pins.dropFirst()))
@@ -403,15 +401,13 @@ struct ClientFileTests {
 
     @Test("An app's file keeps how its installations are named and admitted; what they may ask for the server says")
     func keptOfApp() throws {
-        let path = NSTemporaryDirectory() + "/assent-app-" + SystemRandom().uuid() + ".yaml"
-        defer { try? FileManager.default.removeItem(atPath: path) }
         var server = file
         server.registration = .init(deviceScopes: ["app-data"])
         var edited = server
         edited.registration = .init(
             clientName: "Ana's laptop", softwareVersion: "3.2.0", deviceName: "laptop",
             initialAccessTokenFile: "/t/token", softwareStatementFile: "/t/a.jwt", deviceScopes: ["app-data"])
-        try Data(edited.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        try put(edited.yaml)
         #expect(try !server.write(to: path))
         server.registration = .init(deviceScopes: ["more"], remembersUsers: true, implicitScopes: ["greeting"])
         #expect(try server.write(to: path))
