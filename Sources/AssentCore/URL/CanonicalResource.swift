@@ -2,7 +2,8 @@
 /// case, the port written, slashes single, escapes in upper case and only where they are needed (RFC 3986 §6.2.2). The
 /// query stays as it was sent.
 ///
-/// A URL that two programs could read differently (dot segments, encoded slashes, double encoding, …) has no such form.
+/// A URL that two programs could read differently (dot segments, semicolons in the path, encoded slashes, double
+/// encoding, …) has no such form.
 package struct CanonicalResource: Sendable, Hashable {
     /// `http` or `https`.
     package let scheme: String
@@ -157,6 +158,8 @@ package enum ResourceURLError: String, Error, Sendable, Hashable, CustomStringCo
     case notUTF8 = "has an escape that is not UTF-8"
     /// `.` or `..` as a segment, escaped or not, also before a semicolon, and what some program takes for it.
     case dotSegment = "has a dot segment"
+    /// `;` in the path, escaped or not, and what some program takes for it: some drop it with what follows.
+    case pathParameter = "has a semicolon in its path"
     /// `%2F`, and what some program takes for it.
     case encodedSlash = "has an encoded slash"
     /// `\` or `%5C`.

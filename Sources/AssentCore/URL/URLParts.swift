@@ -79,8 +79,8 @@ package enum EscapedText {
             default: break
             }
         }
-        // Neither escapes nor dots: most paths.
-        guard text.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else {
+        // Neither escapes nor dots nor semicolons: most paths.
+        guard text.contains(where: { isJudged($0) }) else {
             return String(decoding: text, as: UTF8.self)
         }
         // `%25%32%65` is `%252e` once its own escapes are brought into their one form.
@@ -103,10 +103,15 @@ package enum EscapedText {
         }
     }
 
-    /// Refuses a segment in which some server finds a slash, or dots to go up by.
+    /// Whether a segment with this byte can be one that some server reads differently.
+    private static func isJudged(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: ".") || byte == UInt8(ascii: "%") || byte == UInt8(ascii: ";")
+    }
+
+    /// Refuses a segment in which some server finds a slash, dots to go up by, or an end before its end.
     private static func check(segment: ArraySlice<UInt8>) throws(ResourceURLError) {
-        // Neither dots nor anything that could be one: most segments.
-        guard segment.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else { return }
+        // Neither dots nor semicolons nor anything that could be one: most segments.
+        guard segment.contains(where: { isJudged($0) }) else { return }
         var read = String(decoding: segment, as: UTF8.self)
         if segment.contains(UInt8(ascii: "%")) {
             read = try decoded(segment)
@@ -119,6 +124,8 @@ package enum EscapedText {
         // Some drop what follows a semicolon before they resolve dots.
         let name = read.prefix { $0 != ";" }.filter { !$0.isWhitespace }
         guard name != ".", name != ".." else { throw .dotSegment }
+        // And some serve `/transfers;x` as `/transfers`, about which other routes and policies speak.
+        guard !read.utf8.contains(UInt8(ascii: ";")) else { throw .pathParameter }
     }
 
     /// What escaped text stands for. Over-long forms are not UTF-8, and some programs read them as ASCII.

@@ -28,7 +28,8 @@ package struct RouteAction: Sendable, Hashable {
         }
         let whole = try ResourcePattern("https://gateway.example" + path)
         guard whole.matchesSomeURL, let pattern = WildcardPattern(path.utf8) else {
-            throw PatternError("matches no path in its canonical form: no dot segments, escapes only where needed")
+            throw PatternError(
+                "matches no path in its canonical form: no dot segments, no semicolons, escapes only where needed")
         }
         self.pattern = pattern
     }

@@ -49,8 +49,8 @@ extension Policy {
         for (index, pattern) in resources.enumerated() where !pattern.matchesSomeURL {
             issue(
                 "resources[\(index)]",
-                "matches no http or https URL in its canonical form: no dot segments, escapes only "
-                    + "where they are needed")
+                "matches no http or https URL in its canonical form: no dot segments, no semicolons in the path, "
+                    + "escapes only where they are needed")
         }
         if actionValues.isEmpty { issue("actionValues", "the policy says nothing of any action") }
         for action in actionValues.keys.sorted() where !actions.contains(action) {

@@ -63,6 +63,7 @@ struct PolicyRefusalTests {
             ("https://a.example//x", true),
             ("https://a.example/../x", false), ("https://a.example/x%2Fy", false), ("https://a.example/%41", false),
             ("https://a_b!.example/x", false), ("https://a.example/x#y", false), ("https://a.example/x\\\\y", false),
+            ("https://a.example/x;y", false), ("https://a.example/x%3B*", false), ("https://a.example/x?a;b", true),
         ])
     func patterns(pattern: String, isGood: Bool) throws {
         let found = try Self.issues(Self.policy(resource: pattern))

@@ -123,6 +123,7 @@ struct CanonicalResourceTests {
             ("https://[2001:DB8::1]/a", "https://[2001:db8::1]:443/a"),
             ("https://x/.well-known/..a/a..", "https://x:443/.well-known/..a/a.."),
             ("https://x/a?b=..%2F..%252F", "https://x:443/a?b=..%2F..%252F"),
+            ("https://x/a?b;c=%3b", "https://x:443/a?b;c=%3B"),
         ])
     func canonical(url: String, expected: String) throws {
         let resource = try CanonicalResource(url)
@@ -142,6 +143,10 @@ struct CanonicalResourceTests {
             ("https://x/a%EF%BC%BCb", .encodedSlash), ("https://x/%c0%ae%c0%ae/b", .notUTF8),
             ("https://x/..%ff/b", .notUTF8), ("https://x/a%C3", .notUTF8), ("https://x/a%ED%A0%80", .notUTF8),
             ("https://x/%e0%80%ae/b", .notUTF8), ("https://x/a?b=%C0%A6", .notUTF8), ("https://x/a?b=%ff", .notUTF8),
+            ("https://x/a;", .pathParameter), ("https://x/a;b=1/c", .pathParameter), ("https://x/;/a", .pathParameter),
+            ("https://x/a%3bb", .pathParameter), ("https://x/a.b%3Bc=1", .pathParameter),
+            ("https://x/a%EF%BC%9Bb", .pathParameter), ("https://x/a%CD%BEb", .pathParameter),
+            ("https://x/..;%CC%81/a", .pathParameter),
             ("https://x/a%2fb", .encodedSlash), ("https://x/a%5cb", .backslash), ("https://x/a\\b", .backslash),
             ("https://x\\@evil/a", .backslash), ("https://x/a%00", .encodedControl),
             ("https://x/a?b=%00", .encodedControl),

@@ -24,7 +24,8 @@ struct GatewayAttackTests {
             "/nods?x=1#y", "/nods?x=%00", "/nods?x=%", "http://localhost/a/../nods",
             "https://localhost/a%2Fnods", "//evil.example@localhost/../nods", "*", "nods", "/nods\"", "/nods<",
             "/nods^",
-            "/nods{x}", "/nods?x=<", "/nods?_txid=a&_txid=b", "/nods?_txid=a&_txid=a",
+            "/nods{x}", "/nods;", "/nods;x=1", "/nods%3bx", "/nods%3Bx", "/;/nods", "/open;x/../nods",
+            "/nods?x=<", "/nods?_txid=a&_txid=b", "/nods?_txid=a&_txid=a",
         ])
     func targets(_ target: String) async throws {
         let fixture = try #require(ServerFixture.shared)

@@ -115,6 +115,7 @@ struct SealedBoundaryTests {
                 "/a/../nods", "/./nods", "/nods/..", "/a/%2e%2e/nods", "/..;x/nods", "/open/..%3b/nods",
                 "/open/%c0%ae%c0%ae/nods", "/open/x%EF%BC%8F..%EF%BC%8Fnods", "/nods?x=%ff", "/a%2Fnods", "/a\\nods",
                 "/a%5Cnods", "/nods%00", "/nods%0d%0aX:1", "/%252e%252e/nods", "/nods%", "/nods#x", "/nods?x=1#y",
+                "/nods;x", "/nods%3Bx",
                 "//evil.example@localhost/../nods", "*", "nods", "/nods<", "/nods?_txid=a&_txid=b",
                 "https://localhost/nods", "/nods x",
             ] {
