@@ -6,12 +6,17 @@ package enum TransactionSQL {
     /// How far the clocks of two nodes may differ, in seconds.
     static let clockTolerance = NodeClocks.difference
 
-    /// That the session is alive, its user active, and the session that user's.
+    /// That the session is alive, its user active, and the session that user's; and, where the request came with an
+    /// access token, that the token's grant has not ended: a grant may end alone, while a request is read that was let
+    /// in before.
     private static func live(at now: Int64) -> SQL {
         """
         EXISTS (SELECT 1 FROM \(SessionSQL.withUser)
             WHERE s.id = transactions.session_id AND s.user_id = transactions.user_id
-                AND \(SessionSQL.isAlive(at: now)))
+                AND \(SessionSQL.isAlive(at: now))
+                AND (transactions.grant_id IS NULL OR EXISTS (SELECT 1 FROM grants tg
+                    WHERE tg.id = transactions.grant_id AND tg.user_id = u.id AND tg.revoked_at IS NULL
+                        AND tg.epoch = u.epoch)))
         """
     }
 
@@ -139,7 +144,7 @@ package enum TransactionSQL {
             """
     }
 
-    /// The record, with whether its session is alive as `live`.
+    /// The record, with whether its session is alive, and its grant, as `live`.
     static func find(_ id: String, at now: Int64) -> SQL {
         "SELECT *, CASE WHEN \(live(at: now)) THEN 1 ELSE 0 END AS live FROM transactions WHERE id = \(id)"
     }

@@ -47,7 +47,7 @@ extension Transactions {
         }
     }
 
-    /// A record and whether its session is alive.
+    /// A record and whether its session is alive, and the grant of the access token if it came with one.
     struct Found {
         let record: TransactionRecord
         let isLive: Bool

@@ -25,6 +25,7 @@ struct GatewayDecisionTests {
 
     /// The advice of the standard request, approved.
     static func approved(_ point: AccessSettlement, _ fixture: TransactionFixture) async throws -> String {
+        try await fixture.giveGrant("g1")
         guard case .advised(let advice, let record) = await point.settle(try request(fixture)),
             let id = advice.transactionID
         else { throw EngineError.internalFailure("an advice was expected") }

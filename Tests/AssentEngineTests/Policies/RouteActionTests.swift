@@ -29,6 +29,7 @@ struct RouteActionTests {
     @Test("The policies decide on the action, and the transaction binds the method")
     func bound() async throws {
         let fixture = try await TransactionFixture()
+        try await fixture.giveGrant("g1")
         let point = try Self.settlement(fixture)
         guard case .advised(let advice, let record?) = await point.settle(try Self.request(fixture)),
             let id = advice.transactionID

@@ -90,6 +90,7 @@ struct TransactionBindingTests {
     @Test("A grant and its key are bound where the advice was asked for with them")
     func grant() async throws {
         let fixture = try await TransactionFixture()
+        try await fixture.giveGrant("g1")
         let id = try await fixture.approved(try fixture.binding(grantID: "g1", sender: .key(thumbprint: "k1")))
         let take = { try await fixture.transactions.take(id: $0, binding: $1) }
         #expect(try await take(id, try fixture.binding(grantID: "g1")).refusal == .key)

@@ -180,6 +180,20 @@ final class TransactionFixture: Sendable {
         _ = try await database.run(transactions.completion(of: approval, session: session ?? ana))
     }
 
+    /// The grant of an access token that Ana's session is presented by.
+    func giveGrant(_ id: String) async throws {
+        let now = clock.epochSeconds
+        _ = try await database.run(
+            SQLStatement(
+                """
+                INSERT INTO grants (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline,
+                    auth_time, auth_level, created_at, expires_at, epoch)
+                VALUES (\(id), '/alpha', 'app', \(ana.user.id), \(ana.id), \(ana.auditID), '', 0,
+                    \(now), 0, \(now), \(now + 3600), \(ana.user.epoch))
+                ON CONFLICT (id) DO NOTHING
+                """))
+    }
+
     func state(_ id: String) async throws -> String? {
         try await database.run(.read("SELECT state FROM transactions WHERE id = \(id)")).first?.text("state")
     }

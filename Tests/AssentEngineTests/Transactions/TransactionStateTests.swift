@@ -144,6 +144,31 @@ struct TransactionStateTests {
         #expect(try await fixture.audited(.transactionComplete, running.id).isEmpty)
     }
 
+    @Test("What was asked for by a token whose grant has ended neither starts nor completes, while the session goes on")
+    func endedGrant() async throws {
+        let fixture = try await TransactionFixture()
+        try await fixture.giveGrant("g1")
+        let binding = try fixture.binding(grantID: "g1")
+        let waiting = try await fixture.create(binding)
+        let running = try await fixture.create(binding)
+        let approval = try await fixture.transactions.start(id: running.id, session: fixture.ana)
+        _ = try await fixture.database.run(
+            SQLStatement("UPDATE grants SET revoked_at = 1 WHERE id = 'g1'", expecting: .exactly(1)))
+        await #expect(throws: EngineError.transactionUnreadable) {
+            try await fixture.transactions.start(id: waiting.id, session: fixture.ana)
+        }
+        await #expect(throws: EngineError.transactionUnreadable) {
+            try await fixture.transactions.check(id: running.id, session: fixture.ana)
+        }
+        await #expect(throws: StoreError(.unexpectedCount, "")) {
+            try await fixture.database.run(fixture.transactions.completion(of: approval, session: fixture.ana))
+        }
+        #expect(try await fixture.audited(.transactionStart, waiting.id) == ["refused sessionEnded"])
+        #expect(try await fixture.state(running.id) == "IN_PROGRESS")
+        // The control: the session itself.
+        _ = try await fixture.approved()
+    }
+
     @Test("Completion fails once the time is over, and leaves no audit record behind")
     func lateCompletion() async throws {
         let fixture = try await TransactionFixture()

@@ -62,6 +62,31 @@ struct TransactionTimeTests {
         #expect(try await fixture.state(id) == "COMPLETED")
     }
 
+    @Test(
+        "A grant that ends between approval and use takes the approval with it, although its session goes on",
+        arguments: ["revoked", "outdated", "deleted"])
+    func endedGrant(how: String) async throws {
+        let fixture = try await TransactionFixture()
+        try await fixture.giveGrant("g1")
+        let binding = try fixture.binding(grantID: "g1")
+        let before = try await fixture.approved(binding)
+        let late = try await fixture.approved(binding)
+        #expect(try await fixture.transactions.take(id: before, binding: binding).isTaken)
+        let end: SQL =
+            switch how {
+            case "revoked": "UPDATE grants SET revoked_at = 1 WHERE id = 'g1'"
+            case "outdated": "UPDATE grants SET epoch = epoch - 1 WHERE id = 'g1'"
+            default: "DELETE FROM grants WHERE id = 'g1'"
+            }
+        _ = try await fixture.database.run(SQLStatement(end, expecting: .exactly(1)))
+        #expect(try await fixture.transactions.take(id: late, binding: binding).refusal == .sessionEnded)
+        #expect(try await fixture.audited(.transactionTake, late) == ["refused sessionEnded"])
+        #expect(try await fixture.state(late) == "COMPLETED")
+        // The control: the session itself.
+        let ofSession = try await fixture.approved()
+        #expect(try await fixture.transactions.take(id: ofSession, binding: try fixture.binding()).isTaken)
+    }
+
     @Test("What is long past is deleted, and what was taken is known for a day")
     func purge() async throws {
         let fixture = try await TransactionFixture()
