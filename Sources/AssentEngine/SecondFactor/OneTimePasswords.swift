@@ -106,6 +106,26 @@ package struct OneTimePasswords: Sendable {
         }
     }
 
+    /// Counts a code that is nobody's, by the name that was given, as those of a user with a key are counted by the
+    /// user; returns whether there were too many. A name that is not `isKnown` is audited without itself: people type
+    /// passwords where names belong.
+    ///
+    /// Codes of devices have the same limits (``SigningCodes``) and counts of their own: `kind` keeps these apart.
+    func refuse(
+        username: String, realm: String, counting kind: String, isKnown: Bool, from address: String?
+    ) async throws -> Bool {
+        try await context.translatingStoreErrors {
+            if !isKnown {
+                var detail = JSONObject()
+                detail["address"] = address.map(JSONValue.string)
+                try await audit.write(
+                    AuditRecord(.otpVerify, .refused, reason: "unknownUser", realm: realm, detail: detail))
+            }
+            let counter = "otp:\(kind):\(PasswordCaller.hash(username: username, realm: realm))"
+            return try await !attempts.attempt(counter, limit: limits.perUser, window: limits.window)
+        }
+    }
+
     private func check(_ code: String, user: User, transactionID: String?) async throws -> Check {
         let row = try await context.database.run(
             .read("SELECT * FROM totp_credentials WHERE user_id = \(user.id)")

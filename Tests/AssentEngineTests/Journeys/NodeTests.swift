@@ -139,6 +139,50 @@ struct NodeTests {
         }
     }
 
+    @Test("Codes after a name alone are wrong and then locked, whether or not the name exists and has a key for codes")
+    func codesOfNobody() async throws {
+        let otp = NodeDefinition(
+            "OathTokenVerifierNode",
+            outcomes: [
+                "successOutcome": .success, "failureOutcome": .failure, "notRegisteredOutcome": .node("without"),
+            ])
+        let without = NodeDefinition(
+            "MessageNode", config: Self.config(["message": "No key"]),
+            outcomes: ["true": .failure, "false": .failure])
+        let passwordless = Self.journey(
+            "Passwordless", entry: "name",
+            [
+                "name": NodeDefinition("UsernameCollectorNode", outcomes: ["outcome": .node("otp")]), "otp": otp,
+                "without": without,
+            ])
+        let second = Self.journey(
+            "Second", entry: "credentials",
+            [
+                "credentials": JourneyFixture.credentials,
+                "check": NodeDefinition("DataStoreDecisionNode", outcomes: ["true": .node("otp"), "false": .failure]),
+                "otp": otp, "without": without,
+            ])
+        let fixture = try await JourneyFixture(
+            otp: OneTimePasswordLimits(perUser: 2), more: [passwordless, second])
+        for name in ["ana", "ben", "nobody"] {
+            for attempt in 0..<4 {
+                let page = try await fixture.start("Passwordless")
+                let next = try Page(await fixture.answer(page, [.string(name)]))
+                await expectError(attempt < 2 ? .loginFailed : .accountLocked) {
+                    try await fixture.answer(next, ["000000"])
+                }
+            }
+        }
+        let refused = try await AuditLog(fixture.context).newest(100).filter { $0.event == .otpVerify }
+        #expect(refused.count == 12)
+        #expect(refused.filter { $0.userID == nil }.compactMap(\.reason) == Array(repeating: "unknownUser", count: 4))
+        #expect(!"\(refused)".contains("nobody"))
+        // The control: who has proved who they are hears that they have no key.
+        let page = try await fixture.start("Second")
+        let told = try Page(await fixture.answer(page, [.string("ben"), .string(JourneyFixture.password)]))
+        #expect(told.types == ["TextOutputCallback", "ConfirmationCallback"])
+    }
+
     @Test("Nobody becomes somebody else on the way")
     func changedUser() async throws {
         let changed = Self.journey(

@@ -23,8 +23,10 @@ struct DeviceCodeVerifierNode: RunnableNode {
             }
             return .ask([.textInput(prompt)])
         }
-        guard let user = try await context.claimedUser() else { return .outcome("failureOutcome") }
-        return context.result(
-            of: try await signing.codes.verify(answer.text, label: label, user: user), for: user)
+        guard let user = try await context.claimedUser() else {
+            return try await context.resultOfNobodysCode(in: Self.name, isKnown: false)
+        }
+        let check = try await signing.codes.verify(answer.text, label: label, user: user)
+        return try await context.result(of: check, for: user, in: Self.name)
     }
 }

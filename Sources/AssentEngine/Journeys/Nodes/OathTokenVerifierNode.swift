@@ -22,16 +22,23 @@ struct OathTokenVerifierNode: RunnableNode {
             }
             return .ask([.textInput(prompt)])
         }
-        guard let user = try await context.claimedUser() else { return .outcome("failureOutcome") }
+        guard let user = try await context.claimedUser() else {
+            return try await context.resultOfNobodysCode(in: Self.name, isKnown: false)
+        }
         let check = try await context.services.oneTimePasswords.verify(
             answer.text, user: user, transactionID: context.approval?.id, from: context.clientAddress)
-        return context.result(of: check, for: user)
+        return try await context.result(of: check, for: user, in: Self.name)
     }
 }
 
 extension NodeContext {
-    /// Where a checked one-time code of a user leads, in each node that asks for one.
-    mutating func result(of check: OneTimePasswords.Check, for user: User) -> NodeResult {
+    /// Where a checked one-time code of a user leads, in each `node` that asks for one.
+    mutating func result(
+        of check: OneTimePasswords.Check, for user: User, in node: String
+    ) async throws -> NodeResult {
+        if check == .notEnrolled, progress.subject.userID == nil {
+            return try await resultOfNobodysCode(in: node, isKnown: true)
+        }
         progress.decideAnew()
         switch check {
         case .accepted:
@@ -45,5 +52,17 @@ extension NodeContext {
         case .notEnrolled:
             return .outcome("notRegisteredOutcome")
         }
+    }
+
+    /// Where a code leads that is nobody's, since the name is of no user, or of one who has no key: where a wrong one
+    /// does, and there is a lock after as many. Else somebody who has proved nothing would learn who exists, and who
+    /// has a key.
+    mutating func resultOfNobodysCode(in node: String, isKnown: Bool) async throws -> NodeResult {
+        progress.decideAnew()
+        guard let username = progress.subject.username else { return .outcome("failureOutcome") }
+        let isLocked = try await services.oneTimePasswords.refuse(
+            username: username, realm: realm, counting: node, isKnown: isKnown, from: clientAddress)
+        if isLocked { progress.failure = .locked }
+        return .outcome("failureOutcome")
     }
 }
