@@ -65,6 +65,33 @@ struct KeyFileCrashTests {
         }
     }
 
+    @Test("is not written in clear when the file under the passphrase is removed between two looks at it")
+    func removedMeanwhile() async throws {
+        let disk = SimulatedDisk()
+        _ = try await Self.keys(on: disk, isSealed: true).makeAgreementKey(named: "first")
+        let looks = Locked(0)
+        let keys = SoftwareKeyProvider(
+            name: "keys", passphrase: KnownSecret(Secret("correct horse")), cost: cheap
+        ) { isCreating in
+            let isSecond = looks.withLock { looks in
+                looks += isCreating ? 0 : 1
+                return !isCreating && looks == 2
+            }
+            if isSecond { try disk.remove("keys") }
+            return disk
+        }
+        let error = await #expect(throws: KeyProviderError.self) {
+            _ = try await keys.makeAgreementKey(named: "second")
+        }
+        #expect(error?.code == .unavailable)
+        #expect(!disk.names.contains("keys"))
+        // With the next try somebody chooses a passphrase for a new file.
+        _ = try await keys.makeAgreementKey(named: "second")
+        #expect(try await Self.keys(on: disk, isSealed: true).keyNames() == ["second"])
+        let open = await #expect(throws: KeyProviderError.self) { _ = try await Self.keys(on: disk).keyNames() }
+        #expect(open?.code == .unavailable)
+    }
+
     @Test("would lose a key if any one sync were left out")
     func everySyncCounts() async throws {
         let steps = try await Self.interrupted(at: .max).disk.steps

@@ -278,7 +278,12 @@ public actor SoftwareKeyProvider: KeyProvider {
         var file = KeyFile()
         var seal = fresh?.seal
         var key = fresh?.key
-        if let content = try read() { (file, seal, key) = try await decode(content) }
+        if let content = try read() {
+            (file, seal, key) = try await decode(content)
+        } else if seal == nil, case .passphrase = sealing {
+            // There was a file just now. Without it nobody has chosen a passphrase, and keys do not go there in clear.
+            throw KeyProviderError(.unavailable, "The key file was removed while it was in use. Try again.")
+        }
         try body(&file)
         let bytes = try file.encoded(seal: seal, key: key)
         guard bytes.count <= KeyFile.sizeLimit else {
