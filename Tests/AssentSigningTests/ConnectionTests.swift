@@ -87,6 +87,23 @@ struct ConnectionTests {
         #expect(await scene.server.decisions.count == 2)
     }
 
+    @Test("The receipt of a decision whose answers were lost is told, also when its transaction has expired since")
+    func lateReceipt() async throws {
+        let enrolled = try await scene.enrolled(scene.device())
+        let device = device { $0.retries = 2 }
+        let container = try await device.container(enrolled.id)
+        let transaction = try await scene.fetched(container, on: device)
+        transport.lose("/device/transactions/decide", 3)
+        await #expect(throws: SigningError(.remote)) { try await transaction.setStatus("accept", number: "42") }
+        await scene.server.set(time: 2000)
+        try await container.status()
+        var receipts: [SigningReceipt] = []
+        try await device.sendQueued { receipts.append($0) }
+        #expect(receipts.map(\.transactionID) == [transaction.id] && receipts.map(\.effect) == [.approve])
+        #expect(try await device.unreceiptedTransactions().isEmpty)
+        #expect(await scene.server.decisions.count == 1)
+    }
+
     @Test("A wrong number whose answers were lost is told and forgotten; a refusal of what is open is not believed")
     func lostRefusal() async throws {
         let enrolled = try await scene.enrolled(scene.device())

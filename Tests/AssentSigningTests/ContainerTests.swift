@@ -157,7 +157,7 @@ struct ContainerTests {
         await #expect(throws: SigningError(.invalidContainer)) { try await container.status() }
     }
 
-    @Test("A stored decision is sent by the next start, and forgotten when its transaction is over")
+    @Test("A stored decision is sent by the next start, and forgotten when the server refuses it after its end")
     func decisions() async throws {
         let transaction = try await scene.fetched(container, on: device)
         await scene.server.refuse("/device/transactions/decide", .init(status: 503, code: "unavailable"))
@@ -173,9 +173,11 @@ struct ContainerTests {
         #expect(await scene.store.names().contains { $0.hasPrefix("signing.decision.") })
         await scene.server.set(time: 2000)
         try await container.status()
-        try await scene.device().sendQueued()
+        await scene.server.refuse("/device/transactions/decide", .init(status: 410, code: "tx_expired"))
+        await #expect(throws: SigningError(.transactionExpired)) { try await scene.device().sendQueued() }
         #expect(await !scene.store.names().contains { $0.hasPrefix("signing.decision.") })
         #expect(await scene.server.transactions[1].decision == nil)
+        #expect(await !scene.server.asked.contains("/device/transactions/list"))
     }
 
     @Test("A new online key is found by reading the configuration once; an old one counts no more")

@@ -95,9 +95,9 @@ struct DeviceRefusalTests {
         #expect(try await device.container(enrolment.containerID).status().state == .active)
     }
 
-    @Test("An answer is sent again up to the last second of its transaction, by the server's clock")
+    @Test("That a transaction has expired is believed behind its last second, by the server's clock")
     func lastSecond() async throws {
-        for (time, effect) in [(1400, "approve"), (1401, nil)] as [(Int, String?)] {
+        for (time, isBelieved) in [(1400, false), (1401, true)] {
             let scene = try Scene()
             let device = scene.device()
             let container = try await scene.enrolled(device)
@@ -108,9 +108,11 @@ struct DeviceRefusalTests {
             }
             await scene.server.set(time: time)
             try await container.status()
+            await scene.server.refuse("/device/transactions/decide", .init(status: 410, code: "tx_expired"))
+            await #expect(throws: SigningError(.transactionExpired)) { try await device.sendQueued() }
+            #expect(try await device.unreceiptedTransactions() == (isBelieved ? [] : [transaction.id]))
             try await device.sendQueued()
-            #expect(await scene.server.transactions.map(\.effect) == [effect])
-            #expect(try await device.unreceiptedTransactions().isEmpty)
+            #expect(await scene.server.transactions.map(\.effect) == [isBelieved ? nil : "approve"])
         }
     }
 

@@ -60,25 +60,32 @@ struct SendQueue: Sendable {
         case .deletion: try await parts.containers.sendDeletion(record.id)
         case .confirmation(let slot): try await parts.passwords.sendConfirmation(record.id, slot)
         case .renewal: _ = try await parts.renewals.finish(record.id)
-        case .decision(let decision):
-            // Only a time that the server signed says that a transaction has expired.
-            guard decision.expires >= record.serverTime else {
-                try await parts.records.remove(decision)
-                return nil
-            }
-            do {
-                return try await Decisions(parts: parts).send(decision, parts.records.load(record.id), by: .current)
-            } catch var error as SigningError where error.code.endsTransaction {
-                // Nobody signs a refusal, and the list of what is open is signed: what is open there is sent again.
-                guard let list = try? await Documents(parts: parts).list(of: record.id, wait: 0, password: nil),
-                    (try? list.mayHave(decision.txn)) == false
-                else { throw error }
-                try await parts.records.remove(decision)
-                error.transactionID = decision.txn.text
-                throw error
-            }
+        case .decision(let decision): return try await send(decision, of: record.id)
         }
         return nil
+    }
+
+    /// Sends a decision, also after its transaction has expired: the server gives the receipt of one that it took
+    /// whatever the time is.
+    private func send(_ decision: DecisionRecord, of container: SigningID) async throws -> SigningReceipt {
+        do {
+            return try await Decisions(parts: parts).send(decision, parts.records.load(container), by: .current)
+        } catch var error as SigningError where error.code.endsTransaction {
+            // Nobody signs a refusal: what may still be open is sent again.
+            guard try await isOver(decision, in: container) else { throw error }
+            try await parts.records.remove(decision)
+            error.transactionID = decision.txn.text
+            throw error
+        }
+    }
+
+    /// Whether the server has signed that a transaction is not open: by the time, or by the list of what is.
+    private func isOver(_ decision: DecisionRecord, in container: SigningID) async throws -> Bool {
+        let record = try await parts.records.load(container)
+        if decision.expires < record.serverTime { return true }
+        let list = try? await Documents(parts: parts).list(of: container, wait: 0, password: nil)
+        guard let list else { return false }
+        return (try? list.mayHave(decision.txn)) == false
     }
 }
 

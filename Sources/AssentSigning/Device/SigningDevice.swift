@@ -124,7 +124,8 @@ public actor SigningDevice {
     /// when the network is back.
     ///
     /// A decision whose receipt was lost is sent with the same bytes, and the server gives the receipt that it gave
-    /// before: so the user learns what became of it. Where the server refuses it for good, it is dropped.
+    /// before, also when the transaction has expired since: so the user learns what became of it. Where the server
+    /// refuses it for good, it is dropped.
     ///
     /// - Parameters:
     ///   - onReceipt: hears the receipt of each decision, also where another call fails later.
