@@ -75,6 +75,18 @@ struct LostReceiptTests {
         #expect(try taken.get() == "receipt" && again == 1)
     }
 
+    @Test(
+        "Of the receipts that came a command shows its own, and the others are left to be told",
+        arguments: [
+            (nil, "one", ["two", "three"]), ("two", "two", ["one", "three"]), ("four", nil, ["one", "two", "three"]),
+        ] as [(String?, String?, [String])])
+    func others(named: String?, own: String?, others: [String]) {
+        let heard = LostReceipt<String>.chosen(from: ["one", "two", "three"], named: named, id: { $0 })
+        #expect(heard.own == own && heard.others == others)
+        let nothing = LostReceipt<String>.chosen(from: [], named: named, id: { $0 })
+        #expect(nothing.own == nil && nothing.others.isEmpty)
+    }
+
     @Test("The receipt of an earlier answer, another than this one, is not given out for that of this one")
     func earlier() async throws {
         for error in [SigningError(.remote), SigningError(.alreadyDecided)] {

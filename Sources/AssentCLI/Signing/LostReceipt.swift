@@ -49,6 +49,18 @@ struct LostReceipt<Receipt> {
         }
     }
 
+    /// Which of the receipts that came a command is about, the first one where it names no transaction. The others are
+    /// heard once as well: they have to be told.
+    static func chosen(
+        from receipts: [Receipt], named: String?, id: (Receipt) -> String
+    ) -> (own: Receipt?, others: [Receipt]) {
+        let index = receipts.firstIndex { named == nil || id($0) == named }
+        guard let index else { return (nil, receipts) }
+        var others = receipts
+        let own = others.remove(at: index)
+        return (own, others)
+    }
+
     private func checked(_ found: Receipt) throws -> Receipt {
         try check(found)
         return found

@@ -28,7 +28,7 @@ struct TransactionChoice: ParsableArguments {
     }
 
     /// Runs `work` with what the id says; nothing was fetched for it. An earlier answer whose receipt was lost is sent
-    /// again first, and its outcome shown.
+    /// again first, and its outcome shown; of other transactions' answers a warning tells it.
     ///
     /// - Parameters:
     ///   - effect: what `work` does about the transaction; `nil` when it only looks.
@@ -39,9 +39,11 @@ struct TransactionChoice: ParsableArguments {
     ) async throws {
         let console = Console(json: json)
         try await SigningProfile.run(client, console) { profile in
-            let receipts = await profile.sendQueued(console)
             let named = try await named(profile)
-            if let receipt = receipts.first(where: { named == nil || $0.transactionID == named }) {
+            let receipts = await profile.sendQueued(console)
+            let heard = LostReceipt<SigningReceipt>.chosen(from: receipts, named: named, id: \.transactionID)
+            for other in heard.others { console.warn(other.line) }
+            if let receipt = heard.own {
                 receipt.show(on: console)
                 guard effect == nil || receipt.effect == effect else {
                     throw CommandFailure.answered(receipt.transactionID)
