@@ -76,4 +76,13 @@ struct HashPasswordTests {
         #expect(Console.shown(body + [0x0A], onTerminal: true) == body + [0x0A])
         #expect(Console.shown([], onTerminal: true) == [])
     }
+
+    @Test("A terminal does nothing for what a service's reply has in it, and a file gets every byte")
+    func acting() {
+        let body = Array("a\tb\r\n\u{1B}]52;c;eA==\u{7}\r\u{9B}2K\u{202E}é \\".utf8) + [0x9B, 0xFF]
+        let shown = String(decoding: Console.shown(body, onTerminal: true), as: UTF8.self)
+        let visible = #"\u{1B}]52;c;eA==\u{7}\u{D}\u{9B}2K\u{202E}é \"#
+        #expect(shown.utf8.elementsEqual("a\tb\r\n\(visible)\u{FFFD}\u{FFFD}\n".utf8))
+        #expect(Console.shown(body, onTerminal: false) == body)
+    }
 }

@@ -57,12 +57,14 @@ struct Console: Sendable {
         write("\r\u{1B}[K" + text, to: .standardError)
     }
 
-    /// A result for a script.
+    /// A result for a script. A person may look at it, and others have written parts of it: no terminal acts upon it.
     func emit(_ value: JSONValue) {
-        write(value.serialized() + "\n", to: .standardOutput)
+        write(DisplayText.escapedJSON(value.serialized()) + "\n", to: .standardOutput)
     }
 
-    /// A reply's body, exactly as it is; on a terminal it also ends its last line, or the prompt would stand behind it.
+    /// A reply's body, exactly as it is. On a terminal, what the terminal would act upon becomes visible, since a
+    /// service may write what looks like this program's questions; and the last line is ended, or the prompt would
+    /// stand behind it.
     func raw(_ bytes: [UInt8]) {
         let text = Self.shown(bytes, onTerminal: isatty(STDOUT_FILENO) == 1)
         write(Data(text), to: .standardOutput)
@@ -90,8 +92,9 @@ struct Console: Sendable {
     }
 
     static func shown(_ bytes: [UInt8], onTerminal: Bool) -> [UInt8] {
-        guard onTerminal, let last = bytes.last, last != UInt8(ascii: "\n") else { return bytes }
-        return bytes + [UInt8(ascii: "\n")]
+        guard onTerminal, let last = bytes.last else { return bytes }
+        let lines = Array(DisplayText.linesForTerminal(String(decoding: bytes, as: UTF8.self)).utf8)
+        return last == UInt8(ascii: "\n") ? lines : lines + [UInt8(ascii: "\n")]
     }
 
     private func write(_ text: String, to handle: FileHandle) { write(Data(text.utf8), to: handle) }

@@ -77,12 +77,49 @@ public struct DisplayText: Hashable, Sendable, CustomStringConvertible {
         return escaped
     }
 
+    /// Lines of somebody else for a terminal, as they are but for what it would act upon, and what changes the order in
+    /// which the rest is read: that becomes visible, as `\u{1B}`. Line breaks and tabs stay.
+    package static func linesForTerminal(_ text: String) -> String {
+        var lines = ""
+        var rest = text.unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            let endsLine = scalar == "\n" || (scalar == "\r" && rest.first == "\n")
+            if endsLine || scalar == "\t" || !scalar.actsOnTerminal {
+                lines.unicodeScalars.append(scalar)
+            } else {
+                lines += visible(scalar)
+            }
+        }
+        return lines
+    }
+
+    /// A JSON text of one line for scripts and for a terminal: what may not be shown is escaped, as `\u202E`. Every
+    /// reader reads the same.
+    package static func escapedJSON(_ json: String) -> String {
+        var escaped = ""
+        for scalar in json.unicodeScalars {
+            if scalar.mayBeShown {
+                escaped.unicodeScalars.append(scalar)
+                continue
+            }
+            for unit in scalar.utf16 {
+                let digits = String(unit, radix: 16, uppercase: true)
+                escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            }
+        }
+        return escaped
+    }
+
     private static func append(_ scalar: Unicode.Scalar, to text: inout String) {
         if scalar.mayBeShown {
             text.unicodeScalars.append(scalar)
         } else {
-            text += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+            text += visible(scalar)
         }
+    }
+
+    private static func visible(_ scalar: Unicode.Scalar) -> String {
+        "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
     }
 }
 
@@ -138,6 +175,14 @@ extension Unicode.Scalar {
         switch properties.generalCategory {
         case .nonspacingMark, .enclosingMark: true
         default: false
+        }
+    }
+
+    /// Whether a terminal does something for it, or shows what is beside it in another order.
+    fileprivate var actsOnTerminal: Bool {
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        default: properties.isBidiControl
         }
     }
 

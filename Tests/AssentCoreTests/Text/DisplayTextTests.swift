@@ -67,6 +67,22 @@ struct DisplayTextTests {
         #expect(DisplayText.escapedForTerminal("a\r\nb") == "a\\u{D}\\u{A}b")
     }
 
+    @Test("Lines for a terminal keep their breaks and what joins letters, and nothing else acts")
+    func lines() {
+        let text = "a\r\nb\tc\rd\u{85}e\u{2028}f\u{1F468}\u{200D}\u{1F467}\u{2066}\\"
+        let visible = "a\r\nb\tc\\u{D}d\\u{85}e\\u{2028}f\u{1F468}\u{200D}\u{1F467}\\u{2066}\\"
+        #expect(DisplayText.linesForTerminal(text).utf8.elementsEqual(visible.utf8))
+        #expect(DisplayText.linesForTerminal("") == "")
+    }
+
+    @Test("JSON has what may not be shown as escapes, and says the same")
+    func json() throws {
+        let value: JSONValue = ["\u{9B}2K": "é\u{1B}\u{7F}\u{202E}\u{200B}\u{E0041}\\\"\n€"]
+        let escaped = DisplayText.escapedJSON(value.serialized())
+        #expect(escaped == #"{"\u009B2K":"é\u001b\u007F\u202E\u200B\uDB40\uDC41\\\"\n€"}"#)
+        #expect(try JSONValue.parse(Array(escaped.utf8)) == value)
+    }
+
     @Test("HTML is escaped for elements and attributes")
     func html() throws {
         let text = try DisplayText("<script>alert('x' & \"y\")</script>")
