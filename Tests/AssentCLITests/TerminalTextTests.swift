@@ -24,4 +24,17 @@ struct TerminalTextTests {
         let line = TerminalApproval.line(DisplayField(label: "To", value: name), console)
         #expect(line.contains("To: ") && line.contains("\u{2068}\(name)\u{2069}"))
     }
+
+    @Test("A server writes nothing on the terminal with the code of an invite")
+    func invite() {
+        let lines = DeviceCommand.Invite.lines(
+            code: "ZFECE\u{1B}[1A", issuer: "https://am.example\u{9B}2K", qr: "text\u{202E}", resets: false)
+        #expect(
+            lines == [
+                #"For other apps, the signing issuer:  https://am.example\u{9B}2K"#,
+                #"On the device:  assent device enroll ZFECE\u{1B}[1A"#, #"text\u{202E}"#,
+            ])
+        let reset = DeviceCommand.Invite.lines(code: "ZFECE-1", issuer: "https://am.example", qr: nil, resets: true)
+        #expect(reset.last == "On the device:  assent device renew ZFECE-1" && reset.count == 2)
+    }
 }

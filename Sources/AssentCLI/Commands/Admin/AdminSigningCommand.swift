@@ -41,7 +41,8 @@ extension AdminCommand {
             let calls = SessionCalls(client)
             let answer = try await calls.send { .post("\($0("signing"))/keys", json: ["action": .string(action)]) }
             calls.console.say("Done. Online keys are valid from generation \(answer["min"]?.integer ?? 0) on.")
-            calls.console.say("The identity key, for 'assent verify --trust':  \(answer["identity"]?.string ?? "")")
+            let identity = DisplayText.escapedForTerminal(answer["identity"]?.string ?? "")
+            calls.console.say("The identity key, for 'assent verify --trust':  \(identity)")
             try calls.console.finish()
         }
     }

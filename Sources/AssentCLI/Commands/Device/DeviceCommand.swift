@@ -56,10 +56,8 @@ struct DeviceCommand: AsyncParsableCommand {
             if result.json {
                 calls.console.emit(["issuer": .string(issuer), "code": .string(code), "qr": .string(text)])
             }
-            let command = container == nil ? "enroll" : "renew"
-            calls.console.say("For other apps, the signing issuer:  \(issuer)")
-            calls.console.say("On the device:  assent device \(command) \(code)")
-            if qr { calls.console.say(text) }
+            let lines = Self.lines(code: code, issuer: issuer, qr: qr ? text : nil, resets: container != nil)
+            for line in lines { calls.console.say(line) }
             calls.console.warn(
                 "Type only the digits that you read from the device in your hand: nobody else, also not somebody on the "
                     + "phone, needs to know them or to tell you any.")
@@ -68,7 +66,9 @@ struct DeviceCommand: AsyncParsableCommand {
                 let digits = try prompt.line("The eight digits that the device shows")
                 do {
                     let answer = try await calls.send {
-                        .post("\($0("signing"))/invites/\(pid)/digits", json: ["digits": .string(digits)])
+                        .post(
+                            "\($0("signing"))/invites/\(PercentEncoding.encode(pid))/digits",
+                            json: ["digits": .string(digits)])
                     }
                     if result.json { calls.console.emit(answer) }
                     calls.console.say(
@@ -83,6 +83,16 @@ struct DeviceCommand: AsyncParsableCommand {
                 }
             }
             throw ExitCode(Outcome.Status.refused.rawValue)
+        }
+
+        /// What the device's user types, with what the server says of it.
+        static func lines(code: String, issuer: String, qr: String?, resets: Bool) -> [String] {
+            let command = resets ? "renew" : "enroll"
+            var lines = [
+                "For other apps, the signing issuer:  \(issuer)", "On the device:  assent device \(command) \(code)",
+            ]
+            if let qr { lines.append(qr) }
+            return lines.map { DisplayText.escapedForTerminal($0) }
         }
     }
 
