@@ -379,5 +379,9 @@ struct TrustKeeperTests {
         let later = #"{"v":2,"asked":"1","file":2,"audience":"a/b/c","version":7,"more":{}}"#
         #expect(TrustRecord(Secret(later)) == TrustRecord(reached: reached))
         for text in ["", "[]", "a.b.c", "{"] { #expect(TrustRecord(Secret(text)) == nil, "\(text)") }
+        for asked in [Int.min, -1, .max] {
+            let strange = try #require(TrustRecord(Secret(#"{"v":1,"asked":\#(asked)}"#)))
+            #expect(strange.isDue(at: 4600, after: 3600), "\(asked)")
+        }
     }
 }

@@ -24,7 +24,8 @@ struct TrustRecord: Sendable, Equatable {
         let limits = JSONLimits(bytes: TrustFile.limit * 2, depth: 2, values: 16)
         guard let object = try? JSONValue.parse(secret.revealBytes(), limits: limits).object else { return nil }
         file = object["file"]?.string
-        asked = object["asked"]?.integer.flatMap { Int(exactly: $0) } ?? 0
+        // Other programs may write to some stores: no number in one stops the app.
+        asked = max(0, object["asked"]?.integer.flatMap { Int(exactly: $0) } ?? 0)
         if let audience = object["audience"]?.string,
             let version = object["version"]?.integer.flatMap({ Int(exactly: $0) }),
             TrustContent.versions.contains(version)
