@@ -4,9 +4,9 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Looks every minute whether this node may serve. Deletes what has expired, every few minutes, by one node of several,
-/// and records as unknown what became of requests whose outcome was lost. Nothing depends on it: nothing that has
-/// expired is valid anyway. Audit records are kept: how long is the operator's decision.
+/// Looks every minute whether this node may serve, also while it deletes. Deletes what has expired, every few minutes,
+/// by one node of several, and records as unknown what became of requests whose outcome was lost. Nothing depends on
+/// it: nothing that has expired is valid anyway. Audit records are kept: how long is the operator's decision.
 struct Housekeeping: Service {
     let context: EngineContext
     let sessions: Sessions
@@ -19,31 +19,51 @@ struct Housekeeping: Service {
     let watch: NodeWatch
     /// The digest of this node's policies.
     let policies: String
+    /// Whether a round of deleting is under way.
+    var isCleaning = Locked(false)
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await attempt("reporting to the other nodes failed; it is tried again", report)
             await attempt("recording what the database has lost failed; it is tried again", watch.recordLoss)
-            let pause = TimeInterval(Nodes.interval)
-            var time = WaitingTime(pause, from: context.clock.now)
-            while !Task.isCancelled {
-                let look = context.clock.now.addingTimeInterval(NodeWatch.interval)
-                do {
-                    try await context.clock.sleep(until: min(time.end, look))
-                } catch {
-                    return
+            await withDiscardingTaskGroup { group in
+                let pause = TimeInterval(Nodes.interval)
+                var time = WaitingTime(pause, from: context.clock.now)
+                while !Task.isCancelled {
+                    let next = context.clock.now.addingTimeInterval(NodeWatch.interval)
+                    do {
+                        try await context.clock.sleep(until: min(time.end, next))
+                    } catch {
+                        return
+                    }
+                    await look()
+                    let now = context.clock.now
+                    guard time.isOver(at: now) else { continue }
+                    time = WaitingTime(pause, from: now)
+                    await attempt("reporting to the other nodes failed; it is tried again", report)
+                    guard beginsCleaning() else { continue }
+                    // Where there is much to delete this takes longer than the looks may wait.
+                    group.addTask {
+                        await attempt("cleaning up failed; it is tried again", clean)
+                        isCleaning.withLock { $0 = false }
+                    }
                 }
-                await watch.look()
-                await attempt(
-                    "telling the database of sessions of payload encryption failed; it is tried again",
-                    payload.sessions.look)
-                await attempt("recording what the database has lost failed; it is tried again", watch.recordLoss)
-                let now = context.clock.now
-                guard time.isOver(at: now) else { continue }
-                time = WaitingTime(pause, from: now)
-                await attempt("reporting to the other nodes failed; it is tried again", report)
-                await attempt("cleaning up failed; it is tried again", clean)
             }
+        }
+    }
+
+    private func look() async {
+        await watch.look()
+        await attempt(
+            "telling the database of sessions of payload encryption failed; it is tried again", payload.sessions.look)
+        await attempt("recording what the database has lost failed; it is tried again", watch.recordLoss)
+    }
+
+    /// Notes that a round of deleting begins, unless the one before has not ended.
+    private func beginsCleaning() -> Bool {
+        isCleaning.withLock { isCleaning in
+            defer { isCleaning = true }
+            return !isCleaning
         }
     }
 

@@ -30,6 +30,8 @@ public final class IdentityServer: Service {
     private let cookie: SessionCookie
     private let firstStart: FirstStart
     private let watch: NodeWatch
+    /// Whether this node deletes now what has expired.
+    let isCleaning = Locked(false)
     private let notifier: (any Notifier)?
     private let logger: Logger
 
@@ -293,6 +295,8 @@ public final class IdentityServer: Service {
                 "server": "\(endpoints.server)", "gateway": "\(endpoints.gateway ?? "none")", "port": "\(port)",
                 "gatewayPort": "\(gatewayPort.map { "\($0)" } ?? "none")",
             ])
-        try await parts.housekeeping.run()
+        var housekeeping = parts.housekeeping
+        housekeeping.isCleaning = isCleaning
+        try await housekeeping.run()
     }
 }

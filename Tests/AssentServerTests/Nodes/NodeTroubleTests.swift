@@ -212,6 +212,7 @@ struct NodeTroubleTests {
         while node.clock.sleeperCount == 0 { await Task.yield() }
         node.clock.advance(by: 301)
         while node.clock.sleeperCount == 0 { await Task.yield() }
+        while node.server.isCleaning.withLock({ $0 }) { await Task.yield() }
     }
 
     private func cleaner(_ nodes: TwoNodes) async throws -> String? {

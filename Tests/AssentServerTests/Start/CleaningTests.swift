@@ -17,8 +17,14 @@ struct CleaningTests {
         private let statements = Locked<[SQLStatement]>([])
         /// The table of which nothing can be deleted.
         private let broken: String?
+        /// Is waited for before sessions are deleted.
+        private let delay: @Sendable () async -> Void
 
-        init(_ base: any SQLDatabase, broken: String?) { (self.base, self.broken) = (base, broken) }
+        init(_ base: any SQLDatabase, broken: String?, delay: @escaping @Sendable () async -> Void) {
+            self.base = base
+            self.broken = broken
+            self.delay = delay
+        }
 
         var isShared: Bool { base.isShared }
 
@@ -49,6 +55,7 @@ struct CleaningTests {
 
         func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
             self.statements.withLock { $0 += statements }
+            if statements.contains(where: { $0.sql.text().hasPrefix("DELETE FROM sessions ") }) { await delay() }
             if let broken, statements.contains(where: { $0.sql.text().hasPrefix("DELETE FROM \(broken) ") }) {
                 throw StoreError(.unavailable, "It takes longer than a statement may.")
             }
@@ -62,15 +69,27 @@ struct CleaningTests {
 
     /// A clock that is moved by each sleep, also backwards, and ends the sleep after the last of its steps.
     private final class SteppedClock: WallClock {
-        private let state: Locked<(now: Date, steps: ArraySlice<TimeInterval>)>
+        private struct State {
+            var now: Date
+            var steps: ArraySlice<TimeInterval>
+            var hasEnded = false
+        }
 
-        init(_ steps: [TimeInterval]) { state = Locked((ManualClock().now, steps[...])) }
+        private let state: Locked<State>
+
+        init(_ steps: [TimeInterval]) { state = Locked(State(now: ManualClock().now, steps: steps[...])) }
 
         var now: Date { state.withLock { $0.now } }
 
+        /// Whether somebody has slept after its last step.
+        var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
         func sleep(until deadline: Date) async throws {
             try state.withLock { state in
-                guard let step = state.steps.popFirst() else { throw CancellationError() }
+                guard let step = state.steps.popFirst() else {
+                    state.hasEnded = true
+                    throw CancellationError()
+                }
                 state.now += step
             }
         }
@@ -79,12 +98,12 @@ struct CleaningTests {
     /// Housekeeping on a database of its own, while `body` runs.
     private func run(
         clock: any WallClock = ManualClock(), broken: String? = nil,
-        _ body: (Housekeeping, Recorder) async throws -> Void
+        delay: @escaping @Sendable () async -> Void = {}, _ body: (Housekeeping, Recorder) async throws -> Void
     ) async throws {
         let directory = try ServerFixture.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let location = try await TestDatabase.location(directory + "/assent.sqlite")
-        let database = Recorder(try await location.open(clock: clock), broken: broken)
+        let database = Recorder(try await location.open(clock: clock), broken: broken, delay: delay)
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(),
             masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(MasterKey.byteCount))),
@@ -255,6 +274,16 @@ struct CleaningTests {
         try await run(clock: SteppedClock(steps)) { housekeeping, database in
             try await housekeeping.run()
             #expect(database.tables.contains("sessions") == isDue)
+        }
+    }
+
+    @Test("While much is deleted the node looks at its clock each minute all the same, and begins no second round")
+    func longRound() async throws {
+        let clock = SteppedClock([300, 60, 60, 300, 60])
+        let untilTheEnd: @Sendable () async -> Void = { while !clock.hasEnded { await Task.yield() } }
+        try await run(clock: clock, delay: untilTheEnd) { housekeeping, database in
+            try await housekeeping.run()
+            #expect(database.deletions(from: "attempts").count == 1)
         }
     }
 }

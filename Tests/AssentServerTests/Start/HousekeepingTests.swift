@@ -14,11 +14,13 @@ struct HousekeepingTests {
         "transactions",
     ]
 
-    /// Moves the clock and waits until the round that this begins has ended: then it sleeps again.
+    /// Moves the clock and waits until the round that this begins has ended.
     private func pass(_ seconds: TimeInterval, _ fixture: ServerFixture) async {
         while fixture.clock.sleeperCount == 0 { await Task.yield() }
         fixture.clock.advance(by: seconds)
+        // A round has begun, or does not, by the time at which it sleeps again.
         while fixture.clock.sleeperCount == 0 { await Task.yield() }
+        while fixture.server.isCleaning.withLock({ $0 }) { await Task.yield() }
     }
 
     private func counts(_ fixture: ServerFixture) async throws -> [String: Int64] {
