@@ -174,19 +174,25 @@ package struct AuditLog: Sendable {
 
     /// Numbers the node's records that have no number yet: from 1 without gaps, so that a record that is taken away
     /// later is missed. What writes a record does not number it: one record would have to wait for the other's commit.
+    ///
+    /// Some are numbered in one transaction: all at once could take longer than a statement may, each time anew.
     package func number() async throws {
-        let number = SQLStatement(
-            """
-            UPDATE audit SET sequence = numbered.number FROM (
-                SELECT id, row_number() OVER (ORDER BY position)
-                    + (SELECT coalesce(max(sequence), 0) FROM audit WHERE node = \(series.node)) AS number
-                FROM audit WHERE node = \(series.node) AND sequence IS NULL) AS numbered
-            WHERE audit.id = numbered.id
-            """)
-        do {
-            _ = try await context.database.run(number)
-        } catch let error as StoreError where error.code == .constraint {
-            // Another task of this server has just numbered them.
+        while true {
+            let number = SQLStatement(
+                """
+                UPDATE audit SET sequence = numbered.number FROM (
+                    SELECT id, row_number() OVER (ORDER BY position, id)
+                        + (SELECT coalesce(max(sequence), 0) FROM audit WHERE node = \(series.node)) AS number
+                    FROM (SELECT id, position FROM audit WHERE node = \(series.node) AND sequence IS NULL
+                        ORDER BY position, id LIMIT \(EngineContext.rowsAtOnce)) AS oldest) AS numbered
+                WHERE audit.id = numbered.id AND audit.sequence IS NULL RETURNING sequence
+                """)
+            do {
+                guard try await context.database.run(number).count == EngineContext.rowsAtOnce else { return }
+            } catch let error as StoreError where error.code == .constraint {
+                // Another task of this server has just numbered them.
+                return
+            }
         }
     }
 

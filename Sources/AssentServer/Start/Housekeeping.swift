@@ -86,7 +86,7 @@ struct Housekeeping: Service {
     }
 
     func clean() async throws {
-        try await AuditLog(context).number()
+        await turn { try await AuditLog(context).number() }
         // Longer than the pause, so that the same node goes on; when it has ended, another one follows.
         guard try await Lease("housekeeping", context).take(seconds: Nodes.interval + 30) else { return }
         await turn { _ = try await sessions.purge() }

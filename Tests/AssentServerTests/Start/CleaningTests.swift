@@ -15,7 +15,7 @@ struct CleaningTests {
     private final class Recorder: SQLDatabase {
         private let base: any SQLDatabase
         private let statements = Locked<[SQLStatement]>([])
-        /// The table of which nothing can be deleted.
+        /// How the statements begin that fail.
         private let broken: String?
         /// Is waited for before sessions are deleted.
         private let delay: @Sendable () async -> Void
@@ -56,7 +56,7 @@ struct CleaningTests {
         func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
             self.statements.withLock { $0 += statements }
             if statements.contains(where: { $0.sql.text().hasPrefix("DELETE FROM sessions ") }) { await delay() }
-            if let broken, statements.contains(where: { $0.sql.text().hasPrefix("DELETE FROM \(broken) ") }) {
+            if let broken, statements.contains(where: { $0.sql.text().hasPrefix(broken) }) {
                 throw StoreError(.unavailable, "It takes longer than a statement may.")
             }
             return try await base.run(statements)
@@ -148,9 +148,9 @@ struct CleaningTests {
         }
     }
 
-    @Test("What fails keeps nothing else from its turn")
-    func failure() async throws {
-        try await run(broken: "journey_steps") { housekeeping, database in
+    @Test("What fails keeps nothing else from its turn", arguments: ["DELETE FROM journey_steps ", "UPDATE audit "])
+    func failure(statement: String) async throws {
+        try await run(broken: statement) { housekeeping, database in
             try await housekeeping.clean()
             #expect(database.tables.isSuperset(of: ["sessions", "transactions", "grants", "payload_keys", "attempts"]))
         }
@@ -239,6 +239,23 @@ struct CleaningTests {
                 #expect(!updates.isEmpty, "\(table)")
                 #expect(updates.allSatisfy { $0.contains("LIMIT") }, "\(table)")
             }
+        }
+    }
+
+    @Test("Audit records are numbered in steps, without gaps also where several have one place")
+    func numbers() async throws {
+        try await run { housekeeping, database in
+            try await Self.fill(
+                database, "audit", "id, at, event, outcome, detail, node, position",
+                "'r' || n, 0, 'e', 'success', '{}', \(housekeeping.context.node), n / 2")
+            try await housekeeping.clean()
+            #expect(database.updates(of: "audit").count == 2)
+            let row = try await database.run(
+                .read("SELECT count(sequence) AS n, min(sequence) AS first, max(sequence) AS last FROM audit")
+            ).first
+            let numbers = try ["n", "first", "last"].map { try row?.integer($0) }
+            let count = Int64(EngineContext.rowsAtOnce + 1)
+            #expect(numbers == [count, 1, count])
         }
     }
 
