@@ -7,4 +7,8 @@ extension Migration {
             "CREATE INDEX refresh_tokens_sealed ON refresh_tokens (used_at) WHERE sealed_successor IS NOT NULL",
             "CREATE INDEX signing_containers_invite ON signing_containers (pid)",
         ])
+
+    /// The same for the keys of renewals that have not ended, among those of all devices.
+    static let pendingKeys = Migration(
+        "pending keys", ["CREATE INDEX signing_keys_pending ON signing_keys (did) WHERE state = 'PENDING'"])
 }

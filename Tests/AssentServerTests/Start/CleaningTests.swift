@@ -281,6 +281,8 @@ struct CleaningTests {
             #expect(successors.contains { $0.contains("refresh_tokens_sealed") }, "\(successors)")
             let invites = try await database.plan(of: "DELETE FROM signing_invites ")
             #expect(invites.contains { $0.contains("signing_containers_invite") }, "\(invites)")
+            let keys = try await database.plan(of: "DELETE FROM signing_keys ")
+            #expect(keys.contains { $0.contains("signing_keys_pending") }, "\(keys)")
         }
     }
 
