@@ -9,9 +9,9 @@ actor OutcomeReports {
     /// A statement, and how the engine hears of it.
     struct Report: Sendable {
         let statement: OutcomeStatement
-        /// Until when the engine may not know the transaction as taken though it comes to be: the question that takes
-        /// it is still on its way.
-        var mayBeEarlyUntil: Date?
+        /// How long the engine may not know the transaction as taken though it comes to be: the question that takes it
+        /// is still on its way.
+        var mayBeEarly: WaitingTime?
         let send: @Sendable (OutcomeStatement) async throws(EnforcementError) -> Void
     }
 
@@ -175,11 +175,11 @@ actor OutcomeReports {
                 logger.warning("the engine has not heard yet what became of a request", metadata: metadata)
                 return .failed
             }
-            guard error.status == 404, let limit = report.mayBeEarlyUntil else {
+            guard error.status == 404, let time = report.mayBeEarly else {
                 logger.error("the engine refuses what became of a request", metadata: metadata)
                 return .over
             }
-            guard limit <= now else { return .early }
+            guard time.isOver(at: now) else { return .early }
             logger.info("the transaction of a request that was not forwarded was not taken for it", metadata: metadata)
             return .over
         }

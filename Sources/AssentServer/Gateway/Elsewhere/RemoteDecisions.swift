@@ -82,7 +82,7 @@ struct RemoteDecisions: GatewayDecisions {
             .init(
                 statement: OutcomeStatement(
                     transaction: transaction, attempt: exchange.question.attempt, outcome: .notForwarded),
-                mayBeEarlyUntil: clock.now.addingTimeInterval(TimeInterval(TransactionAttempt.repetition)),
+                mayBeEarly: WaitingTime(TimeInterval(TransactionAttempt.repetition), from: clock.now),
                 send: { (statement) async throws(EnforcementError) in try await engine.report(statement) }))
     }
 
