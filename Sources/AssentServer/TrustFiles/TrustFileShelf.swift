@@ -14,7 +14,8 @@ actor TrustFileShelf {
         var versions: [Int: TrustFileDirectory.Version] = [:]
         /// What was said last, so that it is said once.
         var said: [String] = []
-        var readAt: Date?
+        /// How long it is not read again. A clock that was put back must not keep it from being read.
+        var pause: WaitingTime?
         var reading: Task<Void, Never>?
     }
 
@@ -41,19 +42,12 @@ actor TrustFileShelf {
         guard let shelf = shelves[name] else { return nil }
         if let reading = shelf.reading {
             await reading.value
-        } else if isDue(shelf) {
+        } else if shelf.pause?.isOver(at: clock.now) ?? true {
             let reading = Task { await read(name) }
             shelves[name]?.reading = reading
             await reading.value
         }
         return shelves[name]?.versions[number]
-    }
-
-    /// A clock that was put back must not keep it from being read.
-    private func isDue(_ shelf: Shelf) -> Bool {
-        guard let readAt = shelf.readAt else { return true }
-        let now = clock.now
-        return now < readAt || now.timeIntervalSince(readAt) >= Self.interval
     }
 
     private func read(_ name: String) async {
@@ -68,7 +62,7 @@ actor TrustFileShelf {
             // What was read last counts: a file system that is away for a moment takes nothing from apps.
             faults = [(error as? TrustFileDirectory.Unreadable)?.description ?? "the directory cannot be read"]
         }
-        shelves[name]?.readAt = clock.now
+        shelves[name]?.pause = WaitingTime(Self.interval, from: clock.now)
         shelves[name]?.reading = nil
         guard faults != shelf.said else { return }
         shelves[name]?.said = faults

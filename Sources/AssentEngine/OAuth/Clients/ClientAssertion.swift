@@ -98,9 +98,6 @@ extension ClientAssertion {
     /// From the time of a restore on, for how many seconds there may be assertions that were used before it.
     private static let memory = longestLifetime + 2 * (leeway + tolerance)
 
-    /// How many rows are deleted at once.
-    private static let batch = 5_000
-
     /// The statement that spends it, in the transaction of what the request does. It affects no row, so that all of the
     /// transaction fails, when the assertion was used before, by whichever node, or may have been before a restore.
     func spending(realm: String) -> SQLStatement {
@@ -141,15 +138,6 @@ extension ClientAssertion {
     /// - Throws: ``StoreError``.
     static func purge(_ context: EngineContext) async throws {
         let now = context.clock.epochSeconds
-        while true {
-            let deleted = try await context.database.run(
-                SQLStatement(
-                    """
-                    DELETE FROM client_assertions WHERE id IN (
-                        SELECT id FROM client_assertions WHERE expires_at <= \(now) LIMIT \(batch))
-                    RETURNING id
-                    """))
-            guard deleted.count == batch else { return }
-        }
+        _ = try await context.delete(from: "client_assertions", where: "expires_at <= \(now)")
     }
 }

@@ -58,9 +58,6 @@ package struct WebLinks: Sendable {
     /// How many forms of one used link are written down in a minute.
     private static let repetitionsPerMinute: Int64 = 10
 
-    /// How many rows are deleted at once.
-    private static let batch = 5_000
-
     /// The links of a context's database.
     package init(_ context: EngineContext) { self.context = context }
 
@@ -196,15 +193,6 @@ package struct WebLinks: Sendable {
     /// - Throws: ``StoreError``.
     static func purge(_ context: EngineContext) async throws {
         let now = context.clock.epochSeconds
-        while true {
-            let deleted = try await context.database.run(
-                SQLStatement(
-                    """
-                    DELETE FROM web_links WHERE id IN (
-                        SELECT id FROM web_links WHERE expires_at <= \(now) LIMIT \(batch))
-                    RETURNING id
-                    """))
-            guard deleted.count == batch else { return }
-        }
+        _ = try await context.delete(from: "web_links", where: "expires_at <= \(now)")
     }
 }
