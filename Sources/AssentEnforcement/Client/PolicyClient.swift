@@ -95,9 +95,9 @@ public struct PolicyClient: Sendable {
         }
     }
 
-    /// Says that nobody knows what became of a request: the record would have it that it is about to be carried out.
-    /// That it was not is more than this client knows, since another request may have named the same transaction. What
-    /// is reported of that replaces this.
+    /// Reports `unknown`: without that the record would say that the request is about to be carried out. This client
+    /// cannot say that nothing was carried out, since another request may have named the same transaction. What is
+    /// reported of that request replaces `unknown`.
     private func reportUnknown(_ id: String) async {
         guard reportsOutcomes else { return }
         // A task of its own, because the caller may be cancelled: that can be why the reply is missing.

@@ -43,8 +43,8 @@ struct ReplayMemory: Sendable {
     mutating func claim(
         _ name: String, of key: String, earliest: Int64, expiresAt: Int64, now: Int64
     ) -> DPoPReplays.Claim {
-        // A clock that was set back must not make clients wait until it has caught up. No sooner than nonces may lie
-        // ahead, or what was forgotten with one of those could be used again.
+        // A clock that was set back must not make clients wait until it has caught up. They wait for as long as nonces
+        // may lie ahead: a forgotten proof with such a nonce could be used again if they did not.
         let limit = now + DPoPNonces.difference
         since = min(since, limit)
         if let own = keys[key]?.since, own > limit { keys[key]?.since = limit }

@@ -51,9 +51,8 @@ package struct DatabaseCopy: Sendable {
         return CopyReport(tables: digests, isResumed: isResumed)
     }
 
-    /// What an earlier attempt has copied that has ended, and did not hear so: the answer to the removal of its mark
-    /// was lost. `nil` where the target does not hold the same as the source, or another attempt is under way. Nothing
-    /// is written.
+    /// What an earlier attempt has copied, where it has removed its mark and only the answer to that was lost. `nil`
+    /// where the target does not hold the same as the source, or another attempt is under way. Nothing is written.
     private func ended(_ report: @escaping @Sendable (CopyProgress) -> Void) async throws -> CopyReport? {
         // Most other targets differ in this, which is found faster.
         for table in tables {

@@ -237,9 +237,9 @@ package struct AuthorizationEndpoint: Sendable {
         return if case .done = outcome { code } else { nil }
     }
 
-    /// The scopes of a code. What outlives its session would be a signed-in user's, and rest on more than what a device
-    /// has stored: a block of the container, the end of its PIN, or that of the app's grant whose link has signed the
-    /// browser in, would else not end it.
+    /// The scopes of a code. `offline_access`, which outlives the session, is only for a user who has signed in, and
+    /// not by a container or by an app's link: tokens that outlive such a session would go on when the container is
+    /// blocked, its PIN ends, or the app's grant ends.
     private func scopes(of request: AuthorizationRequest, in session: LiveSession) async throws -> [String] {
         guard request.scopes.contains(OAuthClient.offlineAccess) else { return request.scopes }
         if Door.renewal.admits(session), try await !provider.sessions.endsWithItsOrigin(session) {

@@ -192,7 +192,7 @@ extension ClientRegistration {
         let isNewKey = metadata.keyThumbprint != instance.metadata.keyThumbprint
         let isFree: SQL = isNewKey ? ClientInstance.isFree(metadata.keyThumbprint, for: app.id, in: realm) : "1 = 1"
         if isNewKey { detail["newKey"] = true }
-        // First, in the order in which an instance ends, so that neither waits for the other.
+        // Sessions first, as where an instance ends, so that the two cannot wait for each other.
         let ending = ClientInstance.endingSessions(of: instance.id, key: instance.metadata.keyThumbprint)
         var statements = isNewKey ? [ending] : []
         statements += [

@@ -135,7 +135,8 @@ enum ContainerSQL {
         """
     }
 
-    /// ACTIVE or SUSPECT → BLOCKED. Which of them it was is kept: a block proves nothing about a copy.
+    /// ACTIVE or SUSPECT → BLOCKED. Which of them it was is kept: a device that may have been copied may be so still
+    /// when the block ends.
     static func block(_ did: SigningID) -> SQL {
         """
         UPDATE signing_containers SET blocked_from = state, state = \(ContainerState.blocked)
@@ -143,7 +144,7 @@ enum ContainerSQL {
         """
     }
 
-    /// BLOCKED → what it was before. Where nobody has kept that, it may have been copied.
+    /// BLOCKED → what it was before. Where that is not known, it may have been SUSPECT.
     static func unblock(_ did: SigningID) -> SQL {
         """
         UPDATE signing_containers

@@ -153,8 +153,8 @@ package struct SigningLogins: SigningPart {
         return sql.compactMap { $0.map { SQLStatement($0, expecting: .exactly(1)) } } + [store.audit.statement(note)]
     }
 
-    /// Writes down that a login gave nothing although nothing of it stands against that: for the reason that the grant
-    /// has, or because it counts once.
+    /// Writes down that a login gave nothing although it was judged to be right: for the reason why there was no grant,
+    /// because it was used before, or because something has changed meanwhile.
     func noteUnspendable(_ login: JudgedLogin, because reason: OAuthError.Reason?, by client: String) async throws {
         let detail = try await store.isSpent(login.proof) ? "repeated" : "changed"
         try await note(LoginRefusal(reason: reason, detail: detail, container: login.container), by: client)

@@ -136,7 +136,8 @@ enum SlotSQL {
 
 extension SlotSQL {
     /// After a fresh authentication of the user. If the server went back behind a number that it has signed, it goes on
-    /// from there. It has not counted those up to that number, so none of them is taken off what it has counted.
+    /// from there. It has not counted the evaluations up to that number, so a late confirmation of one of them lowers
+    /// nothing.
     static func open(_ slot: PasswordSlot, of did: SigningID) -> SQL {
         let latest: SQL = "CASE WHEN ahead > n THEN ahead ELSE n END"
         return """
