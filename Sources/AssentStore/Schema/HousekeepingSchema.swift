@@ -11,4 +11,9 @@ extension Migration {
     /// The same for the keys of renewals that have not ended, among those of all devices.
     static let pendingKeys = Migration(
         "pending keys", ["CREATE INDEX signing_keys_pending ON signing_keys (did) WHERE state = 'PENDING'"])
+
+    /// The same for what was counted a day ago, among all that was counted since: nodes that share a database write a
+    /// row for each minute in which a device calls.
+    static let attemptAges = Migration(
+        "attempt ages", ["CREATE INDEX attempts_age ON attempts (window_start)"])
 }

@@ -272,7 +272,7 @@ struct CleaningTests {
     }
 
     @Test(
-        "What has ended is found by an index among all tokens and devices",
+        "What has ended is found by an index among all tokens, devices and calls",
         .enabled(if: !TestDatabase.isPostgreSQL))
     func indices() async throws {
         try await run { housekeeping, database in
@@ -283,6 +283,8 @@ struct CleaningTests {
             #expect(invites.contains { $0.contains("signing_containers_invite") }, "\(invites)")
             let keys = try await database.plan(of: "DELETE FROM signing_keys ")
             #expect(keys.contains { $0.contains("signing_keys_pending") }, "\(keys)")
+            let attempts = try await database.plan(of: "DELETE FROM attempts ")
+            #expect(attempts.contains { $0.contains("attempts_age") }, "\(attempts)")
         }
     }
 
