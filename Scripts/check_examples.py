@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check_examples.py: every example in a doc comment is a region of a file in Snippets, which the build compiles.
+"""check_examples.py: every example in a doc comment is a region of a file in Snippets, which the build compiles, and
+every handler of an approval in an example shows what the user has to do on their device.
 
 A region stands between "// snippet: NAME begin" and "// snippet: NAME end"; its indentation does not count. Prints what it
 finds and exits with 1."""
@@ -40,6 +41,15 @@ def regions(path):
             block.append(line)
 
 
+def silent_handlers(path):
+    """The lines that agree to an approval without having shown what a step says while it waits: an app that copies them
+    seems to hang once its user has a device."""
+    text = lines(path)
+    for number, line in enumerate(text, 1):
+        if "approval.agree()" in line and not any("approval.waiting" in one for one in text[max(0, number - 9):number]):
+            yield number
+
+
 def examples(path):
     block = None
     for number, line in enumerate(lines(path), 1):
@@ -69,6 +79,9 @@ for path in files("Sources/*.swift"):
         else:
             found.append(f"{path}:{number}: this example is no region of a file in Snippets")
 found += [f"{place}: no doc comment shows this region" for block, place in compiled.items() if block not in used]
+for path in files("Snippets/*.swift") + files("Examples/*.swift"):
+    found += [f"{path}:{number}: show approval.waiting before it: else the user does not know what to do on a device"
+              for number in silent_handlers(path)]
 for row in found:
     print(row, file=sys.stderr)
 sys.exit(1 if found else 0)

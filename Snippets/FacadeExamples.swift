@@ -288,6 +288,7 @@ func policy(on screen: some Screen) throws -> AuthorizationPolicy {
         if approval.isFirstStep {
             guard await screen.confirm(approval.display) else { return .decline }
         }
+        if let waiting = approval.waiting { await screen.show(waiting.text) }
         approval.agree()
         return .next
     }
@@ -299,7 +300,10 @@ func policies(_ configuration: inout Assent.Configuration, on screen: some Scree
     // snippet: policies begin
     configuration.policies = [
         try AuthorizationPolicy("https://api.bank.example/transfers/") { approval in
-            guard await screen.confirm(approval.display) else { return .decline }
+            if approval.isFirstStep {
+                guard await screen.confirm(approval.display) else { return .decline }
+            }
+            if let waiting = approval.waiting { await screen.show(waiting.text) }
             approval.agree()
             return .next
         }
@@ -310,7 +314,10 @@ func policies(_ configuration: inout Assent.Configuration, on screen: some Scree
 func decision(_ assent: Assent, on screen: some Screen) async throws -> Bool {
     // snippet: decision begin
     let decision = try await assent.decision(on: "https://api.bank.example:443/accounts") { approval in
-        guard await screen.confirm(approval.display) else { return .decline }
+        if approval.isFirstStep {
+            guard await screen.confirm(approval.display) else { return .decline }
+        }
+        if let waiting = approval.waiting { await screen.show(waiting.text) }
         approval.agree()
         return .next
     }

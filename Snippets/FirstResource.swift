@@ -72,10 +72,16 @@ func pay(_ assent: Assent) async throws {
         .setPath("transfers")
         .setParameters(["to": "Bob", "amount": "200.00", "currency": "EUR"])
         .build()
+    var told = ""
     let reply = try await assent.userClient.sendAuthenticatedRequest(transfer) { approval in
         if approval.isFirstStep {
             for field in approval.display { say("  \(field.label): \(field.value)") }
             guard ask("Pay this? (yes or no)") == "yes" else { return .decline }
+        }
+        // The user answers on a device: this says which number to type there. The step comes again until that is done.
+        if let text = approval.waiting?.text, text != told {
+            say(text)
+            told = text
         }
         approval.agree()
         if approval.step[TextInputCallback.self] != nil {

@@ -101,7 +101,8 @@ func follow(_ assent: Assent, _ field: String, on screen: some ApprovalScreen) a
 }
 
 /// A handler with a name of its own.
-func agree(_ approval: inout Approval) -> StepAction {
+func agree(_ approval: inout Approval, on screen: some ApprovalScreen) async -> StepAction {
+    if let waiting = approval.waiting { await screen.show(waiting.text) }
     approval.agree()
     return .next
 }
@@ -116,8 +117,11 @@ func mayRead(_ assent: Assent, on screen: some ApprovalScreen) async throws -> B
     let decision = try await assent.decision(
         on: "https://api.bank.example:443/accounts", application: AuthorizedClient.defaultApplication
     ) { approval in
-        let isOfOneRequest = !approval.advice[.transaction].isEmpty
-        guard isOfOneRequest, await screen.confirm(approval.display) else { return .decline }
+        if approval.isFirstStep {
+            let isOfOneRequest = !approval.advice[.transaction].isEmpty
+            guard isOfOneRequest, await screen.confirm(approval.display) else { return .decline }
+        }
+        if let waiting = approval.waiting { await screen.show(waiting.text) }
         approval.agree()
         return .next
     }

@@ -27,6 +27,7 @@ extension ResourceRequestFactory: RequestMaking {}
 
 protocol Screen: Sendable {
     func confirm(_ fields: [DisplayField]) async -> Bool
+    func show(_ text: String) async
 }
 
 func naming(_ configuration: inout Assent.Configuration) {
@@ -52,7 +53,10 @@ func authenticated(_ assent: Assent) async throws -> [ResourceResponse] {
 func approved(_ assent: Assent, _ payment: ResourceRequest, on screen: some Screen) async throws -> ResourceResponse {
     // snippet: userClientApproval begin
     let reply = try await assent.userClient.sendAuthenticatedRequest(payment) { approval in
-        guard await screen.confirm(approval.display) else { return .decline }
+        if approval.isFirstStep {
+            guard await screen.confirm(approval.display) else { return .decline }
+        }
+        if let waiting = approval.waiting { await screen.show(waiting.text) }
         approval.agree()
         return .next
     }

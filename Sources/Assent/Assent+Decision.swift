@@ -7,7 +7,10 @@ extension Assent {
     ///
     /// ```swift
     /// let decision = try await assent.decision(on: "https://api.bank.example:443/accounts") { approval in
-    ///     guard await screen.confirm(approval.display) else { return .decline }
+    ///     if approval.isFirstStep {
+    ///         guard await screen.confirm(approval.display) else { return .decline }
+    ///     }
+    ///     if let waiting = approval.waiting { await screen.show(waiting.text) }
     ///     approval.agree()
     ///     return .next
     /// }

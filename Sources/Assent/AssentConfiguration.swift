@@ -39,7 +39,10 @@ extension Assent {
         /// ```swift
         /// configuration.policies = [
         ///     try AuthorizationPolicy("https://api.bank.example/transfers/") { approval in
-        ///         guard await screen.confirm(approval.display) else { return .decline }
+        ///         if approval.isFirstStep {
+        ///             guard await screen.confirm(approval.display) else { return .decline }
+        ///         }
+        ///         if let waiting = approval.waiting { await screen.show(waiting.text) }
         ///         approval.agree()
         ///         return .next
         ///     }

@@ -34,11 +34,12 @@ struct Wiring: Sendable {
                 issuer: "\(server)/oauth2/realms/root/realms/\(realm)", clientID: "bank-app",
                 redirectURI: "http://127.0.0.1/callback", scopes: ["openid", "accounts"]),
             transport: transport, store: MemorySecretStore())
+        let told = Locked("")
         client = try AuthorizedClient(
             // No other origin ever gets a credential.
             configuration: AuthorizationConfiguration(resources: [bank: .accessToken]), journeys: journeys,
             source: tokens, transport: transport,
-            policies: [try AuthorizationPolicy("\(bank)/transfers", approve: { try Self.answer(&$0) })])
+            policies: [try AuthorizationPolicy("\(bank)/transfers", approve: { try Self.answer(&$0, told) })])
     }
 
     /// Signs the user in by the server's journey.
@@ -52,11 +53,17 @@ struct Wiring: Sendable {
         try await tokens.install(session)
     }
 
-    /// Shows what is to be approved, and asks.
-    private static func answer(_ approval: inout Approval) throws -> StepAction {
+    /// Shows what is to be approved, and asks. `told` is what the user was told last while a device is waited for: the
+    /// step comes again until they have answered there.
+    private static func answer(_ approval: inout Approval, _ told: Locked<String>) throws -> StepAction {
         if approval.isFirstStep {
             for field in approval.display { say("  \(field.label): \(field.value)") }
             guard ask("Pay this? (yes or no)") == "yes" else { return .decline }
+        }
+        // Which number to type on the device.
+        if let text = approval.waiting?.text, told.withLock({ $0 != text }) {
+            say(text)
+            told.withLock { $0 = text }
         }
         approval.agree()
         if approval.step[TextInputCallback.self] != nil {

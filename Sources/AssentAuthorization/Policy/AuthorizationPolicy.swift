@@ -10,6 +10,7 @@ public import AssentJourney
 ///     if approval.isFirstStep {
 ///         guard await screen.confirm(approval.display) else { return .decline }
 ///     }
+///     if let waiting = approval.waiting { await screen.show(waiting.text) }
 ///     approval.agree()
 ///     return .next
 /// }

@@ -116,7 +116,10 @@ public final class UserClient: Sendable {
     ///
     /// ```swift
     /// let reply = try await assent.userClient.sendAuthenticatedRequest(payment) { approval in
-    ///     guard await screen.confirm(approval.display) else { return .decline }
+    ///     if approval.isFirstStep {
+    ///         guard await screen.confirm(approval.display) else { return .decline }
+    ///     }
+    ///     if let waiting = approval.waiting { await screen.show(waiting.text) }
     ///     approval.agree()
     ///     return .next
     /// }
