@@ -54,6 +54,7 @@ func callForInstallation(_ assent: Assent) async throws {
 
 func callForUser(_ assent: Assent) async throws {
     try await assent.journey("Login") { step in
+        if step.refusal != nil { say("That was not accepted. Try again.") }
         step[NameCallback.self]?.name = ask("Name")
         step[PasswordCallback.self]?.password = ask("Password", hidden: true)
         if step[TextInputCallback.self] != nil { step[TextInputCallback.self]?.text = ask("Code") }
@@ -84,6 +85,7 @@ func pay(_ assent: Assent) async throws {
             told = text
         }
         approval.agree()
+        if approval.step.refusal != nil { say("That was not accepted. A code can be used once: wait for the next.") }
         if approval.step[TextInputCallback.self] != nil {
             approval.step[TextInputCallback.self]?.text = ask("The next code")
         }
@@ -122,6 +124,6 @@ do {
     }
     await assent.shutdown()
 } catch let error as any AssentError {
-    say("\(error.detail) [\(error.code)]")
+    say("\(error.detail)\(error.suggestion.map { " \($0)" } ?? "") [\(error.code)]")
     exit(1)
 }

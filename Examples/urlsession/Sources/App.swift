@@ -36,12 +36,16 @@ struct App {
             await wiring.transport.shutdown()
             exit(isPaid ? 0 : 1)
         } catch let error as any AssentError {
-            say("\(error.detail) [\(error.code)]")
+            say(words(of: error))
         } catch {
-            let reason = AssentURLProtocol.underlyingError(of: error)
-            say(reason.map { "\($0.detail) [\($0.code)]" } ?? error.localizedDescription)
+            say(AssentURLProtocol.underlyingError(of: error).map { words(of: $0) } ?? error.localizedDescription)
         }
         exit(1)
+    }
+
+    /// What happened, what to do, and the code.
+    private static func words(of error: any AssentError) -> String {
+        "\(error.detail)\(error.suggestion.map { " \($0)" } ?? "") [\(error.code)]"
     }
 
     /// What the app did before there were approvals, and does now.

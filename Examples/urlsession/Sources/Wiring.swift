@@ -45,6 +45,7 @@ struct Wiring: Sendable {
     /// Signs the user in by the server's journey.
     func signIn() async throws {
         let session = try await journeys.run("Login") { step in
+            if step.refusal != nil { say("That was not accepted. Try again.") }
             step[NameCallback.self]?.name = ask("Name")
             step[PasswordCallback.self]?.password = ask("Password", hidden: true)
             if step[TextInputCallback.self] != nil { step[TextInputCallback.self]?.text = ask("Code") }
@@ -66,6 +67,7 @@ struct Wiring: Sendable {
             told.withLock { $0 = text }
         }
         approval.agree()
+        if approval.step.refusal != nil { say("That was not accepted. A code can be used once: wait for the next.") }
         if approval.step[TextInputCallback.self] != nil {
             approval.step[TextInputCallback.self]?.text = ask("The next code")
         }

@@ -89,12 +89,14 @@ struct FirstCallTests {
             try declining.type(["no"])
             let declined = await declining.result()
             #expect(declined.status == 1 && declined.output.contains("[declined]"), "\(declined)")
+            #expect(declined.output.contains("Send the request again to be asked again."), "\(declined)")
 
             let mistaken = try start(values, typist)
             try mistaken.type([name, "wrong", try typist.code()])
             try mistaken.endInput()
             let refused = await mistaken.result()
             #expect(refused.status == 1 && !refused.output.contains("balance"), "\(refused)")
+            #expect(refused.output.contains("That was not accepted. Try again."), "\(refused)")
 
             for index in [3, 4] {
                 values[index] = try Pin(sha256: [UInt8](repeating: UInt8(index), count: 32)).description
