@@ -84,6 +84,8 @@ func payByPassword(_ assent: Assent, _ payment: ResourceRequest, on screen: some
         await screen.show("\(approval.method) \(approval.url), \(approval.advice.kind)")
         approval.step[NameCallback.self]?.name = try await screen.name()
         approval.step[PasswordCallback.self]?.password = try await screen.password()
+        approval.step[ValidatedCreateUsernameCallback.self]?.name = try await screen.name()
+        approval.step[ValidatedCreatePasswordCallback.self]?.password = try await screen.password()
         if let unknown = approval.step[UnknownCallback.self] { await screen.show(unknown.prompt) }
         return .next
     }

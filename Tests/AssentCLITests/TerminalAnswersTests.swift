@@ -46,6 +46,25 @@ struct TerminalAnswersTests {
         #expect(answered?["type"] == "ColourCallback")
     }
 
+    @Test("Name and password of a new account are asked, the password twice until both are the same")
+    func newAccount() async throws {
+        func asked(_ type: String) -> JSONValue {
+            [
+                "type": .string(type), "output": [["name": "prompt", "value": "Which?"]],
+                "input": [["name": "IDToken1", "value": ""], ["name": "IDToken1validateOnly", "value": false]],
+            ]
+        }
+        let name = try await answer(asked("ValidatedCreateUsernameCallback"), typing: "ana\n")
+        #expect(name?["input"]?.array?.first?["value"] == "ana")
+        #expect(name?["input"]?.array?.last?["value"] == false)
+        let password = asked("ValidatedCreatePasswordCallback")
+        let chosen = try await answer(password, typing: "correct hoarse\ncorrect horse\none two\none two\n")
+        #expect(chosen?["input"]?.array?.first?["value"] == "one two")
+        await #expect(throws: CommandFailure.self) {
+            try await answer(password, typing: "a\nb\nc\nd\ne\nf\n")
+        }
+    }
+
     @Test("A choice that nobody is there to make is named by its question, in one line")
     func nobody() throws {
         let nobody = Pipe()

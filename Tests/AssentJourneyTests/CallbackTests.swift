@@ -27,6 +27,32 @@ import Testing
         for index in 0..<4 { #expect(reply(step, index) == .string(text)) }
     }
 
+    /// A callback for something new. Its second input asks for a check alone.
+    private func new(_ type: String, _ outputs: KeyValuePairs<String, JSONValue>) -> JSONValue {
+        guard var made = callback(type, outputs).object else { return .null }
+        made["input"] = [["name": "IDToken1", "value": ""], ["name": "IDToken1validateOnly", "value": false]]
+        return .object(made)
+    }
+
+    @Test("Name and password of a new account must be answered, and say which rules the ones before did not meet")
+    func newAccount() async throws {
+        var step = try await firstStep([
+            new(
+                "ValidatedCreateUsernameCallback",
+                ["prompt": "Username", "failedPolicies": [#"{"policyRequirement":"UNIQUE"}"#, "no JSON"]]),
+            new("ValidatedCreatePasswordCallback", ["prompt": "Password", "echoOn": true]),
+        ])
+        #expect(step.unanswered == ["Username", "Password"])
+        #expect(step[ValidatedCreateUsernameCallback.self]?.failedPolicies == ["UNIQUE"])
+        #expect(step[ValidatedCreatePasswordCallback.self]?.failedPolicies == [])
+        #expect(step[ValidatedCreatePasswordCallback.self]?.isShown == true)
+        step[ValidatedCreateUsernameCallback.self]?.name = "ana"
+        step[ValidatedCreatePasswordCallback.self]?.set(Secret("correct horse"))
+        #expect(step.unanswered.isEmpty)
+        #expect(reply(step) == "ana" && reply(step, 1) == "correct horse")
+        for index in 0..<2 { #expect(reply(step, index, input: 1) == false) }
+    }
+
     @Test("What was not answered goes back as it came")
     func untouched() async throws {
         let callbacks = [
@@ -118,12 +144,16 @@ import Testing
         for value in odd {
             for type in [
                 "NameCallback", "ChoiceCallback", "ConfirmationCallback", "TextOutputCallback", "HiddenValueCallback",
-                "PollingWaitCallback", "MetadataCallback", "TextInputCallback",
+                "PollingWaitCallback", "MetadataCallback", "TextInputCallback", "ValidatedCreateUsernameCallback",
+                "ValidatedCreatePasswordCallback",
             ] {
                 var broken: JSONObject = JSONObject([.init(name: "type", value: .string(type))])
                 broken["output"] = value
                 broken["input"] = value
-                let names = ["prompt", "choices", "options", "data", "waitTime", "id", "optionType", "defaultChoice"]
+                let names = [
+                    "prompt", "choices", "options", "data", "waitTime", "id", "optionType", "defaultChoice",
+                    "failedPolicies", "echoOn",
+                ]
                 var outputs = broken
                 outputs["output"] = .array(names.map { ["name": .string($0), "value": value] } + [value])
                 let step = try await firstStep([.object(broken), .object(outputs)])
@@ -169,7 +199,8 @@ import Testing
         let files = [
             "Choice", "Confirmation", "TextInput", "TextOutput-info", "TextOutput-script4", "HiddenValue",
             "PollingWait",
-            "SuspendedTextOutput", "KbaCreate", "IdP", "DeviceBinding", "ReCaptcha", "Redirect", "TermsAndConditions",
+            "SuspendedTextOutput", "ValidatedCreateUsername-failedPolicies", "ValidatedCreatePassword", "KbaCreate",
+            "IdP", "DeviceBinding", "ReCaptcha", "Redirect", "TermsAndConditions",
         ]
         let callbacks =
             try files.map { try fixture("ping/callback-\($0).json") } + [fixture("ping/metadata-generic.json")]
@@ -181,6 +212,8 @@ import Testing
         #expect(step[HiddenValueCallback.self]?.id == "webAuthnOutcome")
         #expect(step[PollingWaitCallback.self]?.waitTime == 8000)
         #expect(step[MetadataCallback.self]?.data["_type"] == "WebAuthn")
+        #expect(step[ValidatedCreateUsernameCallback.self]?.failedPolicies == ["MIN_LENGTH"])
+        #expect(step[ValidatedCreatePasswordCallback.self]?.prompt == "Password")
         var expected = callbacks
         expected[2] = CallbackFields(try #require(callbacks[2].object), position: 2).withDefaultText
         #expect(step.reply["callbacks"] == .array(expected))
@@ -191,12 +224,14 @@ import Testing
         var step = try await firstStep([
             name, password, callback("TextInputCallback", [:], input: ""),
             callback("HiddenValueCallback", ["id": "h"], input: "pr3filled"), callback("Future", input: ""),
+            new("ValidatedCreatePasswordCallback", [:]),
         ])
         step[NameCallback.self]?.name = "hunter2"
         step[PasswordCallback.self]?.password = "hunter2"
         step[TextInputCallback.self]?.text = "hunter2"
         step[HiddenValueCallback.self]?.value = "hunter2"
         step[UnknownCallback.self]?.answer(.text(Secret("hunter2")))
+        step[ValidatedCreatePasswordCallback.self]?.password = "hunter2"
         var shown = "\(step) \(step.debugDescription) \(step.callbacks) \(JourneyNode.continue(step))"
         dump(step, to: &shown)
         dump(JourneyNode.continue(step), to: &shown)

@@ -67,7 +67,7 @@ struct TerminalAnswers: Sendable {
                 // A text of a kind that is not known here: it may be a secret.
                 unknown.answer(.text(try prompt.secret(question(unknown.prompt, "Answer"))))
                 return unknown
-            default: return callback
+            default: return try ofNewAccount(callback)
             }
         }
         return .next
@@ -91,11 +91,11 @@ struct TerminalAnswers: Sendable {
     /// answers in finds the reason there, too.
     private func noteRefusal(_ step: JourneyStep) throws {
         guard let refusal = step.refusal else { return }
-        if password != nil, step[PasswordCallback.self] != nil {
-            throw CommandFailure("The server did not accept the user name or the password.", status: .refused)
-        }
         let reasons = refusal.messages + refusal.failedPolicies.map(Self.unmet)
         let words = reasons.map { " " + DisplayText.escapedForTerminal($0) }.joined()
+        if isGiven(in: step) {
+            throw CommandFailure("The server did not accept the user name or the password.\(words)", status: .refused)
+        }
         let advice =
             step[TextInputCallback.self] == nil
             ? "Try again." : "Try again. A code can be used once: if you have used this one, wait for the next."
@@ -124,7 +124,7 @@ struct TerminalAnswers: Sendable {
         }
     }
 
-    private func question(_ asked: String, _ fallback: String) -> String {
+    func question(_ asked: String, _ fallback: String) -> String {
         asked.isEmpty ? fallback : DisplayText.escapedForTerminal(asked)
     }
 }

@@ -63,7 +63,8 @@ public struct CallbackTypes: Sendable {
     public static let all = CallbackTypes([
         NameCallback.self, PasswordCallback.self, TextInputCallback.self, TextOutputCallback.self,
         SuspendedTextOutputCallback.self, ChoiceCallback.self, ConfirmationCallback.self, HiddenValueCallback.self,
-        PollingWaitCallback.self, MetadataCallback.self,
+        PollingWaitCallback.self, MetadataCallback.self, ValidatedCreateUsernameCallback.self,
+        ValidatedCreatePasswordCallback.self,
     ])
 
     func callback(_ fields: CallbackFields) -> any JourneyCallback {

@@ -22,9 +22,7 @@ public struct AnswerRefusal: Hashable, Sendable {
         guard sent.callbacks.contains(where: \.isTyped), sent.asksTheSame(as: next) else { return nil }
         let shown = Set(sent.messages)
         messages = next.messages.filter { !shown.contains($0) } + next.complaints.filter(shown.contains)
-        failedPolicies = next.callbacks.flatMap { $0.fields.texts("failedPolicies") }.compactMap { text in
-            (try? JSONValue.parse(Array(text.utf8)))?["policyRequirement"]?.string
-        }
+        failedPolicies = next.callbacks.flatMap(\.fields.failedPolicies)
     }
 }
 
