@@ -65,6 +65,39 @@ struct TerminalAnswersTests {
         }
     }
 
+    @Test("An attribute that the server has is kept by an empty line, and a question of one's own has its answer")
+    func attributes() async throws {
+        func asked(_ type: String, _ value: JSONValue) -> JSONValue {
+            [
+                "type": .string(type),
+                "output": [["name": "prompt", "value": "Which?"], ["name": "value", "value": value]],
+                "input": [["name": "IDToken1", "value": value], ["name": "IDToken1validateOnly", "value": false]],
+            ]
+        }
+        func first(_ callback: JSONValue, typing typed: String) async throws -> JSONValue? {
+            try await answer(callback, typing: typed)?["input"]?.array?.first?["value"]
+        }
+        #expect(try await first(asked("StringAttributeInputCallback", "Ana"), typing: "\n") == "Ana")
+        #expect(try await first(asked("StringAttributeInputCallback", "Ana"), typing: "Bea\n") == "Bea")
+        #expect(try await first(asked("BooleanAttributeInputCallback", true), typing: "2\n") == false)
+        let security: JSONValue = [
+            "type": "KbaCreateCallback", "output": [["name": "predefinedQuestions", "value": ["Colour?"]]],
+            "input": [["name": "IDToken1question", "value": ""], ["name": "IDToken1answer", "value": ""]],
+        ]
+        let inputs = try await answer(security, typing: "2\nWhose cat?\nmine\n")?["input"]?.array ?? []
+        #expect(inputs.compactMap { $0["value"]?.string } == ["Whose cat?", "mine"])
+    }
+
+    @Test("Terms are accepted, or the command ends: a server would ask for them again and again")
+    func terms() async throws {
+        let terms: JSONValue = [
+            "type": "TermsAndConditionsCallback", "output": [["name": "terms", "value": "Be kind."]],
+            "input": [["name": "IDToken1", "value": false]],
+        ]
+        #expect(try await answer(terms, typing: "1\n")?["input"]?.array?.first?["value"] == true)
+        await #expect(throws: CommandFailure.self) { try await answer(terms, typing: "2\n") }
+    }
+
     @Test("A choice that nobody is there to make is named by its question, in one line")
     func nobody() throws {
         let nobody = Pipe()

@@ -53,6 +53,49 @@ import Testing
         for index in 0..<2 { #expect(reply(step, index, input: 1) == false) }
     }
 
+    @Test("What else a new account has is answered in the inputs of AM, as text and as truth values")
+    func registration() async throws {
+        var security = try #require(callback("KbaCreateCallback", ["predefinedQuestions": ["Colour?"]]).object)
+        security["input"] = [["name": "IDToken5question", "value": ""], ["name": "IDToken5answer", "value": ""]]
+        var step = try await firstStep([
+            new("StringAttributeInputCallback", ["name": "mail", "prompt": "Mail", "required": true, "value": ""]),
+            new("StringAttributeInputCallback", ["name": "sn", "prompt": "Name", "required": true, "value": "Alvarez"]),
+            new("BooleanAttributeInputCallback", ["name": "news", "prompt": "News", "required": true, "value": nil]),
+            callback("TermsAndConditionsCallback", ["version": "2", "terms": "Be kind."], input: false),
+            .object(security),
+        ])
+        #expect(step.unanswered == ["Mail", "News", "TermsAndConditionsCallback", "KbaCreateCallback"])
+        #expect(step[StringAttributeInputCallback.self, at: 1]?.value == "Alvarez")
+        #expect(step[StringAttributeInputCallback.self]?.attribute == "mail")
+        #expect(step[TermsAndConditionsCallback.self]?.terms == "Be kind.")
+        #expect(step[KbaCreateCallback.self]?.questions == ["Colour?"])
+        #expect(step[KbaCreateCallback.self]?.allowsOwnQuestion == true)
+        step[StringAttributeInputCallback.self]?.value = "ana@bank.example"
+        step[BooleanAttributeInputCallback.self]?.value = false
+        step[TermsAndConditionsCallback.self]?.isAccepted = true
+        step[KbaCreateCallback.self]?.question = "Colour?"
+        #expect(step.unanswered == ["KbaCreateCallback"])
+        step[KbaCreateCallback.self]?.answer = "blue"
+        #expect(step.unanswered.isEmpty)
+        #expect(reply(step) == "ana@bank.example" && reply(step, 2) == false && reply(step, 3) == true)
+        #expect(reply(step, 4) == "Colour?" && reply(step, 4, input: 1) == "blue")
+        // What was not set goes back as it came.
+        #expect(reply(step, 1) == "")
+    }
+
+    @Test("The vendor's page for a new account names what it asks", .enabled(if: fixtures != nil))
+    func recordedRegistration() async throws {
+        let callbacks = try #require(try fixture("js/mockapi-registration.json")["callbacks"]?.array)
+        let step = try await firstStep(callbacks)
+        let question = "Select a security question"
+        #expect(
+            step.unanswered == [
+                "Username", "First Name", "Last Name", "Email Address", "Password", question, question,
+                "TermsAndConditionsCallback",
+            ])
+        #expect(step.reply["callbacks"] == .array(callbacks))
+    }
+
     @Test("What was not answered goes back as it came")
     func untouched() async throws {
         let callbacks = [
@@ -145,14 +188,15 @@ import Testing
             for type in [
                 "NameCallback", "ChoiceCallback", "ConfirmationCallback", "TextOutputCallback", "HiddenValueCallback",
                 "PollingWaitCallback", "MetadataCallback", "TextInputCallback", "ValidatedCreateUsernameCallback",
-                "ValidatedCreatePasswordCallback",
+                "ValidatedCreatePasswordCallback", "StringAttributeInputCallback", "BooleanAttributeInputCallback",
+                "TermsAndConditionsCallback", "KbaCreateCallback",
             ] {
                 var broken: JSONObject = JSONObject([.init(name: "type", value: .string(type))])
                 broken["output"] = value
                 broken["input"] = value
                 let names = [
                     "prompt", "choices", "options", "data", "waitTime", "id", "optionType", "defaultChoice",
-                    "failedPolicies", "echoOn",
+                    "failedPolicies", "echoOn", "value", "required", "predefinedQuestions",
                 ]
                 var outputs = broken
                 outputs["output"] = .array(names.map { ["name": .string($0), "value": value] } + [value])
@@ -224,7 +268,8 @@ import Testing
         var step = try await firstStep([
             name, password, callback("TextInputCallback", [:], input: ""),
             callback("HiddenValueCallback", ["id": "h"], input: "pr3filled"), callback("Future", input: ""),
-            new("ValidatedCreatePasswordCallback", [:]),
+            new("ValidatedCreatePasswordCallback", [:]), new("KbaCreateCallback", [:]),
+            new("StringAttributeInputCallback", ["value": "pr3filled"]),
         ])
         step[NameCallback.self]?.name = "hunter2"
         step[PasswordCallback.self]?.password = "hunter2"
@@ -232,6 +277,8 @@ import Testing
         step[HiddenValueCallback.self]?.value = "hunter2"
         step[UnknownCallback.self]?.answer(.text(Secret("hunter2")))
         step[ValidatedCreatePasswordCallback.self]?.password = "hunter2"
+        step[KbaCreateCallback.self]?.answer = "hunter2"
+        step[StringAttributeInputCallback.self]?.value = "hunter2"
         var shown = "\(step) \(step.debugDescription) \(step.callbacks) \(JourneyNode.continue(step))"
         dump(step, to: &shown)
         dump(JourneyNode.continue(step), to: &shown)

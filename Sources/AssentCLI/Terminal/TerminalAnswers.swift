@@ -81,7 +81,7 @@ struct TerminalAnswers: Sendable {
     }
 
     /// A server's text, each of its lines as one.
-    private func show(_ text: String, indent: String = "") {
+    func show(_ text: String, indent: String = "") {
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             console.say(indent + DisplayText.escapedForTerminal(String(line)))
         }

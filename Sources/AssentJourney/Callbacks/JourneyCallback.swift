@@ -64,7 +64,8 @@ public struct CallbackTypes: Sendable {
         NameCallback.self, PasswordCallback.self, TextInputCallback.self, TextOutputCallback.self,
         SuspendedTextOutputCallback.self, ChoiceCallback.self, ConfirmationCallback.self, HiddenValueCallback.self,
         PollingWaitCallback.self, MetadataCallback.self, ValidatedCreateUsernameCallback.self,
-        ValidatedCreatePasswordCallback.self,
+        ValidatedCreatePasswordCallback.self, StringAttributeInputCallback.self, BooleanAttributeInputCallback.self,
+        TermsAndConditionsCallback.self, KbaCreateCallback.self,
     ])
 
     func callback(_ fields: CallbackFields) -> any JourneyCallback {
