@@ -58,6 +58,20 @@ private struct MigrationPage: CustomTestStringConvertible {
             "`journeyUser.revoke()`", "`journeyUser.logout()`",
         ], words: ["invalid_grant", "nil"])
 
+    static let journeys = MigrationPage(
+        name: "migrating-journeys", snippets: "MigratingJourneys",
+        names: [
+            // "Navigating an authentication journey on iOS", up to the success.
+            "`start()`", #"`journey.start("sdkUsernamePasswordJourney")`"#, "`Node`", "`ContinueNode`",
+            "`node.next()`", "`continueNode.next()`", "`ErrorNode`", "`node.message`", "`errorNode.message`",
+            "`errorNode.input`", "`node.input`", "raw JSON response", "HTTP 4xx or 5xx", "invalid credentials",
+            "one-time passcode", "`FailureNode`", "`node.cause`", "`node.cause()`", "`failureNode.cause`",
+            "`Throwable`", "`SuccessNode`", "`node.session`", "`successNode.session`", "`successNode.input`",
+            "`default: break`", "`node.callbacks()`", "`current.callbacks`", "`current.next()`", "`NameCallback`",
+            "`nameCallback.name`", "`PasswordCallback`", "`passwordCallback.password`", "`prompt`",
+            "other callback types as they are introduced",
+        ], words: [])
+
     static let vault = MigrationPage(
         name: "migrating-vault", snippets: "MigratingVault",
         names: [
@@ -133,7 +147,7 @@ private struct MigrationPage: CustomTestStringConvertible {
 
 @Suite("The pages about migrating")
 struct MigrationPageTests {
-    private static let pages = [MigrationPage.tokens, .vault, .signing, .authorization]
+    private static let pages = [MigrationPage.journeys, .tokens, .vault, .signing, .authorization]
 
     @Test("Each name of the vendors' pages has a row that begins with it", arguments: pages)
     fileprivate func names(page: MigrationPage) throws {
