@@ -29,7 +29,9 @@ struct FieldValueTests {
             (.account, ["iban": "DE20120300000000202051"]), (.account, ["iban": "1202120300000000202051"]),
             (.account, ["iban": "DE02"]), (.date, "2026-02-30"), (.date, "2026-02-29"), (.date, "2100-02-29"),
             (.date, "2026-04-31"), (.list, ["a, b", "c"]), (.list, ["a", ", b"]), (.list, ["a,", "b"]),
-            (.list, ["a", " b"]), (.list, ["a", "  "]),
+            (.list, ["a", " b"]), (.list, ["a", "  "]), (.list, ["a,\u{A0}b", "c"]), (.list, ["a,\u{3000}b"]),
+            (.list, ["a", "\u{202F}b"]), (.list, ["a, \u{301}b", "c"]),
+            (.list, ["a,\u{301} b"]), (.list, ["a,\u{301}", "b"]),
         ] as [(FieldType, JSONValue)])
     func misread(type: FieldType, json: JSONValue) throws {
         let value = try FieldValue(json, type: type)

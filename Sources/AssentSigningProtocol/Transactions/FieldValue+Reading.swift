@@ -15,7 +15,7 @@ extension FieldValue {
         case .list(let texts):
             for text in texts {
                 try Self.checkBlanks(text, at: place)
-                guard !text.contains(", "), text.first != " ", text.last != "," else {
+                guard !Self.readsAsSeveral(text) else {
                     throw .invalid(place, "has a text with a comma and a blank, which looks like two texts")
                 }
             }
@@ -27,6 +27,15 @@ extension FieldValue {
         guard !DisplayText.isBlankOrSpread(text) else {
             throw .invalid(place, "has nothing but blanks, or more than three in a row")
         }
+    }
+
+    /// Whether a text of a list reads as two, or as a part of its neighbour: a comma and a blank are shown between
+    /// them. Blanks of other widths look like that one, and with an accent on it a comma is still read as a comma.
+    private static func readsAsSeveral(_ text: String) -> Bool {
+        let scalars = text.unicodeScalars.filter { $0.properties.generalCategory != .nonspacingMark }
+        func isBlank(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.isWhitespace }
+        return scalars.first.map(isBlank) ?? false || scalars.last == ","
+            || zip(scalars, scalars.dropFirst()).contains { $0 == "," && isBlank($1) }
     }
 
     /// ISO 13616: the first four characters behind the others, letters as 10 to 35, modulo 97 is 1.
