@@ -133,8 +133,7 @@ struct UsersCommand: AsyncParsableCommand {
             commandName: "password",
             abstract: "Give a user another password. You are asked for it, twice.",
             discussion: """
-                The user's sessions and tokens end. A sign-in with the old password that has begun may still succeed: when \
-                somebody else knows it, lock the user first, and unlock them afterwards.
+                The user's sessions and tokens end, and so do sign-ins that have begun, also with the old password.
                 """)
 
         @OptionGroup var result: ResultOptions
