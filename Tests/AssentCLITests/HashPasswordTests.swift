@@ -68,6 +68,25 @@ struct HashPasswordTests {
         #expect(try hash(home, []).2.contains("--password-file"))
     }
 
+    @Test("What the server would refuse as a password gets no hash: short, common, and shorter than the file says")
+    func weak() throws {
+        let home = try VaultCommandTests.Home()
+        for (text, reason) in [("a", "at least 8 characters"), ("Password1", "first that anyone tries")] {
+            let (status, out, errors) = try hash(home, ["--password-file", try home.file("weak", text)])
+            #expect(status == 1 && out.isEmpty && errors.contains(reason), "\(errors)")
+        }
+        let example = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "Examples/bank/assent.yaml")
+        let stricter = try String(contentsOf: example, encoding: .utf8) + "\npasswords: {minLength: 14}\n"
+        let (status, out, errors) = try hash(
+            home,
+            [
+                "--config", try home.file("assent.yaml", stricter),
+                "--password-file", try home.file("short", "correct horse"),
+            ])
+        #expect(status == 1 && out.isEmpty && errors.contains("at least 14 characters"), "\(errors)")
+    }
+
     @Test("A reply's last line is ended on a terminal, and nowhere else is a byte added")
     func lastLine() {
         let body = Array(#"{"a":1}"#.utf8)

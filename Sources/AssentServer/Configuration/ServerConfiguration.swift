@@ -49,7 +49,7 @@ public struct ServerConfiguration: Sendable {
     package let passwordCost: Int
 
     /// What passwords must be like.
-    var passwordRules = PasswordRequirements()
+    package var passwordRules = PasswordRequirements()
 
     /// How many transactions a session may have made for one policy in a minute.
     package let transactionLimits: TransactionLimits

@@ -10,12 +10,14 @@ struct HashPasswordCommand: AsyncParsableCommand {
         commandName: "hash-password", abstract: "Make the passwordHash of a user for assent.yaml. No server is asked.",
         discussion: """
             The password comes from the prompt, twice, or from a file or descriptor; never from the command line.
+            It has at least 8 characters, or as many as the server's file says, and is not one that anyone tries first.
 
             Example:  assent admin hash-password --config assent.yaml --password-file ana.password
             """)
 
     @Option(
-        name: .shortAndLong, help: "The server's file, for its passwordCost; otherwise the cost is 131072 (2^17).",
+        name: .shortAndLong,
+        help: "The server's file, for its passwordCost and its passwords; otherwise the cost is 131072 (2^17).",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
@@ -24,15 +26,17 @@ struct HashPasswordCommand: AsyncParsableCommand {
     func run() async throws {
         let console = Console()
         try await Outcome.run(console) {
-            let cost = try Self.cost(config)
+            let configuration = try config.map { try ServerConfiguration.load(file: $0) }
+            let logN = configuration?.passwordCost.trailingZeroBitCount ?? PasswordPolicy().logN
+            let rules = configuration?.passwordRules ?? PasswordRequirements()
             let password = try password.read()
-            console.say(try PasswordHash.make(password, cost: cost, random: SystemRandom()).text)
+            // Whose it is nobody says here, so that the name alone is not looked at.
+            if let fault = rules.fault(in: password, of: "") {
+                throw CommandFailure("\(fault) Nothing was made; try again.")
+            }
+            console.say(
+                try PasswordHash.make(password, cost: PasswordHash.Cost(logN: logN), random: SystemRandom()).text)
         }
-    }
-
-    private static func cost(_ file: String?) throws -> PasswordHash.Cost {
-        guard let file else { return PasswordHash.Cost(logN: PasswordPolicy().logN) }
-        return PasswordHash.Cost(logN: try ServerConfiguration.load(file: file).passwordCost.trailingZeroBitCount)
     }
 }
 
