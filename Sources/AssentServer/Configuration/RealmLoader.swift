@@ -153,7 +153,10 @@ struct RealmLoader {
         if let text = user.optionalString("credentials") {
             guard text == "generated" else { throw user.issue("credentials", "can only be: generated") }
             guard isDevelopment else {
-                throw user.issue("credentials", "generated credentials need development: true; use passwordHash")
+                throw user.issue(
+                    "credentials",
+                    "generated credentials need development: true; write passwordHash instead, which 'assent admin "
+                        + "hash-password' makes")
             }
             return .generated
         }

@@ -359,7 +359,7 @@ struct ConfigurationLoaderTests {
         }
         #expect(
             try message { $0.replace("passwordCost: 1024", with: "passwordCost: 131072") }?
-                .contains("generated credentials need development: true") == true)
+                .contains("write passwordHash instead, which 'assent admin hash-password' makes") == true)
         #expect(
             try message {
                 $0.replace("passwordCost: 1024", with: "passwordCost: 131072")

@@ -143,7 +143,8 @@ struct DemoCommand: AsyncParsableCommand {
             #"  \#(program) request POST \#(gateway)/transfers --data '{"to":"Bob","amount":"200.00","currency":"EUR"}'"#
         )
         console.say("A code is accepted once: wait for the next before you approve. To get one:")
-        console.say("  oathtool --totp -b -   (paste the TOTP seed: others can see a command line)")
+        console.say("  oathtool --totp -b -   (of Debian's package oathtool)")
+        console.say("Paste the TOTP seed there: others can see a command line.")
         console.say("To approve with a device instead, within five minutes of signing in:")
         console.say("  \(program) device invite        (prints a code, and asks for the digits that the device shows)")
         console.say("  \(program) device enroll CODE   (in another terminal, which is the device)")

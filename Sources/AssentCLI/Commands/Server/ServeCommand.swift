@@ -151,7 +151,8 @@ private struct Announcement: Service {
                 console.say("  for apps   \(uri.reveal())")
                 console.draw(qrCodeOf: uri.reveal())
             }
-            console.say("  A code:    oathtool --totp -b -   (paste the seed: others can see a command line)")
+            console.say("  A code:    oathtool --totp -b -   (of Debian's package oathtool)")
+            console.say("             Paste the seed there: others can see a command line.")
         }
         if let file = endpoints.bootstrapFile {
             console.say("")
