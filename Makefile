@@ -1,7 +1,7 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
 # make docs: the reference of all products. make cluster: two nodes, of which one is killed, and a database that moves.
 # make edge: a gateway without a server, which asks one.
-.PHONY: demo first-call first-resource cluster edge test traits consumer races soak bench check docs setup setup-tests build
+.PHONY: demo first-call first-resource first-device cluster edge test traits consumer races soak bench check docs setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
@@ -67,6 +67,10 @@ first-call: setup
 # The same for Snippets/FirstResource.swift.
 first-resource: setup
 	@$(swift) run $(ASSENT_BUILD_FLAGS) FirstResource $(WITH)
+
+# The same for Snippets/FirstDevice.swift.
+first-device: setup
+	@$(swift) run $(ASSENT_BUILD_FLAGS) FirstDevice $(WITH)
 
 cluster: setup-tests
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent

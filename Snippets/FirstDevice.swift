@@ -36,7 +36,10 @@ func signOne(
         say(transaction.displayed.title)
         for field in transaction.displayed.fields { say("  \(field.label): \(field.value)") }
         say("Answer: " + transaction.allowedStatuses.map(\.name).joined(separator: ", "))
-        let receipt = try await transaction.setStatus(readLine() ?? "")
+        let answer = readLine() ?? ""
+        let needsNumber = transaction.allowedStatuses.contains { $0.name == answer && $0.needsNumber }
+        if needsNumber { say("The number that is shown where you pay:") }
+        let receipt = try await transaction.setStatus(answer, number: needsNumber ? readLine() : nil)
         say("The server has signed that it has the answer to \(receipt.transactionID).")
         break
     }

@@ -145,15 +145,23 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("A code is accepted once: wait for the next before you approve. To get one:")
         console.say("  oathtool --totp -b -   (of Debian's package oathtool)")
         console.say("Paste the TOTP seed there: others can see a command line.")
-        console.say("To approve with a device instead, within five minutes of signing in:")
-        console.say("  \(program) device invite        (prints a code, and asks for the digits that the device shows)")
-        console.say("  \(program) device enroll CODE   (in another terminal, which is the device)")
-        console.say("  \(program) device listen        (there, too; then pay again)")
+        tellOfDevice(in: world, program, console)
         try tellOfApp(in: world, program, console)
         console.say("The same in a program, Snippets/FirstCall.swift:")
         console.say("  make first-call WITH=\"\(Self.firstCall(world.endpoints).joined(separator: " "))\"")
         await untilStopped(seconds: minutes * 60)
         await world.stop()
+    }
+
+    /// What to type so that a device approves.
+    private func tellOfDevice(in world: DemoWorld, _ program: String, _ console: Console) {
+        console.say("To approve with a device instead, within five minutes of signing in:")
+        console.say("  \(program) device invite        (prints a code, and asks for the digits that the device shows)")
+        console.say("  \(program) device enroll CODE   (in another terminal, which is the device)")
+        console.say("  \(program) device listen        (there, too; then pay again)")
+        console.say("The device in a program, Snippets/FirstDevice.swift, with the code in place of CODE:")
+        let values = Self.firstDevice(world.endpoints, in: world.directory + "/first-device") + ["CODE"]
+        console.say("  make first-device WITH=\"\(values.joined(separator: " "))\"")
     }
 
     /// What to type so that an installation of its own calls in its own name.
@@ -178,6 +186,12 @@ struct DemoCommand: AsyncParsableCommand {
     /// What `Snippets/FirstCall.swift` wants to know of a server.
     static func firstCall(_ endpoints: Endpoints) -> [String] {
         [endpoints.server, endpoints.gateway ?? "", endpoints.authorityFile ?? ""] + endpoints.pins.map(\.description)
+    }
+
+    /// What `Snippets/FirstDevice.swift` wants to know, but for the code of an invite.
+    static func firstDevice(_ endpoints: Endpoints, in directory: String) -> [String] {
+        [directory, endpoints.authorityFile ?? ""] + endpoints.pins.map(\.description)
+            + ["\(endpoints.server)/signing/realms/root/realms/alpha"]
     }
 
     private func untilStopped(seconds: Int) async {
