@@ -11,7 +11,9 @@ extension OAuthProvider {
         // First: what must not be read any more is gone also where the deleting takes long.
         try await context.update(
             "refresh_tokens", set: "sealed_successor = NULL",
-            where: "sealed_successor IS NOT NULL AND used_at <= \(now - configuration.refreshGrace)")
+            where: """
+                sealed_successor IS NOT NULL AND used_at <= \(context.sharedTime) - \(configuration.refreshGrace)
+                """)
         _ = try await context.delete(from: "consents", key: "user_id, client_id", where: isOver)
         _ = try await context.delete(from: "revoked_access_tokens", where: "expires_at <= \(now)")
         // Nothing else could use them.

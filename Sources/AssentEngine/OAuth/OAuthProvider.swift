@@ -27,7 +27,8 @@ package struct OAuthProviderConfiguration: Sendable {
     /// How many seconds a code may be used.
     package var codeLifetime: Int64 = 60
 
-    /// For how many seconds a refresh that is repeated by the same attempt gets the same successor.
+    /// For how many seconds a refresh that is repeated by the same attempt gets the same successor, by the clock that
+    /// all nodes share.
     package var refreshGrace: Int64 = 60
 
     /// Whether a refresh or a question to the userinfo endpoint is a use of the session that its grant belongs to. A

@@ -1,6 +1,9 @@
 import AssentCore
 import AssentJOSE
+import AssentStore
 import AssentTesting
+import Foundation
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -123,6 +126,43 @@ struct RefreshTests {
         await #expect(throws: OAuthError.invalidGrant) {
             try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
         }
+    }
+
+    @Test(
+        "Nodes whose clocks differ repeat a lost reply for as long as the clock of the database's server says",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func clocksApart() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        let (slow, fast) = (try Self.node(of: fixture, ahead: -29), try Self.node(of: fixture, ahead: 29))
+        func pass(_ seconds: Int64) async throws {
+            _ = try await fixture.database.run(
+                SQLStatement("UPDATE refresh_tokens SET used_at = used_at - \(seconds) WHERE used_at IS NOT NULL"))
+        }
+        let lost = try await fixture.refresh(first.refreshToken, attempt: Self.attempt, on: slow)
+        // By their own clocks a minute has passed.
+        try await pass(2)
+        _ = try await fast.purge()
+        for node in [fast, slow] {
+            let again = try await fixture.refresh(first.refreshToken, attempt: Self.attempt, on: node)
+            #expect(again.refreshToken == lost.refreshToken)
+        }
+        try await pass(58)
+        _ = try await slow.purge()
+        #expect(try await fixture.count("refresh_tokens", where: "sealed_successor IS NOT NULL") == 0)
+        await #expect(throws: OAuthError.invalidGrant) {
+            try await fixture.refresh(first.refreshToken, attempt: Self.attempt, on: slow)
+        }
+    }
+
+    /// A node on the fixture's database whose clock differs from the others', with whom it goes by the clock of the
+    /// database's server.
+    private static func node(of fixture: ProviderFixture, ahead seconds: TimeInterval) throws -> OAuthProvider {
+        let context = EngineContext(
+            database: fixture.database, clock: ManualClock(fixture.clock.now.addingTimeInterval(seconds)),
+            random: SystemRandom(), masterKey: fixture.context.masterKey, isDatabaseTimed: true,
+            logger: fixture.context.logger)
+        return try OAuthProvider(context, keys: ServerKeys(context), configuration: fixture.grants.configuration)
     }
 
     @Test(

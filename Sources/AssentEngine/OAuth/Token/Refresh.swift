@@ -6,7 +6,8 @@ private struct RefreshRecord {
     let grant: GrantRecord
     let clientID: String
     let expiresAt: Int64
-    let usedAt: Int64?
+    /// Seconds since its use, by the clock that all nodes share; `nil` for one that is unused.
+    let sinceUse: Int64?
     let attemptHash: String?
     let sealedSuccessor: [UInt8]?
     let successorIsUnused: Bool
@@ -15,7 +16,8 @@ private struct RefreshRecord {
         grant = try GrantRecord(row)
         clientID = try row.text("client_id")
         expiresAt = try row.integer("expires_at")
-        usedAt = try row.optionalInteger("used_at")
+        let readAt = try row.integer("read_at")
+        sinceUse = try row.optionalInteger("used_at").map { readAt - $0 }
         attemptHash = try row.optionalText("attempt_hash")
         sealedSuccessor = try row.optionalBlob("sealed_successor")
         successorIsUnused =
@@ -59,7 +61,7 @@ package struct TokenRefresh: Sendable {
             return tokens
         }
         guard let known = try await refreshRecord(tokenID) else { throw OAuthError.invalidGrant }
-        if known.usedAt != nil {
+        if known.sinceUse != nil {
             guard !known.grant.isRevoked else { throw OAuthError.invalidGrant }
             // A request that is sent a second time, with its proof, ends nothing.
             try await claimProof()
@@ -100,7 +102,7 @@ package struct TokenRefresh: Sendable {
                     + [provider.use(of: known.grant.owner, isOffline: known.grant.isOffline)].compactMap(\.self))
             return reply
         } catch let error as StoreError where error.code == .unexpectedCount {
-            guard let spent = try await refreshRecord(tokenID), spent.usedAt != nil else {
+            guard let spent = try await refreshRecord(tokenID), spent.sinceUse != nil else {
                 throw OAuthError.invalidGrant
             }
             return try await repeated(
@@ -163,8 +165,8 @@ package struct TokenRefresh: Sendable {
             SQLStatement(
                 """
                 UPDATE refresh_tokens
-                SET used_at = \(now), attempt_hash = \(attemptHash), successor_id = \(TokenHash.of(successor)),
-                    sealed_successor = \(sealed)
+                SET used_at = \(context.sharedTime), attempt_hash = \(attemptHash),
+                    successor_id = \(TokenHash.of(successor)), sealed_successor = \(sealed)
                 WHERE id = \(tokenID) AND client_id = \(client.id) AND used_at IS NULL AND expires_at > \(now)
                     AND EXISTS (
                         SELECT 1 FROM \(GrantRecord.joined(at: now))
@@ -186,11 +188,11 @@ package struct TokenRefresh: Sendable {
     ) async throws -> IssuedTokens {
         let client = caller.client
         guard !spent.grant.isRevoked else { throw OAuthError.invalidGrant }
-        guard let usedAt = spent.usedAt, let sealed = spent.sealedSuccessor, spent.successorIsUnused,
+        guard let sinceUse = spent.sinceUse, let sealed = spent.sealedSuccessor, spent.successorIsUnused,
             spent.clientID == client.id,
             client.kind != .public || SenderBinding.allows(keyThumbprint, where: spent.grant.sender),
             let attemptHash, let first = spent.attemptHash, ConstantTime.equal(attemptHash, first),
-            (-configuration.refreshGrace..<configuration.refreshGrace).contains(now - usedAt)
+            (-configuration.refreshGrace..<configuration.refreshGrace).contains(sinceUse)
         else {
             try await provider.revoke(spent.grant, because: "refresh_reuse", event: .oauthRefresh, by: caller)
             throw OAuthError.invalidGrant
@@ -208,7 +210,7 @@ package struct TokenRefresh: Sendable {
             .read(
                 """
                 SELECT r.client_id, r.expires_at, r.used_at, r.attempt_hash, r.successor_id, r.sealed_successor,
-                    next.used_at AS successor_used_at, \(GrantRecord.columns)
+                    next.used_at AS successor_used_at, \(context.sharedTime) AS read_at, \(GrantRecord.columns)
                 FROM \(GrantRecord.joined("refresh_tokens r JOIN grants g ON g.id = r.grant_id", at: now))
                     LEFT JOIN refresh_tokens next ON next.id = r.successor_id
                 WHERE r.id = \(tokenID) AND g.realm = \(configuration.realm)
