@@ -7,32 +7,37 @@ extension OAuthProvider {
     package func purge() async throws -> Int {
         // All steps look at one moment, so that a session without a token does not stay when its grant goes.
         let now = now
-        let isOver: SQL = "expires_at <= \(now) AND realm = \(configuration.realm)"
+        let isPast: SQL = "expires_at <= \(now) AND realm = \(configuration.realm)"
         // First: what must not be read any more is gone also where the deleting takes long.
         try await context.update(
             "refresh_tokens", set: "sealed_successor = NULL",
             where: """
                 sealed_successor IS NOT NULL AND used_at <= \(context.sharedTime) - \(configuration.refreshGrace)
                 """)
-        _ = try await context.delete(from: "consents", key: "user_id, client_id", where: isOver)
+        _ = try await context.delete(from: "consents", key: "user_id, client_id", where: isPast)
         _ = try await context.delete(from: "revoked_access_tokens", where: "expires_at <= \(now)")
+        // One that has followed its session in a step-up is all that leads from an ID token's `sid` to the session
+        // that lives now (``EndSessionEndpoint``), so it stays as long as that.
+        let isOver: SQL = """
+            \(isPast) AND NOT EXISTS (SELECT 1 FROM sessions s
+                WHERE s.id = grants.session_id AND s.audit_id <> grants.session_audit_id)
+            """
+        // A node whose clock is behind may be prolonging one. The statement that ends it waits for that, and looks
+        // again; those that delete what belongs to it would not. What has ended nobody prolongs.
+        try await context.update(
+            "grants", set: "revoked_at = \(now), revoked_because = 'expired'",
+            where: "revoked_at IS NULL AND \(isOver)")
+        let hasEnded: SQL = "revoked_at IS NOT NULL AND \(isOver)"
         // Nothing else could use them.
         _ = try await context.delete(
             from: "sessions",
             where: """
-                \(TokenlessSession.isMeant(by: "id")) AND id IN (SELECT session_id FROM grants WHERE \(isOver))
+                \(TokenlessSession.isMeant(by: "id")) AND id IN (SELECT session_id FROM grants WHERE \(hasEnded))
                 """)
         // The database would delete them with their grants, of which one may have had very many.
         _ = try await context.delete(
-            from: "refresh_tokens", where: "grant_id IN (SELECT g.id FROM grants g WHERE \(isOver))")
-        // One that has followed its session in a step-up is all that leads from an ID token's `sid` to the session
-        // that lives now (``EndSessionEndpoint``), so it stays as long as that.
-        let count = try await context.delete(
-            from: "grants",
-            where: """
-                \(isOver) AND NOT EXISTS (SELECT 1 FROM sessions s
-                    WHERE s.id = grants.session_id AND s.audit_id <> grants.session_audit_id)
-                """)
+            from: "refresh_tokens", where: "grant_id IN (SELECT id FROM grants WHERE \(hasEnded))")
+        let count = try await context.delete(from: "grants", where: hasEnded)
         try await ClientAssertion.purge(context)
         try await ClientInstance.purge(context)
         try await WebLinks.purge(context)

@@ -234,7 +234,7 @@ struct CleaningTests {
                 let kept = try await database.run(.read("SELECT 1 AS n FROM \(SQL(verbatim: rows.table))"))
                 #expect(kept.count == EngineContext.rowsAtOnce + 1, "\(rows.table)")
             }
-            for table in many.map(\.table) + ["signing_renewals"] {
+            for table in many.map(\.table) + ["signing_renewals", "grants"] {
                 let updates = database.updates(of: table)
                 #expect(!updates.isEmpty, "\(table)")
                 #expect(updates.allSatisfy { $0.contains("LIMIT") }, "\(table)")
