@@ -15,12 +15,10 @@ package enum TableRegister {
         RegisteredTable(
             "totp_credentials", .kept("it belongs to its user"),
             fence: [
-                // Nobody knows which codes were used since. All that a clock could show now are spent.
+                // Nobody knows which codes were used since. All that any node could have taken by now are spent.
                 .set(
-                    .oneTimePasswords, { now in "last_step = \(now) / period + \(OneTimePasswordLimits().tolerance)" },
-                    where: { now in
-                        "last_step IS NULL OR last_step < \(now) / period + \(OneTimePasswordLimits().tolerance)"
-                    })
+                    .oneTimePasswords, { now in "last_step = \(latestStep(at: now))" },
+                    where: { now in "last_step IS NULL OR last_step < \(latestStep(at: now))" })
             ], remark: "Seeds are what they were: renew again those that were renewed since."),
         RegisteredTable(
             "attempts", .purged, remark: "Counts of wrong passwords and codes go on from the backup, for at most a day."
@@ -33,6 +31,11 @@ package enum TableRegister {
         // A lock or another password since has forgotten them, and nobody here knows.
         RegisteredTable("usual_networks", .purged, fence: [.delete(.networks, isOptional: true)]),
     ]
+
+    /// The latest time step that a node may have accepted, whose clock is ahead of the one that shows `now`.
+    private static func latestStep(at now: Int64) -> SQL {
+        "\(now + NodeClocks.difference) / period + \(OneTimePasswordLimits().tolerance)"
+    }
 
     private static let access = [
         RegisteredTable(

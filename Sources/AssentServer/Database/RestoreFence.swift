@@ -14,8 +14,8 @@ package enum RestoreFence {
     ///   - clock: the time.
     ///   - random: names the records that this writes.
     /// - Returns: how much there was.
-    /// - Throws: ``ConfigurationError`` when a server uses the database, or the database or the master key is missing
-    ///   or another one.
+    /// - Throws: ``ConfigurationError`` when a server uses the database, the database or the master key is missing or
+    ///   another one, or the clock is not the database server's.
     package static func run(
         _ configuration: ServerConfiguration, keepingSessions: Bool = false, clock: any WallClock = SystemClock(),
         random: any RandomSource = SystemRandom()
@@ -58,6 +58,7 @@ package enum RestoreFence {
                         file: DatabaseAccess.keyPath(configuration), line: nil,
                         "this is not the master key of the database: restore the key that it was made with")
                 }
+                try await Self.compare(clock, with: database, at: access.location, configuration)
                 try await AuditLog(context).resume()
                 outcome = try await RestoredDatabase(context).fence(keepingSessions: keepingSessions)
             } catch {
@@ -68,5 +69,20 @@ package enum RestoreFence {
             try await adoption?.open(clock: clock).close()
             return outcome
         }
+    }
+
+    /// The fence goes by this machine's clock, and allows for as much as that and a node's may differ from the database
+    /// server's.
+    private static func compare(
+        _ clock: any WallClock, with database: any SQLDatabase, at location: DatabaseLocation,
+        _ configuration: ServerConfiguration
+    ) async throws {
+        guard let limit = configuration.clockDifferenceSeconds, let lead = try await database.lead(of: clock),
+            abs(lead) >= Int64(limit) * 1000
+        else { return }
+        throw ConfigurationError(
+            file: location.name, line: nil,
+            "this machine's clock and the database server's differ by \(abs(lead) / 1000) s, and what was used lately "
+                + "might be left out: let both follow NTP, then run this again")
     }
 }

@@ -106,11 +106,7 @@ final class NodeWatch: Sendable {
 
     private func lookAtClock() async {
         guard let clockLimit else { return }
-        let before = context.clock.epochMilliseconds
-        guard let time = try? await context.database.time() else { return }
-        let after = context.clock.epochMilliseconds
-        // The server has looked at its clock at some moment in between.
-        let ahead = before > time ? before - time : after < time ? after - time : 0
+        guard let ahead = try? await context.database.lead(of: context.clock) else { return }
         let difference = Duration.milliseconds(abs(ahead))
         let isOff = difference >= clockLimit
         let isWarned = difference >= Self.warning

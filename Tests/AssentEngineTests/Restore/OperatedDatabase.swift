@@ -110,8 +110,8 @@ final class OperatedDatabase: Sendable {
         return Dictionary(uniqueKeysWithValues: counts).filter { $0.value != 0 }
     }
 
-    /// Moves the clock to more than a minute after all that the commands have seen.
-    func passAMinute() { clock.advance(by: max(0, Date().timeIntervalSince(clock.now)) + 61) }
+    /// Moves the clock to more than two minutes after all that the commands have seen.
+    func passTwoMinutes() { clock.advance(by: max(0, Date().timeIntervalSince(clock.now)) + 121) }
 
     private func run(_ commands: some Sequence<String>) async throws -> String {
         let programs = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()

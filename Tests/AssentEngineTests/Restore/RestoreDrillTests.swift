@@ -63,7 +63,7 @@ struct RestoreDrillTests {
                     try await fixture.oneTimePasswords.verify(early, user: fixture.ana) == .accepted
                 },
             ], on: fixture.context, covering: Self.journeys)
-        operated.passAMinute()
+        operated.passTwoMinutes()
         #expect(try await fixture.oneTimePasswords.verify(try fixture.code(), user: fixture.ana) == .accepted)
     }
 
@@ -285,7 +285,7 @@ struct RestoreDrillTests {
                 },
             ], on: world.base.context, covering: Self.devices)
         #expect(try await update() == "use_nonce")
-        operated.passAMinute()
+        operated.passTwoMinutes()
         #expect(try await accepts(try await container.oneTimeCode(label: "timed").code.reveal(), "timed"))
         #expect(try await device.status(enrolled.did).state == .active)
     }

@@ -77,6 +77,23 @@ struct RestoreFenceTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: node.memory.path)) == memory)
     }
 
+    @Test("A machine whose clock is off is refused: the fence would leave out what was used lately")
+    func clock() async throws {
+        let world = try CopyWorld()
+        let configuration = try await world.postgreSQL()
+        try await world.fill(configuration)
+        let fenced: SQL = "SELECT count(*) AS n FROM audit WHERE event = 'database.restore'"
+        for seconds in [-31.0, 31] {
+            let error = await #expect(throws: ConfigurationError.self) {
+                try await RestoreFence.run(configuration, clock: ManualClock(Date() + seconds))
+            }
+            #expect(error?.message.contains("NTP") == true, "\(error?.message ?? "")")
+        }
+        let fences = try await world.open(configuration) { try await $0.run(.read(fenced)).first?.integer("n") }
+        #expect(fences == 0)
+        _ = try await RestoreFence.run(configuration)
+    }
+
     /// What the documentation has an operator do before the fence.
     private func restore(_ path: String, _ known: PostgreSQLConfiguration, _ server: PostgreSQLServer) async throws {
         let name = known.database

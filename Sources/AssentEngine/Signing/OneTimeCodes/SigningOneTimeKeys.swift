@@ -10,9 +10,9 @@ enum SigningOneTimeKeys {
     /// The statements that make codes useless that may have been used since the backup. Each returns the rows that it
     /// has changed.
     ///
-    /// Of a key by time, the codes that a clock could show now are spent. How far a key by counter has come nobody
-    /// knows: it is destroyed, and the next renewal of its device brings another one. Answers to challenges need a
-    /// challenge of the server and are left alone.
+    /// Of a key by time, the codes are spent that a node may have accepted, whose clock is ahead of this one. How far a
+    /// key by counter has come nobody knows: it is destroyed, and the next renewal of its device brings another one.
+    /// Answers to challenges need a challenge of the server and are left alone.
     static func fence(_ context: EngineContext) async throws -> [SQLStatement] {
         let rows = try await context.database.run(
             .read("SELECT did, label, sealed_uri, counter FROM signing_otp_keys ORDER BY label, did"))
@@ -23,7 +23,7 @@ enum SigningOneTimeKeys {
             let uri = try SigningOneTimeSecret.open(row, context)
             guard let account = try? OTPAuthURI(uri.reveal()) else { continue }
             if let totp = try account.totp() {
-                let next = context.clock.epochSeconds / Int64(totp.period) + 2
+                let next = (context.clock.epochSeconds + NodeClocks.difference) / Int64(totp.period) + 2
                 if try row.integer("counter") < next { timed[Spent(label: label, next: next), default: []].append(did) }
             } else if try account.hotp() != nil {
                 counted[label, default: []].append(did)
