@@ -340,6 +340,49 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path) == server)
     }
 
+    @Test("Where a server never had a gateway a base stays, too, until it has one; nothing goes to one that is gone")
+    func withoutGatewayAndWithBase() throws {
+        var server = file
+        (server.resources, server.lastGateway) = ([], .missing)
+        #expect(try server.write(to: path))
+        #expect(try !server.write(to: path))
+        var edited = server
+        edited.resources = [.init(origin: "https://api.example", credential: "accessToken")]
+        edited.resourceBase = "https://api.example/v1"
+        edited.pins = [.init(host: "api.example", pins: try Self.pins(2))]
+        try put(edited.yaml)
+        #expect(try !server.write(to: path))
+        server.journey = "Other"
+        #expect(try server.write(to: path))
+        edited.journey = "Other"
+        #expect(try ClientFile.load(path) == edited)
+
+        var other = server
+        (other.resources, other.resourceBase) = (file.resources, "https://localhost:8444")
+        other.lastGateway = .at("https://localhost:8444")
+        for now in [other, server] {
+            #expect(try now.write(to: path))
+            #expect(try ClientFile.load(path) == now)
+        }
+        // Also where an operator has taken the base away.
+        other.resourceBase = nil
+        try put(other.yaml)
+        #expect(try server.write(to: path))
+        #expect(try ClientFile.load(path) == server)
+    }
+
+    @Test("Where the gateway was is read as it was written, and what is not an address is refused")
+    func lastGateway() throws {
+        var file = file
+        for gateway in [nil, .missing, .at("https://localhost:8444")] as [ClientFile.ServedGateway?] {
+            file.lastGateway = gateway
+            #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
+        }
+        let text = self.file.yaml + "lastGateway: nowhere\n"
+        let error = #expect(throws: ConfigurationError.self) { try ClientFile.parse(text, file: "client.yaml") }
+        #expect(error?.message.contains("assent serve") == true, "\(error as Any)")
+    }
+
     @Test("What an operator wrote stays when the server's certificate comes without its issuer's for a while")
     func keptWithoutBackup() throws {
         let pins = try Self.pins(3)

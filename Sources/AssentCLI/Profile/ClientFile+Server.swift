@@ -45,6 +45,7 @@ extension ClientFile {
             resources: endpoints.gateway.map { [Resource(origin: $0, credential: "accessToken")] } ?? [],
             resourceBase: endpoints.gateway,
             authority: endpoints.authorityFile, pins: hosts.map { HostPins(host: $0, pins: endpoints.pins) })
+        lastGateway = endpoints.gateway.map(ServedGateway.at) ?? ServedGateway.missing
     }
 
     /// The CA that a server makes for itself, in the directory where it writes a client's file.
@@ -63,6 +64,7 @@ extension ClientFile {
             (file.realm, file.clientID, file.redirectURI) = (realm, clientID, redirectURI)
             (file.scopes, file.journey) = (scopes, journey)
         }
+        file.lastGateway = lastGateway
         file.authority = authority ?? kept.authority
         if let registration {
             var own = kept.registration ?? registration
@@ -95,9 +97,11 @@ extension ClientFile {
 
     /// Whether the gateway is where the earlier file has it. That its origin is in there is not enough: an operator who
     /// moves it may have added the new one before. Paths lead to the old one then. A gateway always brings its base, so
-    /// where both are missing there was none before either.
+    /// where a file that does not say more lacks both there was none before either.
     private func hasGateway(of kept: ClientFile) -> Bool {
-        guard !resources.isEmpty else { return kept.resourceBase == nil }
+        guard !resources.isEmpty else {
+            return kept.lastGateway.map { $0 == .missing } ?? (kept.resourceBase == nil)
+        }
         guard resources.allSatisfy({ own in kept.resources.contains { $0.origin == own.origin } }) else { return false }
         guard let base = kept.resourceBase else { return true }
         guard let origin = try? Origin(base) else { return false }

@@ -29,6 +29,9 @@ struct ClientFile: Sendable, Equatable {
     /// What paths of requests are appended to: `resources.base` in the file.
     var resourceBase: String?
 
+    /// Where the server had its gateway when it wrote the file; `nil` in a file that does not say so.
+    var lastGateway: ServedGateway?
+
     /// The CA to trust, as a PEM file; `nil` for the system's.
     var authority: String?
 
@@ -133,10 +136,10 @@ struct ClientFile: Sendable, Equatable {
     /// written into that one, and the server does not know, stays. One that cannot be read is moved aside: it may have
     /// what the operator wants, and a mistake in it; `warn` is told of that.
     ///
-    /// - Returns: whether it was written.
+    /// - Returns: whether something was written that clients go by.
     /// - Throws: what the file system says.
     func write(to path: String, warn: (String) -> Void = { _ in }) throws -> Bool {
-        var written = self
+        var (written, isNews) = (self, true)
         if let there = try? ClientFile.load(path, acceptsOnePin: true), !there.isProviderOnly {
             var kept = there
             // The server's own authority is not an operator's: as long as it is in use, the server names it.
@@ -144,6 +147,9 @@ struct ClientFile: Sendable, Equatable {
             if authority == Self.generatedAuthority(beside: path) { kept.authority = nil }
             written = keeping(kept)
             if there == written { return false }
+            kept = there
+            kept.lastGateway = written.lastGateway
+            isNews = kept != written
         } else if FileManager.default.fileExists(atPath: path) {
             if let text = try? String(contentsOfFile: path, encoding: .utf8), text == yaml { return false }
             let aside = path + ".old"
@@ -155,7 +161,7 @@ struct ClientFile: Sendable, Equatable {
                     + "the new one to anybody.")
         }
         try Data(written.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
-        return true
+        return isNews
     }
 }
 
@@ -191,6 +197,7 @@ extension ClientFile {
         }
         (resources, resourceBase) = try Self.resources(
             reader.optionalMapping("resources"), bySignedFile: trust != nil)
+        lastGateway = try Self.lastGateway(reader)
         authority = reader.optionalString("authority")
         pins = try Self.hostPins(reader, acceptsOne: acceptsOnePin)
         clientKey = try Self.clientKey(reader)
@@ -211,7 +218,7 @@ extension ClientFile {
         ]
         if let issuer { lines.insert("issuer: \(Self.quoted(issuer))", at: 1) }
         if !isProviderOnly { lines.insert("server: \(Self.quoted(server))", at: 1) }
-        lines += resourceLines
+        lines += resourceLines + gatewayLines
         if let clientKey { lines.append("clientKey: \(Self.quoted(clientKey))") }
         if let registration { lines += registration.yaml }
         lines += sealedLines
