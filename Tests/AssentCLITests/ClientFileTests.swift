@@ -371,6 +371,32 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path) == server)
     }
 
+    @Test("Beside a trust file the address of the resources follows a gateway that moves, unless it led elsewhere")
+    func movedGatewayBesideTrust() throws {
+        var server = file
+        (server.resourceBase, server.lastGateway) = ("https://localhost:8444", .at("https://localhost:8444"))
+        var moved = server
+        moved.resources = [.init(origin: "https://localhost:9444", credential: "accessToken")]
+        (moved.resourceBase, moved.lastGateway) = ("https://localhost:9444", .at("https://localhost:9444"))
+        var gone = server
+        (gone.resources, gone.resourceBase, gone.lastGateway) = ([], nil, .missing)
+        for (base, follows) in [("https://localhost:8444/v1", true), ("https://api.example/v1", false)] {
+            var edited = server
+            (edited.trust, edited.resources, edited.resourceBase) = ("/etc/bank.jws", [], base)
+            for now in [server, moved, gone] {
+                try put(edited.yaml)
+                let hasFollowed = follows && now != server
+                // Where the address stays, there is nothing new for clients.
+                let isNews = try now.write(to: path)
+                #expect(isNews == hasFollowed)
+                edited.lastGateway = now.lastGateway
+                if hasFollowed { edited.resourceBase = now.resourceBase }
+                #expect(try ClientFile.load(path) == edited)
+                (edited.lastGateway, edited.resourceBase) = (server.lastGateway, base)
+            }
+        }
+    }
+
     @Test("Where the gateway was is read as it was written, and what is not an address is refused")
     func lastGateway() throws {
         var file = file

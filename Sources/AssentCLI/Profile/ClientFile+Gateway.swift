@@ -36,4 +36,13 @@ extension ClientFile {
             "\(Self.lastGatewayName): \(Self.quoted(lastGateway.text))",
         ]
     }
+
+    /// Whether the paths of an earlier file led to the gateway of that time, and this server has it elsewhere, or has
+    /// none.
+    func hasMovedGateway(since kept: ClientFile) -> Bool {
+        guard case .at(let address)? = kept.lastGateway, let last = try? Origin(address),
+            let base = kept.resourceBase, (try? Origin(base)) == last
+        else { return false }
+        return !resources.contains { (try? Origin($0.origin)) == last }
+    }
 }

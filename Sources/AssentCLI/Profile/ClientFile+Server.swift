@@ -72,8 +72,11 @@ extension ClientFile {
             own.implicitScopes = registration.implicitScopes
             (file.registration, file.clientKey) = (own, nil)
         }
-        // A trust file says hosts and pins in the place of the server.
-        guard kept.trust == nil else { return file }
+        // A trust file says hosts and pins in the place of the server, and not where paths lead.
+        guard kept.trust == nil else {
+            if hasMovedGateway(since: kept) { file.resourceBase = resourceBase }
+            return file
+        }
         // Behind another gateway nobody knows which of the old origins are the operator's: no credential goes there.
         if hasGateway(of: kept) {
             file.resourceBase = kept.resourceBase ?? resourceBase
