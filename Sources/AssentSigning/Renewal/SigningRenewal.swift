@@ -35,9 +35,10 @@ extension SigningContainer {
     ///   - password: asks the user for each password. Without it a container with passwords gets no new keys, and this
     ///     stops with code `passwordRequired`.
     /// - Returns: the digits, if there are any, and whether the new keys count already.
-    /// - Throws: ``SigningError``: with code `fresh_authentication_required` before ``renewableFrom``, `key_expired`,
-    ///   `invalid_code`, `enrolment_void` when it took too long, `wrongPassword` with what is left, `locked`,
-    ///   `credentialsLost` when the keys behind a password were destroyed (ask for a reset); what `password` throws.
+    /// - Throws: ``SigningError``: with code `fresh_authentication_required` before ``renewableFrom`` and, without an
+    ///   invite, while a reset is under way; `key_expired`, `invalid_code`, `enrolment_void` when it took too long,
+    ///   `wrongPassword` with what is left, `locked`, `credentialsLost` when the keys behind a password were destroyed
+    ///   (ask for a reset); what `password` throws.
     @discardableResult
     public func renew(
         invite: SigningInvite? = nil, password: SigningPasswordPrompt? = nil

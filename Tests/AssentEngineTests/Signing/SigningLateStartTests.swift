@@ -201,6 +201,71 @@ struct SigningLateStartTests {
         #expect(again.content.pid == known.pid)
         try await finish(again, old, second)
     }
+
+    /// A container whose keys are due, and the code of a reset of it.
+    private struct Reset {
+        let world: SigningWorld
+        let old: TestDevice
+        let container: TestDevice.Enrolled
+        let user: SigningCaller
+        let pid: String
+        let code: InviteCode
+
+        init() async throws {
+            world = try await SigningWorld()
+            (old, container) = try await world.enrolled()
+            world.base.clock.advance(by: 350 * 86400)
+            old.forgetTrust()
+            user = SigningCaller(try await TransactionFixture.signIn("ana", world.base.context))
+            let shown = try await world.provider.invites.make(user, user: nil, did: container.did.text)
+            pid = shown.pid
+            code = try #require(InviteCode(typed: shown.code.reveal()))
+        }
+    }
+
+    @Test("A late start of a renewal without a code does not end a reset, whenever it comes")
+    func duringReset() async throws {
+        let reset = try await Reset()
+        let (world, old, did) = (reset.world, reset.old, reset.container.did)
+        let held = try await old.sealed(RenewStartBody().encoded(), sender: did.text)
+        let proof = try await old.proof(did, path: "renew/start", body: held)
+        func comesLate() async throws {
+            let refused = try await refusal { _ = try await world.send("renew/start", proof: proof, body: held) }
+            #expect(refused == "fresh_authentication_required")
+        }
+        _ = try await old.call("renew/start", did, RenewStartBody(code: reset.code))
+        try await comesLate()
+        let new = try TestDevice(world)
+        let renewal = try await LowRenewal(old, new, reset.container, code: reset.code)
+        try await comesLate()
+        let enrolled = try await renewal.complete(try await renewal.body(old), old, new)
+        try await comesLate()
+        let _: ContainerStatus = try await new.ask("renew/confirm", did, ConfirmBody(echo: enrolled.echo))
+        try await comesLate()
+        let digits = renewal.content.transcript(identity: try await new.trust().identity.thumbprint).digits
+        _ = try await world.provider.invites.enter(digits: digits, reset.user, pid: reset.pid)
+        let kept = try await world.record(did)
+        #expect(kept.deviceKeyID.text == renewal.newDevice)
+    }
+
+    @Test("A renewal without a code begins when a reset was withdrawn or is over, and ends what is left of it")
+    func afterReset() async throws {
+        for isWithdrawn in [true, false] {
+            let reset = try await Reset()
+            let (world, old) = (reset.world, reset.old)
+            let renewal = try await LowRenewal(old, try TestDevice(world), reset.container, code: reset.code)
+            if isWithdrawn {
+                try await world.provider.invites.withdraw(reset.user, pid: reset.pid)
+            } else {
+                world.base.clock.advance(by: Double(SigningInviteRecord.lifetime + SigningInviteRecord.completion))
+            }
+            let new = try TestDevice(world)
+            let due = try await LowRenewal(old, new, reset.container)
+            let over = try await world.provider.enrolments.renewal(pid: renewal.content.pid)
+            #expect(over?.state == .void)
+            try await finish(due, old, new)
+        }
+    }
 }
 
 @Suite("A replaced offer, as statements")

@@ -32,6 +32,16 @@ enum RenewalSQL {
         """
     }
 
+    /// No row while a renewal with a code may still end well: nothing that comes without a code ends it. It looks after
+    /// ``hold(container:evenSuspect:at:)`` has waited, and so sees what has begun meanwhile.
+    static func holdWithoutReset(container did: SigningID, at now: Int64) -> SQL {
+        """
+        UPDATE signing_containers SET seen_at = seen_at
+        WHERE did = \(did) AND NOT EXISTS (
+            SELECT 1 FROM signing_renewals WHERE did = \(did) AND invite IS NOT NULL AND \(isOpen(at: now)))
+        """
+    }
+
     /// Ends the renewals of a container that are under way, with their keys; without `evenWithCode` only those that no
     /// fresh authentication has begun.
     static func end(of did: SigningID, evenWithCode: Bool = true) -> [SQL] {

@@ -181,10 +181,11 @@ extension SigningEnrolments {
         return done ? offer : nil
     }
 
-    /// Begins a renewal in the place of an earlier one, or gives one that has begun another offer.
+    /// Begins a renewal in the place of an earlier one, or gives one that has begun another offer. Only one with a code
+    /// takes the place of one with a code.
     ///
     /// - Returns: false when the container may not be renewed any more, or another call was faster.
-    /// - Throws: ``SigningRefusal`` `replay`.
+    /// - Throws: ``SigningRefusal`` `fresh_authentication_required` while one with a code is under way; `replay`.
     func start(
         _ new: SigningRenewalRecord, slots: [SigningOfferedSlot] = [], isAgain: Bool, user: String, proof: SpentProof?,
         at now: Int64
@@ -201,6 +202,12 @@ extension SigningEnrolments {
                         of: did, pid: new.pid, until: new.expiresAt + SigningInviteRecord.completion)),
             ]
         } else {
+            if new.invite == nil {
+                // A call that was held back, or one of somebody with a copy of the device key, would end a reset.
+                let isFree = RenewalSQL.holdWithoutReset(container: did, at: now)
+                statements.append(
+                    .one(isFree, else: .refused(.freshAuthenticationRequired, "A reset of this device is under way.")))
+            }
             statements += RenewalSQL.end(of: did).map { .any($0) }
             statements.append(.one(RenewalSQL.start(new, issuer: iss, at: now), else: .changed))
         }
