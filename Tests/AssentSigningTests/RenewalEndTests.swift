@@ -96,6 +96,39 @@ struct RenewalEndTests {
         #expect(await starts() == 2)
     }
 
+    @Test(
+        "An unsigned refusal before the server has the keys of a reset ends nothing: it goes on with the same code",
+        arguments: ["start", "commit", "complete"], ["enrolment_void", "commitment_changed"])
+    func unsignedRefusal(step: String, code: String) async throws {
+        let container = try await scene.enrolled(scene.device())
+        let invite = try await scene.invite()
+        await scene.server.refuse("/device/renew/\(step)", .init(status: 410, code: code), times: 1)
+        await #expect(throws: SigningError(.init(rawValue: code))) { try await container.renew(invite: invite) }
+        let names = await scene.keys.keyNames()
+        let renewal = try await container.renew(invite: invite)
+        #expect(!renewal.isDone && renewal.digits != nil)
+        if step != "start" {
+            #expect(await scene.keys.keyNames() == names)
+            #expect(await starts() == 1)
+        }
+    }
+
+    @Test("A renewal without a code takes the place of a reset that the server has forgotten")
+    func forgottenReset() async throws {
+        let container = try await scene.enrolled(scene.device())
+        let void = ScriptedServer.Refusal(status: 410, code: "enrolment_void")
+        await scene.server.refuse("/device/renew/commit", void, times: 2)
+        let invite = try await scene.invite()
+        for _ in 0..<2 {
+            await #expect(throws: SigningError(.enrolmentVoid)) { try await container.renew(invite: invite) }
+        }
+        #expect(await starts() == 1)
+        #expect(try await container.renew().isDone)
+        #expect(await starts() == 2)
+        let renewed = try await container.renewed()
+        #expect(await scene.keys.keyNames().count == renewed.keys.count)
+    }
+
     @Test("A reset begins with an invite of the container's own issuer, which its pinned identity key vouches for")
     func invites() async throws {
         let container = try await scene.enrolled(scene.device())

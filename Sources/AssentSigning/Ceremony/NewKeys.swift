@@ -53,6 +53,11 @@ struct NewKeys: Sendable {
             isAssisted: next.slots.contains { $0.mode == .assisted }, hasTransport: transport?.slot != nil)
     }
 
+    /// Whether the new keys cannot be opened any more, so that nothing comes of them.
+    func areLost(_ work: KeyWork) async throws -> Bool {
+        work.ceremony.next(try await sealedKeys(work.next)) == .fail
+    }
+
     private static func lost(isRenewal: Bool) -> SigningError {
         guard isRenewal else {
             return SigningError(

@@ -42,12 +42,14 @@ struct Renewals: Sendable {
                 try await parts.newKeys.run(&work, password)
                 return try await outcome(of: work)
             } catch let error as SigningError {
+                guard case .renewal(let renewal) = work else { throw error }
                 var ceremony = work.ceremony
-                guard case .giveUp(let mayBeginAgain) = ceremony.refused(RefusalCode(rawValue: error.code.rawValue)),
-                    case .renewal(let renewal) = work
-                else { throw error }
+                guard ceremony.refused(RefusalCode(rawValue: error.code.rawValue)) == .giveUp else {
+                    if error.code == .enrolmentVoid, try await parts.newKeys.areLost(work) { try await giveUp(renewal) }
+                    throw error
+                }
                 try await giveUp(renewal)
-                guard mayBeginAgain, !isRestarted else { throw error }
+                guard !isRestarted else { throw error }
                 isRestarted = true
             }
         }

@@ -66,9 +66,8 @@ package struct KeyCeremony: Hashable, Sendable {
         case stopAsking
         /// Have the old keys vouch again: the password was typed too long ago.
         case endorseAgain
-        /// Forget the new keys: the server has forgotten them, and nothing was confirmed. Without a code the ceremony
-        /// may begin again once.
-        case giveUp(mayBeginAgain: Bool)
+        /// Forget the new keys, and begin again once: the server has forgotten them, and nothing was confirmed.
+        case giveUp
         /// The app hears of it.
         case fail
     }
@@ -157,7 +156,9 @@ package struct KeyCeremony: Hashable, Sendable {
         case (.signed, .unlockRequired) where !hasCode && !hasEndorsedAgain:
             hasEndorsedAgain = true
             return .endorseAgain
-        case (_, .enrolmentVoid), (_, .commitmentChanged): return .giveUp(mayBeginAgain: !hasCode)
+        // New keys without a code are made anew. Those of a reset would cost the user another code, and are kept until
+        // that comes: nobody has signed that the server has forgotten them.
+        case (_, .enrolmentVoid) where !hasCode, (_, .commitmentChanged) where !hasCode: return .giveUp
         default: return .fail
         }
     }
