@@ -151,8 +151,8 @@ package struct Callers: Sendable {
             client != nil && claims.sender?.isProved(byKey: proof.thumbprint) == true ? proof : nil
         }
         let found = try await proofs.find(
-            claims.lookUp(
-                in: provider.configuration, at: provider.now, isSealed: isSealed && SealedSession.peer?.client != nil),
+            provider.lookUps.lookUp(
+                claims, at: provider.now, isSealed: isSealed && SealedSession.peer?.client != nil),
             with: counts ? proof : nil)
         let grant: AccessGrant
         switch try provider.check(claims, found: found.row, keyThumbprint: claims.sender?.keyThumbprint) {

@@ -123,6 +123,7 @@ package final class OAuthProvider: Sendable {
     let sessions: Sessions
     let audit: AuditLog
     let verifiedTokens = VerifiedTokens()
+    let lookUps: AccessLookUps
 
     /// Finds out which client a request comes from.
     package let clients: ClientAuthenticator
@@ -156,6 +157,7 @@ package final class OAuthProvider: Sendable {
         self.keys = keys
         clients = ClientAuthenticator(context, configuration, keySets: keySets)
         registration = ClientRegistration(context, configuration)
+        lookUps = AccessLookUps(configuration)
         self.configuration = configuration
     }
 

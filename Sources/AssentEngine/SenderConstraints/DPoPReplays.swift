@@ -92,7 +92,7 @@ final class DPoPReplays: Sendable {
     /// Looks something up and, where proofs are remembered in a table, spends a proof by the same statement.
     ///
     /// - Throws: ``StoreError``.
-    func find(_ lookUp: ProofLookUp, spending proof: ProofInsertion?) async throws -> FoundWithProof {
+    func find(_ lookUp: some ProofFinding, spending proof: ProofInsertion?) async throws -> FoundWithProof {
         guard let proof, database.isShared else {
             return FoundWithProof(row: try await database.run(lookUp.reading).first, isSpent: false)
         }

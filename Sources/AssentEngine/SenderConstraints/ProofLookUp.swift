@@ -4,9 +4,18 @@ import AssentStore
 ///
 /// On a database that nodes share, the statement that finds it also spends the proof, so that a proof costs no round
 /// trip of its own. The proof is then spent only if what was found is valid in that very statement: whatever the caller
-/// could not check beforehand is in ``isValid``. So an unknown, a revoked or another key's token makes nobody remember
-/// a proof, as if the proof were spent afterwards.
-struct ProofLookUp: Sendable {
+/// could not check beforehand is in its condition. So an unknown, a revoked or another key's token makes nobody
+/// remember a proof, as if the proof were spent afterwards.
+protocol ProofFinding: Sendable {
+    /// The look-up without a proof.
+    var reading: SQLStatement { get }
+
+    /// The look-up that spends a proof by `insertion`: what is inserted, and from which condition on.
+    func spending(_ insertion: ProofInsertion) -> SQLStatement
+}
+
+/// A look-up that is put together from its parts.
+struct ProofLookUp: ProofFinding {
     /// What is read.
     let columns: SQL
 
@@ -16,11 +25,8 @@ struct ProofLookUp: Sendable {
     /// That the row is valid, and belongs to the proof's key. It is made for those with a proof alone.
     let isValid: @Sendable () -> SQL
 
-    /// The look-up without a proof.
     var reading: SQLStatement { .read("SELECT \(columns) FROM \(source)") }
 
-    /// The look-up that spends a proof by `insertion`: what is inserted, and from which condition on.
-    ///
     /// All of a statement sees one state of the database, so no session can end between the two.
     func spending(_ insertion: ProofInsertion) -> SQLStatement {
         .unlogged(

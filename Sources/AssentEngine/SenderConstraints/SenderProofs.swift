@@ -147,7 +147,7 @@ package struct SenderProofs: Sendable {
     /// was found is valid; ``claim(_:found:)`` tells.
     ///
     /// - Throws: ``StoreError``.
-    func find(_ lookUp: ProofLookUp, with proof: CheckedProof?) async throws -> FoundWithProof {
+    func find(_ lookUp: some ProofFinding, with proof: CheckedProof?) async throws -> FoundWithProof {
         try await (proof.map(memory) ?? replays).find(lookUp, spending: proof?.insertion)
     }
 

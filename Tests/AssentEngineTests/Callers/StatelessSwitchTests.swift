@@ -82,10 +82,15 @@ struct StatelessSwitchTests {
                     guard case .refused(.kindDisabled) = check else { throw UnexpectedOutcome() }
                 }
                 let claims = try #require(try await node.accessClaims(token))
-                let lookUp = claims.lookUp(in: node.configuration, at: node.now)
-                #expect(try await world.spending(lookUp) == (counts ? 1 : 0))
+                let composed = claims.composed(for: node)
+                #expect(try await world.spending(composed) == (counts ? 1 : 0))
                 // One look-up, whether a proof stands beside the token or not.
-                #expect(claims.reading(realm: node.configuration.realm, at: node.now) == lookUp.reading)
+                let reading = claims.reading(realm: node.configuration.realm, at: node.now)
+                #expect(reading == composed.reading)
+                let lookUp = node.lookUps.lookUp(claims, at: node.now)
+                #expect(reading == lookUp.reading)
+                let insertion = ProofInsertion(name: "name", earliest: 1, expiresAt: 2)
+                #expect(lookUp.spending(insertion) == composed.spending(insertion))
             }
         }
     }

@@ -113,7 +113,7 @@ extension OAuthProvider {
     }
 
     /// Whether an access token that has not expired is valid, as ``check(accessToken:keyThumbprint:)`` says, by what
-    /// ``AccessClaims/lookUp(in:at:)`` has found.
+    /// ``AccessLookUps`` has found.
     ///
     /// - Throws: ``StoreError`` when the row is not what it must be.
     func check(_ claims: AccessClaims, found row: SQLRow?, keyThumbprint: String?) throws -> AccessCheck {
@@ -178,8 +178,14 @@ struct AccessClaims: Sendable {
     let sender: SenderBinding?
 
     /// How the rest of what an access token stands for is found.
-    func reading(realm: String, at now: Int64) -> SQLStatement {
-        .read(Self.text.with([.text(tokenID), .text(grantID), .text(realm), .integer(now)]))
+    func reading(realm: String, at now: Int64) -> SQLStatement { Self.reading(values(realm: realm, at: now)) }
+
+    /// The same by the values that stand in its text.
+    static func reading(_ values: [SQLValue]) -> SQLStatement { .read(text.with(values)) }
+
+    /// What stands in the texts that find the token.
+    func values(realm: String, at now: Int64) -> [SQLValue] {
+        [.text(tokenID), .text(grantID), .text(realm), .integer(now)]
     }
 
     /// The text of ``reading(realm:at:)``, which nearly every request runs.
@@ -189,38 +195,19 @@ struct AccessClaims: Sendable {
             "SELECT \(found.columns) FROM \(found.source)", standIns: ["tokenID", "grantID", "realm", .integer(.min)])
     }()
 
-    private static func revoked(_ tokenID: String) -> SQL {
+    /// How often a token was revoked.
+    static func revoked(_ tokenID: String) -> SQL {
         "(SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(tokenID))"
     }
 
     /// What is read, and where it comes from: all in one read, so that nothing can end between two of them.
-    private static func found(
+    static func found(
         tokenID: String, grantID: String, realm: String, at now: Int64
     ) -> (columns: SQL, source: SQL) {
         (
             columns: "\(GrantRecord.columns), \(revoked(tokenID)) AS token_revoked",
             source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(realm)"
         )
-    }
-
-    /// As ``reading(realm:at:)``, where a proof may be spent with it. A proof beside it is not spent by a plain request
-    /// that must be sealed, nor by one through a session of payload encryption that proves nothing about who has made
-    /// it.
-    func lookUp(
-        in configuration: OAuthProviderConfiguration, at now: Int64, isSealed: Bool = true
-    ) -> ProofLookUp {
-        let found = Self.found(tokenID: tokenID, grantID: grantID, realm: configuration.realm, at: now)
-        return ProofLookUp(columns: found.columns, source: found.source) {
-            // The token is signed, so its client is known before anything is looked up.
-            let app = configuration.app(ofInstance: clientID)
-            let isServed = app?.versions.isServed("i.app_version") ?? "1 = 1"
-            let isLetIn = (app?.closedKinds ?? []).reduce("1 = 1" as SQL) {
-                "\($0) AND (s.id IS NULL OR s.kind <> \($1.rawValue))"
-            }
-            let mayCome = isSealed ? "1 = 1" : app?.versions.mayCallPlainly("i.app_version") ?? "1 = 1"
-            let isRevoked = Self.revoked(tokenID)
-            return "\(isRevoked) = 0 AND \(isServed) AND \(isLetIn) AND \(mayCome) AND \(GrantRecord.isValid)"
-        }
     }
 
     init?(_ claims: JWTClaims) {

@@ -101,7 +101,7 @@ struct ImplicitLoginTests {
                 }
                 // What nodes ask that share a database, before they spend the proof beside the token.
                 let claims = try #require(try await node.accessClaims(tokens.accessToken))
-                let lookUp = claims.lookUp(in: node.configuration, at: node.now)
+                let lookUp = claims.composed(for: node)
                 let taking = try await world.database.run(
                     .read("SELECT count(*) AS n FROM \(lookUp.source) AND \(lookUp.isValid())"))
                 #expect(try taking.first?.integer("n") == (counts ? 1 : 0))
