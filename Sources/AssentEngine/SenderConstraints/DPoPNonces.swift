@@ -30,12 +30,13 @@ struct DPoPNonces: Sendable {
     static let difference = 1000 * NodeClocks.difference
 
     private let clock: any WallClock
-    private let key: SymmetricKey
+    /// It has taken the key in already, which is half of what it hashes for a time: a nonce comes with each proof.
+    private let code: HMAC<SHA256>
     private static let tagLength = 16
 
     init(_ context: EngineContext, of server: ProofServer) {
         clock = context.clock
-        key = context.masterKey.derivedSecret(for: server.purpose).symmetricKey
+        code = HMAC<SHA256>(key: context.masterKey.derivedSecret(for: server.purpose).symmetricKey)
     }
 
     /// A new nonce: of now or, where `since` lies ahead by no more than the clocks of two nodes may differ, of that
@@ -62,7 +63,9 @@ struct DPoPNonces: Sendable {
     func isAging(madeAt: Int64) -> Bool { clock.epochMilliseconds - madeAt >= Self.lifetime / 2 }
 
     private func tag(_ time: [UInt8]) -> [UInt8] {
-        HMAC<SHA256>.authenticationCode(for: time, using: key).withUnsafeBytes { Array($0.prefix(Self.tagLength)) }
+        var code = code
+        code.update(data: time)
+        return code.finalize().withUnsafeBytes { Array($0.prefix(Self.tagLength)) }
     }
 
     private static func bytes(_ value: Int64) -> [UInt8] {

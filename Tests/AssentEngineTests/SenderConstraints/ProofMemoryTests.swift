@@ -2,6 +2,7 @@ import AssentCore
 import AssentJOSE
 import AssentStore
 import AssentTesting
+import Crypto
 import Foundation
 import Testing
 
@@ -78,6 +79,22 @@ struct ProofMemoryTests {
         #expect(nonces.madeAt(more) == nil)
         #expect(nonces.madeAt(String(nonce.dropLast(4))) == nil)
         #expect(nonces.madeAt(nonce + String(repeating: "A", count: 64)) == nil)
+    }
+
+    @Test("A nonce is a time and the code of that alone, so that all nodes make and know the same, time after time")
+    func form() async throws {
+        let fixture = try await TransactionFixture()
+        let nonces = DPoPNonces(fixture.context, of: .gateway)
+        let key = fixture.context.masterKey.derivedSecret(for: .gatewayNonce).symmetricKey
+        for _ in 0..<3 {
+            let now = fixture.clock.epochMilliseconds
+            let time = withUnsafeBytes(of: now.bigEndian) { Array($0) }
+            let code = HMAC<SHA256>.authenticationCode(for: time, using: key).prefix(16)
+            let nonce = nonces.make()
+            #expect(nonce == Base64URL.encode(time + code))
+            #expect(nonces.madeAt(nonce) == now)
+            fixture.clock.advance(by: 1)
+        }
     }
 
     @Test("A nonce that is told lies ahead by no more than clocks may differ")
