@@ -61,35 +61,55 @@ public enum Base64URL {
             ?? Array(text.utf8).withUnsafeBufferPointer { decode(utf8: $0) }
     }
 
+    /// Four characters at a time, and without a branch that depends on what they are, which no processor can guess.
     private static func decode(utf8: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard utf8.count % 4 != 1 else { return nil }
-        var isCanonical = false
+        // Negative once a character is not of the alphabet, or the last one has bits that no byte has.
+        var faults: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: utf8.count * 3 / 4) { bytes, end in
-            var buffer: UInt32 = 0
-            var bits = 0
-            for character in utf8 {
-                guard let six = value(of: character) else { return }
-                buffer = (buffer & 0xFFFF) << 6 | UInt32(six)
-                bits += 6
-                if bits >= 8 {
-                    bits -= 8
-                    bytes[end] = UInt8(truncatingIfNeeded: buffer >> UInt32(bits))
-                    end += 1
-                }
+            var index = 0
+            while utf8.count - index >= 4 {
+                let (first, second) = (value(of: utf8[index]), value(of: utf8[index + 1]))
+                let (third, fourth) = (value(of: utf8[index + 2]), value(of: utf8[index + 3]))
+                faults |= first | second | third | fourth
+                let (upper, lower) = (first << 6 | second, third << 6 | fourth)
+                let three = upper << 12 | lower
+                bytes[end] = UInt8(truncatingIfNeeded: three >> 16)
+                bytes[end + 1] = UInt8(truncatingIfNeeded: three >> 8)
+                bytes[end + 2] = UInt8(truncatingIfNeeded: three)
+                index += 4
+                end += 3
             }
-            isCanonical = buffer & ((1 << UInt32(bits)) - 1) == 0
+            let rest = utf8.count - index
+            guard rest > 0 else { return }
+            let (first, second) = (value(of: utf8[index]), value(of: utf8[index + 1]))
+            let third = rest == 3 ? value(of: utf8[index + 2]) : 0
+            let last = (first << 6 | second) << 6 | third
+            let left = last & (rest == 3 ? 0x3 : 0x3FF)
+            faults |= first | second | third | -left
+            bytes[end] = UInt8(truncatingIfNeeded: last >> 10)
+            end += 1
+            guard rest == 3 else { return }
+            bytes[end] = UInt8(truncatingIfNeeded: last >> 2)
+            end += 1
         }
-        return isCanonical ? bytes : nil
+        return faults < 0 ? nil : bytes
     }
 
-    private static func value(of character: UInt8) -> UInt8? {
-        switch character {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
-        case UInt8(ascii: "-"): 62
-        case UInt8(ascii: "_"): 63
-        default: nil
-        }
+    /// The six bits that a character stands for; -1 for one that is not of the alphabet.
+    private static func value(of character: UInt8) -> Int32 {
+        let code = Int32(character)
+        // At most one of these is not zero: a character's bits and one more.
+        let upper = between(code, 0x40, 0x5B) & (code - 0x40)
+        let lower = between(code, 0x60, 0x7B) & (code - 0x46)
+        let digit = between(code, 0x2F, 0x3A) & (code + 5)
+        let minus = between(code, 0x2C, 0x2E) & 63
+        let underscore = between(code, 0x5E, 0x60) & 64
+        return (upper | lower | digit | minus | underscore) - 1
+    }
+
+    /// All bits where a code lies between two others, and none where it does not: by the sign of two differences.
+    private static func between(_ code: Int32, _ below: Int32, _ above: Int32) -> Int32 {
+        ((below - code) & (code - above)) >> 8
     }
 }

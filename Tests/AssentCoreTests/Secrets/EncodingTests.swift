@@ -32,6 +32,25 @@ struct Base64URLTests {
         #expect(Base64URL.decode(text) == nil)
     }
 
+    @Test("At each place the alphabet's characters are read, and no other byte is")
+    func characters() {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+        for count in [2, 3, 4, 6, 7, 8] {
+            for place in 0..<count {
+                for byte in UInt8.min...UInt8.max {
+                    var text = [UInt8](repeating: UInt8(ascii: "A"), count: count)
+                    text[place] = byte
+                    // Bits of the last character that no byte has are zero.
+                    let unit = place < count - 1 ? 1 : [1, 1, 16, 4][count % 4]
+                    let isRead = alphabet.firstIndex(of: byte).map { $0.isMultiple(of: unit) } ?? false
+                    let decoded = Base64URL.decode(Substring(decoding: text, as: UTF8.self))
+                    #expect((decoded != nil) == isRead, "\(byte) at \(place) of \(count)")
+                    if let decoded { #expect(Array(Base64URL.encode(decoded).utf8) == text) }
+                }
+            }
+        }
+    }
+
     @Test("Any bytes survive, and Foundation writes the same")
     func roundTrip() {
         let random = SeededRandom(seed: 7)
