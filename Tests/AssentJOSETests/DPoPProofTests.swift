@@ -263,6 +263,33 @@ struct DPoPProofTests {
     }
 
     @Test(
+        "A target names its port unless that is its scheme's usual one",
+        arguments: [
+            ("https://rs.example:8443/a", "https://rs.example:8443/a"), ("http://localhost:1/", "http://localhost:1/"),
+            ("https://rs.example:443/a?q", "https://rs.example/a"), ("http://rs.example:80/a", "http://rs.example/a"),
+            ("https://rs.example:80/a", "https://rs.example:80/a"), ("http://rs.example:443", "http://rs.example:443/"),
+            ("https://rs.example:0443/a", "https://rs.example:0443/a"),
+            ("https://rs.example:/a", "https://rs.example/a"),
+            ("https://RS.example:08080?q", "https://rs.example:08080/"), ("https://rs.example:123456/", nil),
+            ("https://rs.example:84:43/", nil), ("https://rs.example:84a/", nil), ("https://:8443/a", nil),
+            ("https://rs.example:-1/", nil),
+        ] as [(String, String?)])
+    func ports(uri: String, target: String?) async throws {
+        let key = try TestKeys.key(.es256)
+        guard let target else {
+            await #expect(throws: JOSEError(.malformed)) {
+                try await DPoPProof.make(method: "GET", uri: uri, key: key, clock: Self.clock)
+            }
+            return
+        }
+        let text = try await DPoPProof.make(method: "GET", uri: uri, key: key, clock: Self.clock)
+        #expect(try JWTClaims(payload: UnverifiedJWS.parse(text).payload)["htu"] == .string(target))
+        for uri in [uri, target, target + "?q"] {
+            #expect(throws: Never.self) { try DPoPProof.verify(text, method: "GET", uri: uri, clock: Self.clock) }
+        }
+    }
+
+    @Test(
         "Escapes are compared by what they stand for",
         arguments: [("%7Euser", "~user"), ("%c3%a4", "%C3%A4"), ("a%2fb", "a%2Fb")])
     func escapes(one: String, other: String) async throws {

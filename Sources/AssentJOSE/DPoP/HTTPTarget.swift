@@ -38,14 +38,24 @@ struct HTTPTarget: Hashable, Sendable {
     private static func normalLength(_ uri: String) -> Int? {
         uri.utf8.withContiguousStorageIfAvailable { bytes in
             let scheme = bytes.starts(with: "https://".utf8) ? 8 : bytes.starts(with: "http://".utf8) ? 7 : 0
-            let host = bytes[scheme...].prefix { $0 != UInt8(ascii: "/") }
-            let path = bytes[host.endIndex...].prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-            let isNormal =
-                scheme > 0 && !host.isEmpty && host.allSatisfy(\.isNormalHost) && !path.isEmpty
-                && path.allSatisfy { $0.isASCIIVisible && $0 != UInt8(ascii: "%") }
+            let authority = bytes[scheme...].prefix { $0 != UInt8(ascii: "/") }
+            let host = authority.prefix { $0 != UInt8(ascii: ":") }
+            let port = authority[host.endIndex...]
+            let path = bytes[authority.endIndex...].prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+            let isHost =
+                !host.isEmpty && host.allSatisfy(\.isNormalHost)
+                && (port.isEmpty || Self.isNormalPort(port.dropFirst(), isSecure: scheme == 8))
+            let isPath =
+                !path.isEmpty && path.allSatisfy { $0.isASCIIVisible && $0 != UInt8(ascii: "%") }
                 && !zip(path, path.dropFirst()).contains { $0 == UInt8(ascii: "/") && $1 == UInt8(ascii: ".") }
-            return isNormal && path.endIndex <= limit ? path.endIndex : nil
+            return scheme > 0 && isHost && isPath && path.endIndex <= limit ? path.endIndex : nil
         } ?? nil
+    }
+
+    /// Whether a port stands in a target as it is: the usual one of the scheme does not.
+    private static func isNormalPort(_ port: some Collection<UInt8>, isSecure: Bool) -> Bool {
+        (1...5).contains(port.count) && port.allSatisfy(\.isASCIIDigit)
+            && !port.elementsEqual((isSecure ? "443" : "80").utf8)
     }
 
     private static func authority(_ bytes: [UInt8], isSecure: Bool) -> ArraySlice<UInt8>? {
