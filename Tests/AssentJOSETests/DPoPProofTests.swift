@@ -157,7 +157,18 @@ struct DPoPProofTests {
         for name in ["jti", "htm", "htu", "iat"] {
             expect(.missingClaim(name), try await Self.signed(key, claims: { $0[name] = nil }), request)
             expect(.malformedClaim(name), try await Self.signed(key, claims: { $0[name] = [] }), request)
+            // A name is compared byte by byte: as long, longer, and with a letter of another script.
+            for alike in [name.uppercased(), name + "\u{200D}", String(name.prefix(2)) + "\u{430}"] {
+                let renamed = try await Self.signed(
+                    key,
+                    claims: { claims in
+                        claims[alike] = claims[name]
+                        claims[name] = nil
+                    })
+                expect(.missingClaim(name), renamed, request)
+            }
         }
+        expect(.malformedClaim("nonce"), try await Self.signed(key, claims: { $0["nonce"] = .null }), request)
         expect(.malformedClaim("jti"), try await Self.signed(key, claims: { $0["jti"] = "" }), request)
         expect(
             .malformedClaim("jti"),

@@ -1,7 +1,8 @@
 package import AssentCore
 
-/// The protected header of a proof, checked: all that is the same in the proofs of one key.
-struct DPoPHeader: Sendable {
+/// The protected header of a proof, checked: all that is the same in the proofs of one key. It is a class, so that one
+/// that is remembered is handed out without copying its key.
+final class DPoPHeader: Sendable {
     let key: JWK
     let algorithm: SignatureAlgorithm
     /// The key's thumbprint.
@@ -10,7 +11,7 @@ struct DPoPHeader: Sendable {
     /// - Throws: ``JOSEError`` with the code of what is wrong.
     init(encoded: Substring, algorithms: Set<SignatureAlgorithm>) throws(JOSEError) {
         let header = try CompactHeader(encoded: encoded, refused: UnverifiedJWS.refusedMembers)
-        algorithm = SignatureAlgorithm(rawValue: header.alg)
+        let algorithm = SignatureAlgorithm(rawValue: header.alg)
         guard SignatureAlgorithm.supported.contains(algorithm) else { throw JOSEError(.unsupportedAlgorithm) }
         guard let type = header.type, CompactHeader.same(type, as: DPoPProof.type) else {
             throw JOSEError(.wrongType, "The header's typ is not \(DPoPProof.type).")
@@ -18,7 +19,7 @@ struct DPoPHeader: Sendable {
         guard let jwk = header.object["jwk"] else {
             throw JOSEError(.malformed, "The proof has no jwk in its header.")
         }
-        key = try JWK(jwk)
+        let key = try JWK(jwk)
         guard algorithm != .hs256, algorithms.contains(algorithm) else {
             throw JOSEError(.algorithmNotAllowed, "\(algorithm) is not allowed here.")
         }
@@ -26,7 +27,7 @@ struct DPoPHeader: Sendable {
         if let keyID = header.keyID, let own = key.keyID, !keyID.utf8.elementsEqual(own.utf8) {
             throw JOSEError(.noMatchingKey)
         }
-        thumbprint = key.thumbprint
+        (self.key, self.algorithm, thumbprint) = (key, algorithm, key.thumbprint)
     }
 
     /// Whether `signature` is that of `message`.

@@ -113,26 +113,27 @@ public struct DPoPProof: Sendable {
         let (payload, signature) = try parts.decoded()
         guard header.isValid(signature, for: parts.signingInput) else { throw JOSEError(.invalidSignature) }
         if !isKnown { headers.remember(header, parts.header) }
-        let claims = try JWTClaims(payload: payload)
-        for name in ["jti", "htm", "htu", "iat"] where claims[name] == nil { throw JOSEError(.missingClaim(name)) }
-        let jti = try text(claims, "jti")
+        let all = try JWTClaims(payload: payload)
+        let claims = ProofClaims(all.object)
+        if let name = claims.missing { throw JOSEError(.missingClaim(name)) }
+        let jti = try text(claims.jti, "jti")
         guard !jti.isEmpty else { throw JOSEError(.malformedClaim("jti")) }
-        guard let issuedAt = claims.iat else { throw JOSEError(.malformedClaim("iat")) }
-        guard try text(claims, "htm").utf8.elementsEqual(method.utf8) else { throw JOSEError(.wrongMethod) }
-        guard let written = claims["htu"]?.string, let htu = HTTPTarget(written) else {
+        guard let issuedAt = all.iat else { throw JOSEError(.malformedClaim("iat")) }
+        guard try text(claims.htm, "htm").utf8.elementsEqual(method.utf8) else { throw JOSEError(.wrongMethod) }
+        guard let written = claims.htu?.string, let htu = HTTPTarget(written) else {
             throw JOSEError(.malformedClaim("htu"))
         }
         // Most clients write it as the server does, and then one reading is enough.
         guard written.utf8.elementsEqual(uri.utf8) || HTTPTarget(uri) == htu else { throw JOSEError(.wrongURI) }
         if let accessToken {
-            guard claims["ath"] != nil else { throw JOSEError(.missingClaim("ath")) }
-            guard ConstantTime.equal(try text(claims, "ath"), digest(accessToken)) else {
+            guard let ath = claims.ath else { throw JOSEError(.missingClaim("ath")) }
+            guard ConstantTime.equal(try text(ath, "ath"), digest(accessToken)) else {
                 throw JOSEError(.wrongAccessToken)
             }
         }
-        let nonce = claims["nonce"] == nil ? nil : try text(claims, "nonce")
+        let nonce = claims.nonce == nil ? nil : try text(claims.nonce, "nonce")
         return DPoPProof(
-            key: header.key, jti: jti, issuedAt: issuedAt, nonce: nonce, payloadClaim: claims["pe"]?.string,
+            key: header.key, jti: jti, issuedAt: issuedAt, nonce: nonce, payloadClaim: claims.pe?.string,
             thumbprint: header.thumbprint)
     }
 
@@ -152,8 +153,8 @@ public struct DPoPProof: Sendable {
         guard age >= -max(0, leeway) else { throw JOSEError(.issuedInFuture) }
     }
 
-    private static func text(_ claims: JWTClaims, _ name: String) throws(JOSEError) -> String {
-        guard let text = claims[name]?.string, text.utf8.count <= textLimit else {
+    private static func text(_ claim: JSONValue?, _ name: String) throws(JOSEError) -> String {
+        guard let text = claim?.string, text.utf8.count <= textLimit else {
             throw JOSEError(.malformedClaim(name))
         }
         return text
