@@ -45,6 +45,8 @@ struct PostgreSQLCommand {
     static let rollback = PostgreSQLCommand("ROLLBACK")
     /// Not prepared: what is on the wire then shows where a transaction ends.
     static let commit = PostgreSQLCommand("COMMIT", isKept: false)
+    /// Ends a transaction that writes only what a crash may take: nobody has to find out what became of it.
+    static let commitUnlogged = PostgreSQLCommand("COMMIT")
     static let forgetPrepared = PostgreSQLCommand("DEALLOCATE ALL", isKept: false)
 
     /// Lets one process at a time change the schema, for as long as it takes, and wait for tables that are in use.

@@ -78,15 +78,17 @@ struct PostgreSQLTransaction {
     /// What it commits needs no evidence: a crash may take it, and it may be done a second time.
     private func writeUnlogged() throws -> [[SQLRow]] {
         // What it reads may let the server tidy a logged table up, and the commit would then wait for the disk.
-        let rows = try exchange(after: [.begin, .withoutWaiting])
+        let rows = try exchange(after: [.begin, .withoutWaiting], before: .commitUnlogged)
         // Meanwhile another server has taken over, where the table is empty: it has to be asked.
         guard isCurrent() else { throw PostgreSQLLoss("Another database server was chosen meanwhile.") }
         return rows
     }
 
     /// One round trip.
-    private func exchange(after opening: [PostgreSQLCommand]) throws -> [[SQLRow]] {
-        let answers = try session.exchange(opening + commands + [.commit], isCancelled: isCancelled)
+    private func exchange(
+        after opening: [PostgreSQLCommand], before end: PostgreSQLCommand = .commit
+    ) throws -> [[SQLRow]] {
+        let answers = try session.exchange(opening + commands + [end], isCancelled: isCancelled)
         do {
             for answer in answers.prefix(opening.count) { try require(answer) }
             let rows = try checked(Array(answers.dropFirst(opening.count).dropLast()))
