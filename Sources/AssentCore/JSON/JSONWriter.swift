@@ -9,36 +9,38 @@ extension JSONValue {
         var text: [UInt8] = []
         // What most have room in: claims, headers, answers.
         text.reserveCapacity(256)
-        write(to: &text)
+        append(to: &text)
         return text
     }
 
-    private func write(to text: inout [UInt8]) {
+    /// Appends the shortest JSON text as UTF-8.
+    package func append(to text: inout [UInt8]) {
         switch self {
         case .null: text += "null".utf8
         case .bool(let value): text += (value ? "true" : "false").utf8
         case .number(let number): text += number.description.utf8
-        case .string(let string): Self.write(string, to: &text)
+        case .string(let string): Self.append(string, to: &text)
         case .array(let elements):
             text.append(UInt8(ascii: "["))
             for (index, element) in elements.enumerated() {
                 if index > 0 { text.append(UInt8(ascii: ",")) }
-                element.write(to: &text)
+                element.append(to: &text)
             }
             text.append(UInt8(ascii: "]"))
         case .object(let object):
             text.append(UInt8(ascii: "{"))
             for (index, member) in object.members.enumerated() {
                 if index > 0 { text.append(UInt8(ascii: ",")) }
-                Self.write(member.name, to: &text)
+                Self.append(member.name, to: &text)
                 text.append(UInt8(ascii: ":"))
-                member.value.write(to: &text)
+                member.value.append(to: &text)
             }
             text.append(UInt8(ascii: "}"))
         }
     }
 
-    private static func write(_ string: String, to text: inout [UInt8]) {
+    /// Appends a text as a JSON string: in its quotes, with what must be escaped.
+    package static func append(_ string: String, to text: inout [UInt8]) {
         text.append(UInt8(ascii: "\""))
         // Nearly every text is written as it is, and lies in one piece.
         let isWritten = string.utf8.withContiguousStorageIfAvailable { bytes in

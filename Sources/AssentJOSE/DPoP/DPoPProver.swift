@@ -28,11 +28,11 @@ package struct DPoPProver: Sendable {
         method: String, uri: String, accessToken: Secret? = nil, nonce: String? = nil, clock: any WallClock,
         random: any RandomSource = SystemRandom()
     ) async throws -> String {
-        let more = JSONObject(
-            omittingNil: [
-                "ath": accessToken.map { .string(digest($0)) }, "nonce": nonce.map { .string($0) },
-            ])
-        return try await proof(method: method, uri: uri, more: more, clock: clock, random: random)
+        var claims = try Self.claims(method: method, uri: uri, clock: clock, random: random)
+        if let accessToken { Self.append("ath", .string(digest(accessToken)), to: &claims) }
+        if let nonce { Self.append("nonce", .string(nonce), to: &claims) }
+        claims.append(UInt8(ascii: "}"))
+        return try await JWS.sign(claims, header: header, with: key)
     }
 
     private func digest(_ token: Secret) -> String {
@@ -50,14 +50,36 @@ package struct DPoPProver: Sendable {
     package func proof(
         method: String, uri: String, more: JSONObject, clock: any WallClock, random: any RandomSource
     ) async throws -> String {
+        var claims = try Self.claims(method: method, uri: uri, clock: clock, random: random)
+        for member in more.members { Self.append(member.name, member.value, to: &claims) }
+        claims.append(UInt8(ascii: "}"))
+        return try await JWS.sign(claims, header: header, with: key)
+    }
+
+    /// The claims that each proof has, without the bracket behind them. They are written as they stand in the text: a
+    /// client signs a proof for each call, and an object for it would be put together and taken apart again.
+    private static func claims(
+        method: String, uri: String, clock: any WallClock, random: any RandomSource
+    ) throws(JOSEError) -> [UInt8] {
         guard let target = HTTPTarget(uri) else { throw JOSEError(.malformed, "The address is not an HTTP URI.") }
-        let claims = [
-            JSONObject.Member(name: "jti", value: .string(random.token())),
-            JSONObject.Member(name: "htm", value: .string(method)),
-            JSONObject.Member(name: "htu", value: .string(target.text)),
-            JSONObject.Member(name: "iat", value: .integer(clock.epochSeconds)),
-        ]
-        let payload = JSONValue.object(JSONObject(claims + more.members)).serializedBytes()
-        return try await JWS.sign(payload, header: header, with: key)
+        var text: [UInt8] = []
+        text.reserveCapacity(target.text.utf8.count + 320)
+        text += #"{"jti":""#.utf8
+        // 43 characters of base64url, none of which is escaped.
+        Base64URL.append(random.bytes(32), to: &text)
+        text += #"","htm":"#.utf8
+        JSONValue.append(method, to: &text)
+        text += #","htu":"#.utf8
+        JSONValue.append(target.text, to: &text)
+        text += #","iat":"#.utf8
+        text += clock.epochSeconds.description.utf8
+        return text
+    }
+
+    private static func append(_ name: String, _ value: JSONValue, to claims: inout [UInt8]) {
+        claims.append(UInt8(ascii: ","))
+        JSONValue.append(name, to: &claims)
+        claims.append(UInt8(ascii: ":"))
+        value.append(to: &claims)
     }
 }
