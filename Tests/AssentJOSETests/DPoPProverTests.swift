@@ -16,6 +16,21 @@ struct DPoPProverTests {
         }
     }
 
+    @Test("The value of Authorization is its own token's, whichever was proved or shown before")
+    func authorization() async throws {
+        let prover = try DPoPProver(TestKeys.key(.es256))
+        let first = Secret("token-a")
+        for token in [first, first, Secret("token-b"), first, Secret("token-a"), Secret("token-ab")] {
+            for _ in 0..<2 { #expect(prover.authorization(token) == Secret("DPoP \(token.reveal())")) }
+            for proved in [Secret("token-c"), first] {
+                let (uri, clock) = (DPoPProofTests.uri, DPoPProofTests.clock)
+                let text = try await prover.proof(method: "GET", uri: uri, accessToken: proved, clock: clock)
+                _ = try DPoPProof.verify(text, method: "GET", uri: uri, accessToken: proved, clock: clock)
+                #expect(prover.authorization(token) == Secret("DPoP \(token.reveal())"))
+            }
+        }
+    }
+
     /// Bytes that can be told beforehand.
     private struct Fixed: RandomSource {
         func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: 251 &+ 7 &* $0) } }

@@ -5,7 +5,27 @@ package struct DPoPProver: Sendable {
     private let key: any SigningKey
     private let header: JWS.EncodedHeader
     /// Nearly all proofs of a key go with one token.
-    private let lastDigest = Locked<(token: Secret, digest: String)?>(nil)
+    private let last = Locked<Shown?>(nil)
+
+    /// What is the same in all requests with one token.
+    private struct Shown: Sendable {
+        let token: Secret
+        /// The claim `ath`.
+        let digest: String
+        /// The value of `Authorization`, once it was asked for.
+        var authorization: Secret?
+
+        init(_ token: Secret) {
+            self.token = token
+            digest = DPoPProof.digest(token)
+        }
+
+        func isOf(_ token: Secret) -> Bool {
+            // Usually it is a copy of the token that is kept here and shares its memory. Comparing the bytes in
+            // constant time takes about as long as hashing them.
+            self.token.isCopy(of: token) || self.token == token
+        }
+    }
 
     /// A maker of proofs.
     ///
@@ -36,13 +56,22 @@ package struct DPoPProver: Sendable {
     }
 
     private func digest(_ token: Secret) -> String {
-        lastDigest.withLock { last in
-            // Usually it is a copy of the token that is kept here and shares its memory. Comparing the bytes in
-            // constant time takes about as long as hashing them.
-            if let last, last.token.isCopy(of: token) || last.token == token { return last.digest }
-            let digest = DPoPProof.digest(token)
-            last = (token, digest)
-            return digest
+        last.withLock { last in
+            if let last, last.isOf(token) { return last.digest }
+            let shown = Shown(token)
+            last = shown
+            return shown.digest
+        }
+    }
+
+    /// The value of `Authorization` with a token that belongs to the key (RFC 9449 §7.1).
+    package func authorization(_ token: Secret) -> Secret {
+        last.withLock { last in
+            if let last, let known = last.authorization, last.isOf(token) { return known }
+            let field = Secret(TokenScheme.dpop.field(token))
+            if last?.isOf(token) != true { last = Shown(token) }
+            last?.authorization = field
+            return field
         }
     }
 

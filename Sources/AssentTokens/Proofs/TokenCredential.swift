@@ -36,7 +36,6 @@ extension TokenManager {
         let target = ProofMaker.Target(method: method, url: url, role: .resource, token: tokens.accessToken)
         let newest = nonce ?? target.server.flatMap { proofs.nonces.newest(for: $0) }
         let proof = try await proofs.proof(for: target, nonce: newest, key: key)
-        return TokenCredential(
-            authorization: Secret(TokenScheme.dpop.field(tokens.accessToken)), proof: Secret(proof))
+        return TokenCredential(authorization: key.prover.authorization(tokens.accessToken), proof: Secret(proof))
     }
 }
