@@ -1,4 +1,5 @@
 public import AssentCore
+import AssentJOSE
 public import HTTPTypes
 
 /// The header fields with which one request shows the access token.
