@@ -44,19 +44,92 @@ private final class WrittenStatements: SQLDatabase {
     func close() async throws {}
 }
 
+/// Says that nodes share it, and counts how often it is asked: each time is a round trip or two where they do.
+private final class SharedDatabase: SQLDatabase {
+    private let database: any SQLDatabase
+    private let count = Locked(0)
+
+    init(_ database: any SQLDatabase) { self.database = database }
+
+    /// How often it was asked since this was asked last.
+    func taken() -> Int {
+        count.withLock { count in
+            defer { count = 0 }
+            return count
+        }
+    }
+
+    var isShared: Bool { true }
+
+    func run(_ statement: SQLStatement) async throws -> [SQLRow] {
+        count.withLock { $0 += 1 }
+        return try await database.run(statement)
+    }
+
+    func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
+        count.withLock { $0 += 1 }
+        return try await database.run(statements)
+    }
+
+    func checkHealth() async throws { try await database.checkHealth() }
+
+    func close() async throws {}
+}
+
 @Suite("What calls of a device cost the database")
 struct SigningCostTests {
-    @Test("An unlock is one statement besides its audit record; with other nodes each call is counted once before")
-    func unlock() async throws {
-        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
-        let written = WrittenStatements(world.base.database)
-        let context = try TransactionFixture.context(written, clock: world.base.clock)
-        let counted = SigningProvider(context, settings: world.provider.settings)
-        func send(_ path: String, _ body: some MessagePart) async throws {
+    /// A device with a PIN, which calls nodes on the world's database.
+    private struct Caller {
+        let world: SigningWorld
+        let device: TestDevice
+        let container: TestDevice.Enrolled
+        let pin: TestPIN
+
+        init() async throws { (world, device, container, pin) = try await SigningWorld.withEnrolledPIN() }
+
+        func node(on database: any SQLDatabase) throws -> SigningProvider {
+            SigningProvider(
+                try TransactionFixture.context(database, clock: world.base.clock), settings: world.provider.settings)
+        }
+
+        func send(_ path: String, _ body: some MessagePart, to node: SigningProvider) async throws {
             let sealed = try await device.sealed(body.encoded(), sender: container.did.text)
             let proof = try await device.proof(container.did, path: path, body: sealed)
             let call = try #require(DeviceCall(rawValue: path))
-            _ = try await counted.door.answer(call, proof: proof, body: Array(sealed.utf8), address: "192.0.2.1")
+            _ = try await node.door.answer(call, proof: proof, body: Array(sealed.utf8), address: "192.0.2.1")
+        }
+    }
+
+    @Test("How a container stands is read at once where nodes share a database")
+    func reads() async throws {
+        let caller = try await Caller()
+        let pin = caller.pin
+        let asked = SharedDatabase(caller.world.base.database)
+        let node = try caller.node(on: asked)
+        let kept = pin.kept.withLock { $0 }
+        let body = pin.body(kept, next: kept.r, element: kept.publicKey)
+        // The first one reads the issuer's keys.
+        try await caller.send("slots/unlock", body, to: node)
+        _ = asked.taken()
+        try await caller.send("slots/unlock", body, to: node)
+        // Who calls, whether the nonce is good, how many calls there were; and what is counted.
+        #expect(asked.taken() == 4)
+        pin.kept.withLock { $0.r = kept.r }
+        let opened = try #require(try await pin.unlock("2580"))
+        let confirmation = try await pin.confirmation(opened)
+        try await caller.send("slots/confirm", confirmation, to: node)
+        // The same three, the key of the slot, what is written, and how the container stands.
+        #expect(asked.taken() == 6)
+    }
+
+    @Test("An unlock is one statement besides its audit record; with other nodes each call is counted once before")
+    func unlock() async throws {
+        let caller = try await Caller()
+        let (world, device, container, pin) = (caller.world, caller.device, caller.container, caller.pin)
+        let written = WrittenStatements(world.base.database)
+        let counted = try caller.node(on: written)
+        func send(_ path: String, _ body: some MessagePart) async throws {
+            try await caller.send(path, body, to: counted)
         }
         // Without other nodes calls are counted in memory.
         let count = TestDatabase.isPostgreSQL ? [["INSERT attempts"]] : []

@@ -37,6 +37,18 @@ struct SigningStore: Sendable {
     /// The first of them.
     func first(_ sql: SQL) async throws -> SQLRow? { try await all(sql).first }
 
+    /// The rows of several statements that only read, in the order of the statements. Where nodes share the database
+    /// that is one round trip, and one state of it. A process that has it for itself asks one after the other: each is
+    /// answered on the thread that asks.
+    func together(_ queries: [SQL]) async throws -> [[SQLRow]] {
+        guard context.database.isShared else {
+            var rows: [[SQLRow]] = []
+            for query in queries { rows.append(try await all(query)) }
+            return rows
+        }
+        return try await context.database.run(queries.map { SQLStatement.read($0) })
+    }
+
     /// Runs statements as one transaction of the database.
     ///
     /// - Returns: false when one of them did not find its rows; then nothing was changed.

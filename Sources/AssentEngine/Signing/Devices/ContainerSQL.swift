@@ -4,6 +4,19 @@ import AssentStore
 /// The statements about containers and their keys. The condition that decides a change stands in the statement that
 /// makes it.
 enum ContainerSQL {
+    /// A container, whatever its state.
+    static func container(_ did: SigningID, issuer: String) -> SQL {
+        "SELECT * FROM signing_containers WHERE did = \(did) AND iss = \(issuer)"
+    }
+
+    /// The keys of a container that count or have counted, in the order of its offers.
+    static func keys(of did: SigningID) -> SQL {
+        """
+        SELECT * FROM signing_keys WHERE did = \(did) AND state <> \(SigningKeyState.pending)
+        ORDER BY position, kid
+        """
+    }
+
     /// Makes others that do something for the same user wait until this transaction is over; their next statement then
     /// sees what it has done. Limits are counted under it.
     static func hold(user: String) -> SQL {

@@ -18,8 +18,7 @@ package struct SigningDevices: SigningPart {
 
     /// A container, whatever its state.
     func find(_ did: SigningID) async throws -> SigningContainerRecord? {
-        try await store.first("SELECT * FROM signing_containers WHERE did = \(did) AND iss = \(iss)")
-            .map(SigningContainerRecord.init)
+        try await store.first(ContainerSQL.container(did, issuer: iss)).map(SigningContainerRecord.init)
     }
 
     /// The containers of a user, oldest first; at most 100, without those that never became active.
@@ -35,12 +34,7 @@ package struct SigningDevices: SigningPart {
 
     /// The keys of a container that count or have counted, in the order of its offers.
     func keys(of did: SigningID) async throws -> [SigningKeyRow] {
-        try await store.all(
-            """
-            SELECT * FROM signing_keys WHERE did = \(did) AND state <> \(SigningKeyState.pending)
-            ORDER BY position, kid
-            """
-        ).map(SigningKeyRow.init)
+        try await store.all(ContainerSQL.keys(of: did)).map(SigningKeyRow.init)
     }
 
     /// A device key of a container that a renewal has replaced.
@@ -99,6 +93,16 @@ package struct SigningDevices: SigningPart {
     }
 }
 
+/// How a container stands at one moment.
+private struct ContainerFacts {
+    let container: SigningContainerRecord
+    let keys: [SigningKeyRow]
+    let oneTimeKeys: [SigningOneTimeSecret]
+    let slots: [SigningSlotRow]
+    /// How many open transactions it could fetch.
+    let pending: Int
+}
+
 // MARK: what devices ask
 
 extension SigningDevices {
@@ -116,22 +120,39 @@ extension SigningDevices {
             reply = ContainerStatus(
                 head: head(request), did: request.did, state: isOpen ? .unconfirmed : .void,
                 approvalsFrom: 0, expiresAt: Int(enrolment.expiresAt), keys: [], slots: [], pending: 0)
-        case .container:
-            guard let container = try await find(request.did) else { throw SigningRefusal(.unknownContainer) }
-            let keys = try await keys(of: container.did).suffix(12).map {
+        case .container(let caller):
+            let found = try await state(of: caller, at: request.now)
+            let container = found.container
+            let keys = found.keys.suffix(12).map {
                 KeyStatus(kid: $0.kid, usage: $0.usage, label: $0.label, state: $0.isActive ? .active : .retired)
             }
-            let oneTimeKeys = try await codes.keys(of: container.did).map {
-                KeyStatus(usage: .otp, label: $0.label, state: .active)
-            }
+            let oneTimeKeys = found.oneTimeKeys.map { KeyStatus(usage: .otp, label: $0.label, state: .active) }
             reply = ContainerStatus(
                 head: head(request), did: request.did, state: container.state(at: request.now),
                 approvalsFrom: container.record == nil ? 0 : Int(container.approvalsFrom),
                 expiresAt: Int(container.expiresAt), keys: (keys + oneTimeKeys).suffix(12),
-                slots: try await slots.statuses(container, at: request.now),
-                pending: try await documents.pending(container, at: request.now))
+                slots: try slots.statuses(found.slots, of: container, at: request.now), pending: found.pending)
         }
         return try await realm.keys.sign(reply)
+    }
+
+    /// How a container stands now, read at once: every reply that tells it would else wait for the database five times.
+    /// Of the caller only what never changes is used.
+    ///
+    /// - Throws: ``SigningRefusal`` `unknown_container`.
+    private func state(of caller: SigningContainerRecord, at now: Int64) async throws -> ContainerFacts {
+        let did = caller.did
+        let rows = try await store.together([
+            ContainerSQL.container(did, issuer: iss), ContainerSQL.keys(of: did), OneTimeKeySQL.keys(of: did),
+            SlotSQL.slots(of: did), SigningTransactionSQL.pending(for: caller, at: now),
+        ])
+        guard rows.count == 5, let container = try rows[0].first.map(SigningContainerRecord.init) else {
+            throw SigningRefusal(.unknownContainer)
+        }
+        return ContainerFacts(
+            container: container, keys: try rows[1].map(SigningKeyRow.init),
+            oneTimeKeys: try rows[2].map { try SigningOneTimeSecret($0, context) },
+            slots: try rows[3].map(SigningSlotRow.init), pending: try SigningTransactionSQL.count(rows[4]))
     }
 
     func update(_ request: DeviceRequest) async throws -> String {

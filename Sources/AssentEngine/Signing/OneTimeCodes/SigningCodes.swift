@@ -19,8 +19,7 @@ struct SigningCodes: SigningPart {
 
     /// The keys of a container, in the order of its offer; none when it has ended.
     func keys(of did: SigningID) async throws -> [SigningOneTimeSecret] {
-        try await store.all("SELECT * FROM signing_otp_keys WHERE did = \(did) ORDER BY position")
-            .map { try SigningOneTimeSecret($0, context) }
+        try await store.all(OneTimeKeySQL.keys(of: did)).map { try SigningOneTimeSecret($0, context) }
     }
 
     /// Makes the keys of an offer for a new container.

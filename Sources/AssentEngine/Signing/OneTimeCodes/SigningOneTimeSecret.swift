@@ -44,6 +44,11 @@ extension SigningOneTimeSecret {
 
 /// The statements about keys for one-time codes.
 enum OneTimeKeySQL {
+    /// The keys of a container, in the order of its offer.
+    static func keys(of did: SigningID) -> SQL {
+        "SELECT * FROM signing_otp_keys WHERE did = \(did) ORDER BY position"
+    }
+
     /// Spends a code and all older ones of its key.
     static func spend(counter: Int64, of label: String, did: SigningID, at now: Int64) -> SQL {
         """

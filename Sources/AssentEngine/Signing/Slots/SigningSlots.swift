@@ -9,7 +9,7 @@ package struct SigningSlots: SigningPart {
 
     /// The password slots of a container.
     func all(of did: SigningID) async throws -> [SigningSlotRow] {
-        try await store.all("SELECT * FROM signing_slots WHERE did = \(did) ORDER BY slot").map(SigningSlotRow.init)
+        try await store.all(SlotSQL.slots(of: did)).map(SigningSlotRow.init)
     }
 
     /// A password slot of a container.
@@ -29,7 +29,13 @@ package struct SigningSlots: SigningPart {
 
     /// How the password slots of a container stand, as far as the server counts their guesses.
     func statuses(_ container: SigningContainerRecord, at now: Int64) async throws -> [SlotStatus] {
-        let rows = try await all(of: container.did)
+        try statuses(try await all(of: container.did), of: container, at: now)
+    }
+
+    /// The same of slots that were read before.
+    func statuses(
+        _ rows: [SigningSlotRow], of container: SigningContainerRecord, at now: Int64
+    ) throws -> [SlotStatus] {
         guard !rows.isEmpty else { return [] }
         let offer = try UnverifiedMessage<Offer>(container.offer).content
         return rows.compactMap { row in AssistedSlot(row.slot, of: offer).map { row.status($0.lock, at: now) } }

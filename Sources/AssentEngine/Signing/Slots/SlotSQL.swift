@@ -9,6 +9,8 @@ enum SlotSQL {
     /// How many evaluations there are of a slot before it has keys.
     static let evaluationsAtEnrolment: Int64 = 5
 
+    static func slots(of did: SigningID) -> SQL { "SELECT * FROM signing_slots WHERE did = \(did) ORDER BY slot" }
+
     static func slot(_ did: SigningID, _ slot: PasswordSlot) -> SQL {
         "SELECT * FROM signing_slots WHERE did = \(did) AND slot = \(slot)"
     }

@@ -82,12 +82,7 @@ extension SigningDocuments {
 
     /// How many open transactions a container could fetch; at most 1000.
     func pending(_ container: SigningContainerRecord, at now: Int64) async throws -> Int {
-        let row = try await store.first(
-            """
-            SELECT count(*) AS pending FROM signing_transactions
-            WHERE \(SigningTransactionSQL.isOpen(for: container, at: now))
-            """)
-        return Int(min(1000, try row?.integer("pending") ?? 0))
+        try SigningTransactionSQL.count(try await store.all(SigningTransactionSQL.pending(for: container, at: now)))
     }
 
     /// The document that a container has of a transaction: `made` at the first time, that one at each later time.

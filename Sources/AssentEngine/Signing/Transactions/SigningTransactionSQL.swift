@@ -86,6 +86,14 @@ enum SigningTransactionSQL {
         """
     }
 
+    /// How many transactions a container may fetch, for ``count(_:)``.
+    static func pending(for container: SigningContainerRecord, at now: Int64) -> SQL {
+        "SELECT count(*) AS pending FROM signing_transactions WHERE \(isOpen(for: container, at: now))"
+    }
+
+    /// The number in the row of ``pending(for:at:)``; at most 1000.
+    static func count(_ rows: [SQLRow]) throws -> Int { Int(min(1000, try rows.first?.integer("pending") ?? 0)) }
+
     /// That a container has a key for approving what is of a kind: without one it is not asked.
     static func hasKey(for kind: SQL, did: SQL) -> SQL {
         """
