@@ -92,14 +92,13 @@ package struct SigningDoor: SigningPart {
         }
         let content = unverified.content
         let did = content.did
-        let party = try await party(did)
+        let nonceMadeAt = nonces.madeAt(content.nonce)
+        let (party, isOfBefore) = try await party(did, nonceMadeAt: nonceMadeAt)
         let renewal = try await prover(unverified, of: party, call)
         guard StrictJSON.same(content.issuer, iss), content.method == "POST",
             StrictJSON.same(content.url, iss + call.path), content.bodyHash == SigningHash(sha256: body)
         else { throw SigningRefusal(.badProof) }
-        guard let madeAt = nonces.madeAt(content.nonce),
-            try await store.first(SigningNonces.restore(after: madeAt)) == nil
-        else { throw SigningRefusal(.useNonce) }
+        guard let madeAt = nonceMadeAt, !isOfBefore else { throw SigningRefusal(.useNonce) }
         guard try await realm.attempts.call("signing:call:\(did)", limit: 120, window: 60) else {
             throw SigningRefusal(.rateLimited, retryAfter: 60)
         }
@@ -110,14 +109,21 @@ package struct SigningDoor: SigningPart {
             renewal: renewal)
     }
 
-    private func party(_ did: SigningID) async throws -> DeviceRequest.Party {
-        if let container = try await devices.find(did) {
+    /// Whose call it is, and whether its nonce may have been made before a restore: both are looked up at once.
+    private func party(
+        _ did: SigningID, nonceMadeAt: Int64?
+    ) async throws -> (party: DeviceRequest.Party, isOfBefore: Bool) {
+        var queries = [ContainerSQL.container(did, issuer: iss)]
+        if let nonceMadeAt { queries.append(SigningNonces.restore(after: nonceMadeAt)) }
+        let rows = try await store.together(queries)
+        let isOfBefore = rows.dropFirst().contains { !$0.isEmpty }
+        if let container = try rows.first?.first.map(SigningContainerRecord.init) {
             let isForgotten = container.endedAt.map { now - $0 > DeviceRequest.memory } ?? false
             guard !isForgotten else { throw SigningRefusal(.unknownContainer) }
-            return .container(container)
+            return (.container(container), isOfBefore)
         }
         guard let enrolment = try await enrolments.find(did) else { throw SigningRefusal(.unknownContainer) }
-        return .enrolment(enrolment)
+        return (.enrolment(enrolment), isOfBefore)
     }
 
     /// Verifies who proves a call: the device key, or from `complete` of a renewal on for `confirm` and `status` the
