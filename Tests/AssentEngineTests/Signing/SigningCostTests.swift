@@ -122,6 +122,20 @@ struct SigningCostTests {
         #expect(asked.taken() == 5)
     }
 
+    @Test("A login asks a shared database for the installation, for all that the login is judged by, and to spend it")
+    func login() async throws {
+        let world = try await LoginWorld()
+        let asked = SharedDatabase(world.database)
+        let node = try LoginWorld.node(asked, of: world.signing)
+        // The first one reads the keys that sign tokens.
+        _ = try await world.logIn(try await world.typed(), on: node)
+        for parts in [try await world.typed(), try world.implicit()] {
+            _ = asked.taken()
+            _ = try await world.logIn(parts, on: node)
+            #expect(asked.taken() == 3)
+        }
+    }
+
     @Test("An unlock is one statement besides its audit record; with other nodes each call is counted once before")
     func unlock() async throws {
         let caller = try await Caller()

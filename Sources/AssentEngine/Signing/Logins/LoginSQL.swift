@@ -4,6 +4,23 @@ import AssentStore
 
 /// The statements of logins.
 enum LoginSQL {
+    /// What a login is judged by, in this order: the container, its keys, its password slots, its user and, where the
+    /// login names one, the evaluation. They decide nothing: what spends a login has its conditions again.
+    static func judging(
+        _ login: LoginAssertion, by kid: KeyThumbprint, issuer: String, at now: Int64
+    ) -> [SQL] {
+        let did = login.did
+        var queries: [SQL] = [
+            ContainerSQL.container(did, issuer: issuer), ContainerSQL.keys(of: did), SlotSQL.slots(of: did),
+            """
+            SELECT * FROM users
+            WHERE id = (SELECT c.user_id FROM signing_containers c WHERE c.did = \(did) AND c.iss = \(issuer))
+            """,
+        ]
+        if let unl = login.unl { queries.append(DecisionSQL.confirmed(unl, slotOf: kid, of: did, at: now)) }
+        return queries
+    }
+
     /// Locks the container, if it may sign its user in at this installation.
     static func use(container did: SigningID, of instance: String, at now: Int64) -> SQL {
         """

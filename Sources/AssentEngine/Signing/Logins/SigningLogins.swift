@@ -39,6 +39,17 @@ struct LoginRefusal: Error {
     let container: SigningContainerRecord?
 }
 
+/// A login whose signature is good, and what was known when it came.
+private struct SignedLogin {
+    let content: LoginAssertion
+    let key: SigningKeyRow
+    let container: SigningContainerRecord
+    let slots: [SQLRow]
+    let user: SQLRow?
+    /// The evaluation that it names, if the slot of its key has it and nobody has taken it.
+    let evaluation: SQLRow?
+}
+
 /// Logins that containers have signed, for the OAuth provider of the issuer's realm.
 package struct SigningLogins: SigningPart {
     let realm: SigningRealm
@@ -54,8 +65,8 @@ package struct SigningLogins: SigningPart {
     /// - Throws: ``LoginRefusal``; `StoreError`.
     func judge(_ request: LoginRequest) async throws -> JudgedLogin {
         let now = now
-        let (message, key, container) = try await signed(request.assertion)
-        let content = message.content
+        let found = try await signed(request.assertion, at: now)
+        let (content, key, container) = (found.content, found.key, found.container)
         func refusal(_ reason: OAuthError.Reason?, _ detail: String) -> LoginRefusal {
             LoginRefusal(reason: reason, detail: detail, container: container)
         }
@@ -70,12 +81,10 @@ package struct SigningLogins: SigningPart {
         }
         guard container.state(at: now) == .active else { throw refusal(.containerEnded, "container") }
         guard container.expiresAt > now else { throw refusal(.expired, "expired") }
-        let slots = try await slots.all(of: container.did)
+        let slots = try found.slots.map(SigningSlotRow.init)
         guard slots.allSatisfy({ $0.sealedKey != nil }) else { throw refusal(.shredded, "shredded") }
         guard key.isActive else { throw refusal(nil, "key") }
-        guard let user = try await Users(context).find(id: container.userID), user.isActive else {
-            throw refusal(nil, "user")
-        }
+        guard let user = try found.user.map(User.init), user.isActive else { throw refusal(nil, "user") }
 
         if key.usage == .device {
             guard content.unl == nil, key.kid == container.deviceKeyID else { throw refusal(nil, "signer") }
@@ -93,29 +102,26 @@ package struct SigningLogins: SigningPart {
             let slot = slots.first(where: { $0.slot == name })
         else { throw refusal(nil, "signer") }
         guard !slot.isHeld else { throw refusal(.locked, "locked") }
-        guard let unl = content.unl,
-            let found = try await decisions.confirmed(unl, slot: name, of: container.did, at: now)
-        else {
+        guard let row = found.evaluation else {
             let isLocked = slot.status(assisted.lock, at: now).state == .locked
             throw isLocked ? refusal(.locked, "locked") : refusal(.unlockRequired, "unlock")
         }
-        let evaluation = SpentEvaluation(found.evaluation, passwordSetAfter: assisted.passwordSetAfter(at: now))
-        guard let changedAt = found.changedAt, changedAt > evaluation.passwordSetAfter else {
+        let confirmed = try ConfirmedTry(row)
+        let evaluation = SpentEvaluation(confirmed, passwordSetAfter: assisted.passwordSetAfter(at: now))
+        guard let changedAt = try row.optionalInteger("changed_at"), changedAt > evaluation.passwordSetAfter else {
             throw refusal(.passwordExpired, "password")
         }
         let signIn = ProvedSignIn(
             user: user, authLevel: settings.levels[key.label] ?? 0, amr: [assisted.method.rawValue],
-            authTime: found.evaluation.evaluatedAt, container: container.did.text)
+            authTime: confirmed.evaluatedAt, container: container.did.text)
         return JudgedLogin(
             signIn: signIn, kind: .user,
             spending: spending(content, key: key, request, evaluation: evaluation, now),
             proof: SpentProof(jti: content.jti, did: content.did), container: container)
     }
 
-    /// A login by a key that its container has or has had, with that key.
-    private func signed(
-        _ assertion: String
-    ) async throws -> (SignedMessage<LoginAssertion>, SigningKeyRow, SigningContainerRecord) {
+    /// A login by a key that its container has or has had, with all that it is judged by: that is read at once.
+    private func signed(_ assertion: String, at now: Int64) async throws -> SignedLogin {
         let unverified: UnverifiedMessage<LoginAssertion>
         do {
             unverified = try UnverifiedMessage(assertion)
@@ -123,15 +129,20 @@ package struct SigningLogins: SigningPart {
             throw LoginRefusal(reason: nil, detail: "form", container: nil)
         }
         let unknown = LoginRefusal(reason: nil, detail: "signature", container: nil)
-        guard let container = try await devices.find(unverified.content.did),
-            let key = try await devices.keys(of: container.did).first(where: { $0.kid == unverified.kid })
+        let rows = try await store.together(
+            LoginSQL.judging(unverified.content, by: unverified.kid, issuer: iss, at: now))
+        guard rows.count >= 4, let container = try rows[0].first.map(SigningContainerRecord.init),
+            let key = try rows[1].map(SigningKeyRow.init).first(where: { $0.kid == unverified.kid })
         else { throw unknown }
+        let message: SignedMessage<LoginAssertion>
         do {
-            let message = try unverified.verified(with: ProtocolKey(JSONValue.parse(key.publicJWK)))
-            return (message, key, container)
+            message = try unverified.verified(with: ProtocolKey(JSONValue.parse(key.publicJWK)))
         } catch {
             throw unknown
         }
+        return SignedLogin(
+            content: message.content, key: key, container: container, slots: rows[2], user: rows[3].first,
+            evaluation: rows.dropFirst(4).first?.first)
     }
 
     /// What a login spends. The container is locked first: who blocks it, or destroys its PIN, waits for that, or this

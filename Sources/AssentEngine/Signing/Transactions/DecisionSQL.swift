@@ -49,6 +49,16 @@ enum DecisionSQL {
 
     /// A confirmed evaluation that a decision may take, and when its password was set.
     static func confirmed(_ unl: SigningID, slot: PasswordSlot, of did: SigningID, at now: Int64) -> SQL {
+        confirmed(unl, inSlot: "\(slot)", of: did, at: now)
+    }
+
+    /// The same by a key of the container, which has a slot.
+    static func confirmed(_ unl: SigningID, slotOf kid: KeyThumbprint, of did: SigningID, at now: Int64) -> SQL {
+        let slot: SQL = "(SELECT k.slot FROM signing_keys k WHERE k.kid = \(kid) AND k.did = \(did))"
+        return confirmed(unl, inSlot: slot, of: did, at: now)
+    }
+
+    private static func confirmed(_ unl: SigningID, inSlot slot: SQL, of did: SigningID, at now: Int64) -> SQL {
         """
         SELECT c.*, s.changed_at FROM signing_confirms c
         LEFT JOIN signing_slots s ON s.did = c.did AND s.slot = c.slot
