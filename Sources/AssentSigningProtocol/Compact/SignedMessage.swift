@@ -98,7 +98,15 @@ package struct SignedMessage<Content: SignedContent>: Sendable {
     /// - Throws: ``SigningProtocolError`` when the key is not on P-256 or the message is too long, ``JOSEError``, and
     ///   what the key throws.
     package static func sign(_ content: Content, with key: any SigningKey) async throws -> SignedMessage {
-        let kid = try ProtocolKey(key).thumbprint
+        try await sign(content, with: key, named: try ProtocolKey(key).thumbprint)
+    }
+
+    /// The same with a key on P-256 whose thumbprint is known, so that it is not worked out for each message.
+    ///
+    /// - Throws: as ``sign(_:with:)``.
+    package static func sign(
+        _ content: Content, with key: any SigningKey, named kid: KeyThumbprint
+    ) async throws -> SignedMessage {
         let payload = content.encoded()
         let header: JSONObject = ["typ": .string(Content.type.rawValue), "kid": kid.json]
         let compact = try await JWS.sign(payload, header: header, with: key)

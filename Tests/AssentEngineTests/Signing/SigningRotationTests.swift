@@ -102,6 +102,7 @@ struct SigningRotationTests {
         let container = try await sdk.enrolled(sdk.device())
         let before = try await sdk.approve(container, on: sdk.device())
         let old = try #require(try await world.provider.keys.current().newest(.sig))
+        guard case .signs(let stolen, verifies: _) = old.work else { throw UnexpectedOutcome() }
         let changed = try await world.provider.administration.change(admin, .withdrawOnlineKeys)
         #expect(changed.minimum > old.generation)
         #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
@@ -114,7 +115,7 @@ struct SigningRotationTests {
             Ticket(
                 issuer: world.name, txn: SigningID(random: SystemRandom()), expiresAt: Int(world.provider.now) + 60,
                 handle: SigningID(random: SystemRandom())),
-            with: SoftwareSigningKey(algorithm: .es256, privateKey: old.privateKey))
+            with: stolen)
         #expect(throws: SigningProtocolError.self) { try trust.verified(forged.compact, as: Ticket.self) }
         #expect(try await sdk.report(before.transactionID).contradicted.isEmpty)
         // Keys that are made later keep the limit, also under a new identity key.

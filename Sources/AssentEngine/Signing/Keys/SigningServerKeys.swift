@@ -26,11 +26,35 @@ struct SigningKeySet: Sendable {
         let generation: Int
         let use: OnlineKeyUse
         let certificate: String
-        let privateKey: Secret
+        let work: Work
         let createdAt: Int64
         let expiresAt: Int64
         let isRetired: Bool
         let publicKey: ProtocolKey
+
+        /// What the key does: taken out of its bytes when it is read, and not for each message. `verifies` is the
+        /// public half of the very key, whatever another column says.
+        enum Work: Sendable {
+            case signs(SoftwareSigningKey, verifies: ProtocolKey)
+            case opens(SoftwareAgreementKey)
+        }
+
+        init(_ row: SQLRow, privateKey: Secret) throws {
+            kid = try row.value("kid")
+            generation = Int(try row.integer("generation"))
+            use = try row.value("key_use")
+            certificate = try row.text("cert")
+            createdAt = try row.integer("created_at")
+            expiresAt = try row.integer("expires_at")
+            isRetired = try row.optionalInteger("retired_at") != nil
+            publicKey = try ProtocolKey(JSONValue.parse(try row.text("public_jwk")))
+            switch use {
+            case .sig:
+                let key = try SoftwareSigningKey(algorithm: .es256, privateKey: privateKey)
+                work = .signs(key, verifies: try ProtocolKey(key))
+            case .enc: work = .opens(try SoftwareAgreementKey(privateKey: privateKey))
+            }
+        }
     }
 
     /// The identity key that devices pin.
@@ -81,8 +105,17 @@ struct SigningKeySet: Sendable {
     func newest(_ use: OnlineKeyUse) -> OnlineKey? { online.first { $0.use == use && !$0.isRetired } }
 
     /// The key to which a request is encrypted.
-    func opening(_ kid: KeyThumbprint) -> OnlineKey? {
-        online.first { $0.use == .enc && $0.kid == kid && !$0.isRetired }
+    func opening(_ kid: KeyThumbprint) -> SoftwareAgreementKey? {
+        let found = online.first { $0.use == .enc && $0.kid == kid && !$0.isRetired }
+        guard case .opens(let key)? = found?.work else { return nil }
+        return key
+    }
+
+    /// What verifies a key that signs or has signed; `nil` when there is none, or it was withdrawn.
+    func verifying(_ kid: KeyThumbprint) -> ProtocolKey? {
+        let found = online.first { $0.use == .sig && $0.kid == kid && !$0.isRetired }
+        guard case .signs(_, verifies: let key)? = found?.work else { return nil }
+        return key
     }
 }
 
@@ -127,23 +160,16 @@ final class SigningServerKeys: Sendable {
 
     /// The public key of an online key that signs or has signed; `nil` when it is unknown, or was withdrawn.
     func signer(_ kid: KeyThumbprint) async throws -> ProtocolKey? {
-        func known(_ keys: SigningKeySet) throws -> ProtocolKey? {
-            guard let key = keys.online.first(where: { $0.use == .sig && $0.kid == kid && !$0.isRetired }) else {
-                return nil
-            }
-            return try ProtocolKey(SoftwareSigningKey(algorithm: .es256, privateKey: key.privateKey))
-        }
-        if let found = try known(try await current()) { return found }
-        return try known(try await current(fresh: true))
+        if let found = try await current().verifying(kid) { return found }
+        return try await current(fresh: true).verifying(kid)
     }
 
     /// Signs a message as the server.
     func sign<Content: SignedContent>(_ content: Content) async throws -> String {
-        guard let key = try await current().newest(.sig) else {
+        guard case .signs(let key, verifies: let publicKey)? = try await current().newest(.sig)?.work else {
             throw EngineError.internalFailure("there is no key to sign with")
         }
-        let signer = try SoftwareSigningKey(algorithm: .es256, privateKey: key.privateKey)
-        return try await SignedMessage.sign(content, with: signer).compact
+        return try await SignedMessage.sign(content, with: key, named: publicKey.thumbprint).compact
     }
 
     private func makeIdentity(at now: Int64) async throws {
@@ -246,12 +272,8 @@ final class SigningServerKeys: Sendable {
 
     private func onlineKey(_ row: SQLRow) throws -> SigningKeySet.OnlineKey {
         let kid: KeyThumbprint = try row.value("kid")
-        return SigningKeySet.OnlineKey(
-            kid: kid, generation: Int(try row.integer("generation")), use: try row.value("key_use"),
-            certificate: try row.text("cert"),
-            privateKey: try context.masterKey.open(try row.blob("sealed_key"), for: .signingKey, context: kid.text),
-            createdAt: try row.integer("created_at"), expiresAt: try row.integer("expires_at"),
-            isRetired: try row.optionalInteger("retired_at") != nil,
-            publicKey: try ProtocolKey(JSONValue.parse(try row.text("public_jwk"))))
+        let privateKey = try context.masterKey.open(
+            try row.blob("sealed_key"), for: .signingKey, context: kid.text)
+        return try SigningKeySet.OnlineKey(row, privateKey: privateKey)
     }
 }
