@@ -174,6 +174,38 @@ struct ComparableURL: Equatable {
         return String(decoding: path, as: UTF8.self)
     }
 
+    /// The path of a request's target in that form; `nil` for one that cannot be read.
+    static func path(ofTarget text: String) -> String? {
+        plainPath(text) ?? (try? RequestTarget(text)).map { path(of: $0) }
+    }
+
+    /// The path of a target that has it in that form already, as nearly all calls do; `nil` for any other.
+    private static func plainPath(_ text: String) -> String? {
+        guard text.utf8.count <= plainLimit, text.utf8.first == UInt8(ascii: "/") else { return nil }
+        let mark = text.utf8.firstIndex(of: UInt8(ascii: "?"))
+        var last: UInt8?
+        for byte in text.utf8[..<(mark ?? text.endIndex)] {
+            guard isKept(byte), byte != UInt8(ascii: "/") || last != byte else { return nil }
+            last = byte
+        }
+        guard let mark else { return text }
+        guard text.utf8[mark...].allSatisfy({ $0.isASCIIVisible && $0 != UInt8(ascii: "#") }) else { return nil }
+        return String(text[..<mark])
+    }
+
+    /// The most bytes of a target that is looked at in this way: fewer than may be read at all.
+    private static let plainLimit = 1024
+
+    /// Whether a byte stands in that form as it is: unreserved, or with a meaning of its own.
+    private static func isKept(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&")...UInt8(ascii: ","), UInt8(ascii: ";"),
+            UInt8(ascii: "="), UInt8(ascii: ":"), UInt8(ascii: "@"), UInt8(ascii: "/"), UInt8(ascii: "?"):
+            true
+        default: byte.isURIUnreserved
+        }
+    }
+
     private static func normalised(_ text: String) -> [UInt8] {
         var result: [UInt8] = []
         let bytes = Array(text.utf8)
@@ -188,7 +220,7 @@ struct ComparableURL: Equatable {
                 index += 3
                 continue
             }
-            if "!$&'()*+,;=:@/?".utf8.contains(byte) { result.append(byte) } else { append(byte, to: &result) }
+            if isKept(byte) { result.append(byte) } else { append(byte, to: &result) }
             index += 1
         }
         return result

@@ -169,8 +169,10 @@ public struct AuthorizedClient: HTTPTransport {
             reply.authorization = .notOurs
             return reply
         }
-        let isUsers = source.user != nil
-        let repeatable = isUsers ? try await terms.policy?.repeatable(original) ?? original : original
+        var repeatable = original
+        if !original.hasReplayableBody, source.user != nil, let policy = terms.policy {
+            repeatable = try await policy.repeatable(original)
+        }
         let call = stamped(repeatable, isOurs: true)
         var passed = ReplyAuthorization.notAsked
         var hasBegunAgain = false
@@ -238,9 +240,9 @@ public struct AuthorizedClient: HTTPTransport {
     /// The advice of a reply: one that this library knows, or else one that the call's policy recognises.
     private func advice(in reply: inout HTTPReply, _ terms: CallTerms, limit: Int) async throws -> Advice? {
         if let advice = try await gate.advice(in: &reply, access: terms.access, limit: limit) { return advice }
-        guard let advice = try await terms.policy?.recognised(in: &reply, clock: clock, logger: gate.logger) else {
-            return nil
-        }
+        guard let policy = terms.policy, policy.recognise != nil,
+            let advice = try await policy.recognised(in: &reply, clock: clock, logger: gate.logger)
+        else { return nil }
         try gate.check(advice)
         return advice
     }

@@ -36,8 +36,7 @@ struct PolicyTable: Sendable {
     ///   origin has policies.
     func policy(of call: HTTPCall, at origin: Origin) throws(AuthorizationError) -> AuthorizationPolicy? {
         guard let candidates = policies[origin] else { return nil }
-        guard let target = call.request.path.flatMap({ try? RequestTarget($0) }),
-            case let path = ComparableURL.path(of: target), !ComparableURL.hasDotSegments(path)
+        guard let path = call.request.path.flatMap(ComparableURL.path(ofTarget:)), !ComparableURL.hasDotSegments(path)
         else {
             throw AuthorizationError(
                 .invalidRequest, "The path of the request has steps upwards, or cannot be read, so it has no policy.",
@@ -50,7 +49,8 @@ struct PolicyTable: Sendable {
 extension ComparableURL {
     /// Whether a segment of a path is `.` or `..`, with or without parameters, which some servers resolve.
     static func hasDotSegments(_ path: String) -> Bool {
-        path.utf8.split(separator: UInt8(ascii: "/")).contains { segment in
+        // Mostly there is no dot at all.
+        path.utf8.contains(UInt8(ascii: ".")) && path.utf8.split(separator: UInt8(ascii: "/")).contains { segment in
             let name = segment.prefix { $0 != UInt8(ascii: ";") }
             return name.count < 3 && !name.isEmpty && name.allSatisfy { $0 == UInt8(ascii: ".") }
         }
