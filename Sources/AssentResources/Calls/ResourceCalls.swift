@@ -5,7 +5,9 @@ package import AssentTokens
 import HTTPTypes
 
 /// Sends the requests of one kind: what a request is checked for before anything is sent, and what an answer is.
-package struct ResourceCalls: Sendable {
+///
+/// It is a class because each request hands it on, with a client that is large.
+package final class ResourceCalls: Sendable {
     let kind: CallKind
     private let base: String?
     private let sessionField: String
