@@ -16,9 +16,11 @@ struct RealmPath: Hashable {
     ///   - realmParameter: the value of `?realm=`, when there is one.
     ///   - endpoints: the first segments that endpoints can have; another first segment is a realm in the old form.
     init?(_ path: String, realmParameter: String?, endpoints: Set<String>) {
+        // By bytes: every request comes by here.
+        let pieces = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         // Clients write one slash at the end. Empty segments elsewhere are a base URL that has one too many.
-        guard !path.contains("//") else { return nil }
-        var segments = path.split(separator: "/", omittingEmptySubsequences: true).map(String.init)[...]
+        guard !pieces.dropFirst().dropLast().contains(where: \.isEmpty) else { return nil }
+        var segments = pieces.filter { !$0.isEmpty }.map { String(Substring($0)) }[...]
         var realm: [String] = []
         while segments.count >= 2, segments.first == "realms" {
             let name = segments[segments.startIndex + 1]

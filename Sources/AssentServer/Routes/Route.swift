@@ -129,6 +129,8 @@ struct RouteRule: Sendable, Hashable {
 
     /// What a path has for `{id}`, an empty text where the row has none; `nil` if this is not the path's row.
     func id(in endpoint: String) -> String? {
+        // Most rows have no such segment, and a request goes through all rows up to its own.
+        guard path.utf8.contains(UInt8(ascii: "{")) else { return path == endpoint ? "" : nil }
         let pattern = path.split(separator: "/")
         let segments = endpoint.split(separator: "/")
         guard pattern.count == segments.count else { return nil }

@@ -29,12 +29,13 @@ struct ServerHandler: RequestHandler {
         guard hosts.serve(request.head.authority) else {
             return .crest(400, "The server does not serve the host that the request names.")
         }
-        if let realm = Self.below("/.well-known/oauth-authorization-server\(basePath)/oauth2", path) {
+        if path.hasPrefix("/.well-known/"),
+            let realm = Self.below("/.well-known/oauth-authorization-server\(basePath)/oauth2", path)
+        {
             return try await oauth.respond(
                 to: request, path: realm + "/.well-known/openid-configuration", from: client)
         }
-        guard path == basePath || path.hasPrefix(basePath + "/") else { return notFound(request) }
-        let rest = path == basePath ? "/" : String(path.dropFirst(basePath.count))
+        guard let rest = path == basePath ? "/" : Self.below(basePath, path) else { return notFound(request) }
         if let below = Self.below("/oauth2", rest) {
             return try await oauth.respond(to: request, path: below, from: client)
         }
@@ -59,7 +60,11 @@ struct ServerHandler: RequestHandler {
         return response
     }
 
+    /// What follows a prefix, from the slash on; `nil` for a path that is not below it. By bytes: every request comes
+    /// by here several times.
     private static func below(_ prefix: String, _ path: String) -> String? {
-        path.hasPrefix(prefix + "/") ? String(path.dropFirst(prefix.count)) : nil
+        let rest = path.utf8.dropFirst(prefix.utf8.count)
+        guard rest.first == UInt8(ascii: "/"), path.utf8.starts(with: prefix.utf8) else { return nil }
+        return String(Substring(rest))
     }
 }

@@ -29,7 +29,7 @@ struct RealmPathTests {
         arguments: [
             "", "/", "/nothing", "/realms", "/realms/alpha", "/realms/alpha/nothing",
             "/" + String(repeating: "realms/a/", count: 9) + "authenticate", "//authenticate", "/alpha//authenticate",
-            "/realms/alpha/sessions//",
+            "/realms/alpha/sessions//", "//", "/realms//alpha/authenticate", "/\u{301}authenticate",
         ])
     func none(path: String) {
         #expect(RealmPath(path, realmParameter: nil, endpoints: endpoints) == nil)
