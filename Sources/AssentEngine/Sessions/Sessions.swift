@@ -47,6 +47,9 @@ package struct Sessions: Sendable {
     /// That session `s` is of a kind that the file still allows.
     private let isLetIn: SQL
 
+    /// The text that looks a session up.
+    private let template: SQLTemplate
+
     /// AM writes the time of the latest access at most once a minute: every read of a session would else be a write.
     package static let accessUpdateInterval: Int64 = 60
 
@@ -59,6 +62,25 @@ package struct Sessions: Sendable {
     package init(_ context: EngineContext, apps: [String: [OAuthApp]]? = nil) {
         self.context = context
         isLetIn = apps.map(SessionSQL.isLetIn(by:)) ?? "1 = 1"
+        template = apps == nil ? Self.usualTemplate : Self.lookingUp(isLetIn: isLetIn)
+    }
+
+    private static let usualTemplate = lookingUp(isLetIn: "1 = 1")
+
+    /// The text of a look-up: nearly every request with a session runs it, so it is put together once.
+    private static func lookingUp(isLetIn: SQL) -> SQLTemplate {
+        // No database takes a text with a NUL, so nothing that the file names is taken for it.
+        let found = Self.found(id: "\0session", at: .min, isLetIn: isLetIn)
+        return SQLTemplate(
+            "SELECT \(found.columns) FROM \(found.source)", standIns: ["\0session", .integer(.min)])
+    }
+
+    /// What is read of a session that is alive, and where it comes from.
+    private static func found(id: String, at now: Int64, isLetIn: SQL) -> (columns: SQL, source: SQL) {
+        (
+            columns: "s.user_id, \(LiveSession.joinedColumns), \(UserSQL.columns)",
+            source: "\(SessionSQL.withUser) WHERE s.id = \(id) AND \(SessionSQL.isAlive(at: now)) AND \(isLetIn)"
+        )
     }
 
     /// Begins a session and returns its token, which is kept nowhere. The `accompanying` statements succeed or fail
@@ -116,26 +138,25 @@ package struct Sessions: Sendable {
 
     /// How the session of a token is found, together with a proof: the session is valid if it belongs to the realm and
     /// to the proof's key.
-    func lookUp(token: Secret, realm: String, keyThumbprint: String?) -> ProofLookUp {
+    func lookUp(token: Secret, realm: String, keyThumbprint: String?) -> SessionLookUp {
         lookUp(id: TokenHash.of(token)) {
             "s.realm = \(realm) AND s.sender = \(SenderBinding(keyThumbprint: keyThumbprint)?.stored ?? "")"
         }
     }
 
     /// As ``lookUp(token:realm:keyThumbprint:)``, for a session of whatever realm.
-    func lookUp(token: Secret, keyThumbprint: String?) -> ProofLookUp {
+    func lookUp(token: Secret, keyThumbprint: String?) -> SessionLookUp {
         lookUp(id: TokenHash.of(token)) {
             "s.sender = \(SenderBinding(keyThumbprint: keyThumbprint)?.stored ?? "")"
         }
     }
 
-    private func lookUp(id: String, isValid: @escaping @Sendable () -> SQL) -> ProofLookUp {
-        ProofLookUp(
-            columns: "s.user_id, \(LiveSession.joinedColumns), \(UserSQL.columns)",
-            source: """
-                \(SessionSQL.withUser)
-                WHERE s.id = \(id) AND \(SessionSQL.isAlive(at: context.clock.epochSeconds)) AND \(isLetIn)
-                """, isValid: isValid)
+    private func lookUp(id: String, isValid: @escaping @Sendable () -> SQL) -> SessionLookUp {
+        let now = context.clock.epochSeconds
+        return SessionLookUp(reading: .read(template.with([.text(id), .integer(now)]))) { [isLetIn] in
+            let found = Self.found(id: id, at: now, isLetIn: isLetIn)
+            return ProofLookUp(columns: found.columns, source: found.source, isValid: isValid)
+        }
     }
 
     /// Notes that the session was used, at most once in ``accessUpdateInterval``.

@@ -103,7 +103,7 @@ struct StatelessSwitchTests {
             let sessions = Sessions(fixture.context, apps: ["/alpha": file.apps, "/other": [Self.app]])
             #expect(try await (sessions.live(token: world.session) != nil) == file.counts)
             let lookUp = sessions.lookUp(token: world.session, realm: "/alpha", keyThumbprint: thumbprint)
-            #expect(try await world.spending(lookUp) == (file.counts ? 1 : 0))
+            #expect(try await world.spending(lookUp.composed()) == (file.counts ? 1 : 0))
             // A user's own session is none of them.
             #expect(try await sessions.live(token: fixture.sessionToken) != nil)
         }

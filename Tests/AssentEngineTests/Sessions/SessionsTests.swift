@@ -109,6 +109,25 @@ struct SessionsTests {
         #expect(try await fixture.count("sessions") == 1)
     }
 
+    @Test("The text of a look-up is the one that is put together from its parts, whatever the apps are called")
+    func lookUps() async throws {
+        let fixture = try await ProviderFixture(limits: SessionLimits())
+        let shop = ProviderFixture.pay { app in
+            app.client.id = "session"
+            app.allowsStateless = true
+        }
+        let files: [[String: [OAuthApp]]?] = [nil, [:], ["/alpha": [ProviderFixture.pay(), shop], "/beta": [shop]]]
+        for apps in files {
+            let lookUp = Sessions(fixture.context, apps: apps).lookUp(token: fixture.sessionToken, keyThumbprint: nil)
+            let composed = lookUp.composed()
+            #expect(lookUp.reading == composed.reading)
+            for sign in ["?", "$"] as [Unicode.Scalar] {
+                #expect(lookUp.reading.sql.text(parameter: sign) == composed.reading.sql.text(parameter: sign))
+            }
+            #expect(try await fixture.context.database.run(lookUp.reading).count == 1)
+        }
+    }
+
     @Test("Neither the hash of a token nor another text is a token")
     func notTokens() async throws {
         let fixture = try await ProviderFixture(limits: SessionLimits())
