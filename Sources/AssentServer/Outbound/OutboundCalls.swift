@@ -10,6 +10,9 @@ package struct OutboundSettings: Sendable, Hashable {
 
     /// The authorities that the certificates of called hosts must end in.
     package var authorities = TrustRoots.system
+
+    /// How long a call may take, from the first look for an address to the last byte. The file does not change it.
+    package var timeout = Duration.seconds(5)
 }
 
 /// The one place through which the server fetches what a URL of its file leads to: over https, without redirects, from
@@ -30,18 +33,21 @@ struct OutboundCalls: Sendable {
     /// How many bytes an answer may have.
     static let replyBytes = 64 << 10
 
-    private static let timeout = Duration.seconds(5)
-
     private let transport: any HTTPTransport
+    private let timeout: Duration
 
     /// Calls by a transport, which has to have the settings of ``transport(to:settings:clock:logger:)``.
-    init(_ transport: any HTTPTransport) { self.transport = transport }
+    init(_ transport: any HTTPTransport, timeout: Duration = OutboundSettings().timeout) {
+        self.transport = transport
+        self.timeout = timeout
+    }
 
     /// Calls to these URLs and to no others.
     ///
     /// - Throws: `NIOTransportError` when the authorities cannot be read.
     init(to urls: [String], settings: OutboundSettings, clock: any WallClock, logger: Logger) throws {
-        self.init(try Self.transport(to: urls, settings: settings, clock: clock, logger: logger))
+        self.init(
+            try Self.transport(to: urls, settings: settings, clock: clock, logger: logger), timeout: settings.timeout)
     }
 
     private static func transport(
@@ -74,8 +80,7 @@ struct OutboundCalls: Sendable {
     /// - Throws: ``Failure``.
     func fetch(_ url: String, accepting accepted: String) async throws(Failure) -> [UInt8] {
         guard Self.fault(in: url) == nil else { throw .refusedURL }
-        let limits = HTTPLimits(
-            connect: Self.timeout, read: Self.timeout, total: Self.timeout, replyBytes: Self.replyBytes)
+        let limits = HTTPLimits(connect: timeout, read: timeout, total: timeout, replyBytes: Self.replyBytes)
         do {
             let call = try HTTPCall(.get, url: url, headerFields: [.accept: accepted], limits: limits)
             let reply = try await transport.send(call)
