@@ -100,8 +100,9 @@ struct Renewals: Sendable {
 
     // MARK: The beginning
 
-    /// The renewal that is under way, or a new one. One with another code is given up for this: if the server may have
-    /// its keys, only when the server has another renewal in its place. Until then it can make those keys count.
+    /// The renewal that is under way, or a new one. Another one is given up for this: if the server may have its keys,
+    /// or it has a code, only when the server has sent an offer for the new one. Until then it can make those keys
+    /// count, and a code that was mistyped, or a refusal that nobody has signed, would cost the user another code.
     private func begun(_ id: SigningID, _ invite: SigningInvite?) async throws -> KeyWork {
         var record = try await parts.records.load(id)
         guard record.phase.isConfirmed, record.deletion == nil, !record.ended, let offer = record.phase.offer else {
@@ -124,7 +125,7 @@ struct Renewals: Sendable {
         let renewal = RenewalRecord(
             next: next, hasCode: invite != nil, oldKeys: record.keyID ?? record.id, oldOffer: offer)
         var work = KeyWork.renewal(renewal)
-        if let known, known.next.phase.echo != nil {
+        if let known, known.hasCode || known.next.phase.echo != nil {
             let accepted = try await parts.newKeys.offer(work)
             try await giveUp(known)
             try await work.take(.offer(accepted), in: parts.records)
