@@ -320,6 +320,20 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path).resourceBase == "https://localhost:9444")
     }
 
+    @Test("Where paths were led to the gateway's new address before it moved, nothing goes to the old one either")
+    func movedGatewayWithBase() throws {
+        var server = file
+        (server.resourceBase, server.lastGateway) = ("https://localhost:8444", .at("https://localhost:8444"))
+        var edited = server
+        edited.resources.append(.init(origin: "https://localhost:9444", credential: "accessToken"))
+        edited.resourceBase = "https://localhost:9444"
+        try put(edited.yaml)
+        server.resources = [.init(origin: "https://localhost:9444", credential: "accessToken")]
+        (server.resourceBase, server.lastGateway) = ("https://localhost:9444", .at("https://localhost:9444"))
+        #expect(try server.write(to: path))
+        #expect(try ClientFile.load(path) == server)
+    }
+
     @Test("Origins stay at a server without a gateway, unless a base may be that of a gateway that is no longer there")
     func withoutGateway() throws {
         let pins = try Self.pins(2)

@@ -37,12 +37,18 @@ extension ClientFile {
         ]
     }
 
+    /// Whether an address is at the gateway of this server.
+    func isGateway(at address: String) -> Bool {
+        guard let origin = try? Origin(address) else { return false }
+        return resources.contains { (try? Origin($0.origin)) == origin }
+    }
+
     /// Whether the paths of an earlier file led to the gateway of that time, and this server has it elsewhere, or has
     /// none.
     func hasMovedGateway(since kept: ClientFile) -> Bool {
         guard case .at(let address)? = kept.lastGateway, let last = try? Origin(address),
             let base = kept.resourceBase, (try? Origin(base)) == last
         else { return false }
-        return !resources.contains { (try? Origin($0.origin)) == last }
+        return !isGateway(at: address)
     }
 }

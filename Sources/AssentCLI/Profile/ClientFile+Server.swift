@@ -106,9 +106,10 @@ extension ClientFile {
             return kept.lastGateway.map { $0 == .missing } ?? (kept.resourceBase == nil)
         }
         guard resources.allSatisfy({ own in kept.resources.contains { $0.origin == own.origin } }) else { return false }
+        // Also where an operator has led the paths to the new one before.
+        if case .at(let address)? = kept.lastGateway, !isGateway(at: address) { return false }
         guard let base = kept.resourceBase else { return true }
-        guard let origin = try? Origin(base) else { return false }
-        return resources.contains { (try? Origin($0.origin)) == origin }
+        return isGateway(at: base)
     }
 
     /// The server's pins and, from the file that is there, those of other places that are called. One pin alone is the
