@@ -411,6 +411,26 @@ struct ClientFileTests {
         }
     }
 
+    @Test("Beside a trust file the address of the resources comes back with a gateway that was missing for a start")
+    func returnedGatewayBesideTrust() throws {
+        var server = file
+        (server.resourceBase, server.lastGateway) = ("https://localhost:8444", .at("https://localhost:8444"))
+        var gone = server
+        (gone.resources, gone.resourceBase, gone.lastGateway) = ([], nil, .missing)
+        var edited = server
+        (edited.trust, edited.resources) = ("/etc/bank.jws", [])
+        try put(edited.yaml)
+        for (now, base) in [(gone, nil), (server, "https://localhost:8444")] as [(ClientFile, String?)] {
+            #expect(try now.write(to: path))
+            #expect(try ClientFile.load(path).resourceBase == base)
+        }
+        // Where there was a gateway all the time, it is the operator who has taken the address away.
+        edited.resourceBase = nil
+        try put(edited.yaml)
+        #expect(try !server.write(to: path))
+        #expect(try ClientFile.load(path) == edited)
+    }
+
     @Test("Where the gateway was is read as it was written, and what is not an address is refused")
     func lastGateway() throws {
         var file = file

@@ -44,10 +44,13 @@ extension ClientFile {
     }
 
     /// Whether the paths of an earlier file led to the gateway of that time, and this server has it elsewhere, or has
-    /// none.
-    func hasMovedGateway(since kept: ClientFile) -> Bool {
-        guard case .at(let address)? = kept.lastGateway, let last = try? Origin(address),
-            let base = kept.resourceBase, (try? Origin(base)) == last
+    /// none. Where there was none, and paths led nowhere, they lead to the one that there is now: the start without it
+    /// may have taken the address away.
+    func movesBase(of kept: ClientFile) -> Bool {
+        guard let base = kept.resourceBase else {
+            return kept.lastGateway == ServedGateway.missing && resourceBase != nil
+        }
+        guard case .at(let address)? = kept.lastGateway, let last = try? Origin(address), (try? Origin(base)) == last
         else { return false }
         return !isGateway(at: address)
     }

@@ -74,7 +74,7 @@ extension ClientFile {
         }
         // A trust file says hosts and pins in the place of the server, and not where paths lead.
         guard kept.trust == nil else {
-            if hasMovedGateway(since: kept) { file.resourceBase = resourceBase }
+            if movesBase(of: kept) { file.resourceBase = resourceBase }
             return file
         }
         // Behind another gateway nobody knows which of the old origins are the operator's: no credential goes there.
