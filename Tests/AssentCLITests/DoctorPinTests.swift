@@ -189,11 +189,15 @@ struct DoctorPinTests {
         #expect(kept.allSatisfy { $0.verdict == .fine }, "\(kept)")
         #expect(kept.first?.text.contains("/assent/work.yaml can be read") == true)
         var newer = client
+        let byName = ClientExamination(profile: "work", file: path, places: world.places, asksServer: false)
+        // Where the server had its gateway, only its next start wants to know.
+        newer.lastGateway = .missing
+        try Data(newer.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        let same = await byName.findings()
+        #expect(!same.contains { $0.verdict == .note }, "\(same)")
         newer.journey = "Other"
         try Data(newer.yaml.utf8).write(to: URL(fileURLWithPath: path))
-        let named = await ClientExamination(
-            profile: "work", file: path, places: world.places, asksServer: false
-        ).findings()
+        let named = await byName.findings()
         let work = world.places.configurationFile(profile: "work")
         #expect(texts(named) { $0.verdict == .note }.contains("use \(work)"))
         try Data("server: [".utf8).write(

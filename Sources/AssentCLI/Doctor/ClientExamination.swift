@@ -108,7 +108,10 @@ struct ClientExamination {
     /// Whether the profile, which the other commands use, says something else than the file that was named.
     private func drift(from client: ClientFile) -> [Diagnosis] {
         let path = places.configurationFile(profile: profile)
-        guard let kept = try? ClientFile.load(path), kept != client else { return [] }
+        guard var kept = try? ClientFile.load(path) else { return [] }
+        // The server's own note: the commands do not go by it.
+        kept.lastGateway = client.lastGateway
+        guard kept != client else { return [] }
         return [
             Diagnosis(
                 .note,
