@@ -88,6 +88,50 @@ struct TerminalAnswersTests {
         #expect(inputs.compactMap { $0["value"]?.string } == ["Whose cat?", "mine"])
     }
 
+    @Test("A name that was given beforehand ends the command when it breaks a rule, and not when another answer does")
+    func givenBeforehand() async throws {
+        let types = ["ValidatedCreateUsernameCallback", "StringAttributeInputCallback"]
+        for failing in types {
+            let callbacks = types.map { type -> JSONValue in
+                let failed: JSONValue = type == failing ? [#"{"policyRequirement":"A\\B"}"#] : []
+                return [
+                    "type": .string(type),
+                    "output": [["name": "prompt", "value": "Which?"], ["name": "failedPolicies", "value": failed]],
+                    "input": [["name": "IDToken1", "value": ""], ["name": "IDToken1validateOnly", "value": false]],
+                ]
+            }
+            let client = JourneyClient(
+                configuration: try JourneyConfiguration(server: "https://am.example/am"),
+                transport: Server(page: ["authId": "a", "callbacks": .array(callbacks)]))
+            let pipe = Pipe()
+            defer { withExtendedLifetime(pipe) {} }
+            try pipe.fileHandleForWriting.write(contentsOf: Data("ana@example\nana@bank.example\n".utf8))
+            try pipe.fileHandleForWriting.close()
+            let input = TerminalInput(descriptor: pipe.fileHandleForReading.fileDescriptor)
+            var answers = TerminalAnswers(console: Console(silent: true), prompt: Prompt(input: input))
+            answers.username = "ana"
+            guard case .continue(var first) = await client.start("Login") else {
+                Issue.record("no step")
+                return
+            }
+            _ = try answers.answer(&first)
+            guard case .continue(var again) = await client.next(first) else {
+                Issue.record("no second step")
+                return
+            }
+            var failure: CommandFailure?
+            do {
+                _ = try answers.answer(&again)
+            } catch let error as CommandFailure {
+                failure = error
+            }
+            #expect((failure != nil) == (failing == types[0]))
+            // It is escaped where it is shown, and so not here as well.
+            #expect(failure?.description.hasSuffix(#"requirement A\B."#) ?? true)
+            #expect(failure != nil || again[StringAttributeInputCallback.self]?.value == "ana@bank.example")
+        }
+    }
+
     @Test("Terms are accepted, or the command ends: a server would ask for them again and again")
     func terms() async throws {
         let terms: JSONValue = [

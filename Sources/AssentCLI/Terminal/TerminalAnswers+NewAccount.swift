@@ -24,7 +24,7 @@ extension TerminalAnswers {
         case var terms as TermsAndConditionsCallback:
             show(terms.terms)
             guard try prompt.choice("Do you accept these terms?", ["Yes", "No"], default: nil) == 0 else {
-                throw CommandFailure("You did not accept the terms, so no account was made.", status: .refused)
+                throw CommandFailure("You did not accept the terms. Nothing of this page was sent.", status: .refused)
             }
             terms.isAccepted = true
             return terms
@@ -60,11 +60,17 @@ extension TerminalAnswers {
         attribute.isEmpty ? "Answer" : DisplayText.escapedForTerminal(attribute)
     }
 
-    /// Whether an answer that the server has refused was given beforehand: it would be refused again.
+    /// Whether an answer that the server has refused was given beforehand: it would be refused again. Where the server
+    /// says which answers break its rules, it is one of those: the user can type the others anew.
     func isGiven(in step: JourneyStep) -> Bool {
-        let asksForPassword = step[PasswordCallback.self] != nil || step[ValidatedCreatePasswordCallback.self] != nil
-        return password != nil && asksForPassword
-            || username != nil && step[ValidatedCreateUsernameCallback.self] != nil
+        let name = step[ValidatedCreateUsernameCallback.self]
+        let chosen = step[ValidatedCreatePasswordCallback.self]
+        if step.refusal?.failedPolicies.isEmpty == false {
+            return username != nil && name?.failedPolicies.isEmpty == false
+                || password != nil && chosen?.failedPolicies.isEmpty == false
+        }
+        return password != nil && (chosen != nil || step[PasswordCallback.self] != nil)
+            || username != nil && name != nil
     }
 
     /// Has the user type a new password twice.

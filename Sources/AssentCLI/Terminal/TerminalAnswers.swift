@@ -92,10 +92,12 @@ struct TerminalAnswers: Sendable {
     private func noteRefusal(_ step: JourneyStep) throws {
         guard let refusal = step.refusal else { return }
         let reasons = refusal.messages + refusal.failedPolicies.map(Self.unmet)
-        let words = reasons.map { " " + DisplayText.escapedForTerminal($0) }.joined()
         if isGiven(in: step) {
+            // What a command ends with is escaped where it is shown.
+            let words = reasons.map { " " + $0 }.joined()
             throw CommandFailure("The server did not accept the user name or the password.\(words)", status: .refused)
         }
+        let words = reasons.map { " " + DisplayText.escapedForTerminal($0) }.joined()
         let advice =
             step[TextInputCallback.self] == nil
             ? "Try again." : "Try again. A code can be used once: if you have used this one, wait for the next."
