@@ -175,7 +175,8 @@ package struct AuditLog: Sendable {
     /// Numbers the node's records that have no number yet: from 1 without gaps, so that a record that is taken away
     /// later is missed. What writes a record does not number it: one record would have to wait for the other's commit.
     ///
-    /// Some are numbered in one transaction: all at once could take longer than a statement may, each time anew.
+    /// Some are numbered in one transaction: all at once could take longer than a statement may, each time anew. They
+    /// are sorted by a sum: by the index of places PostgreSQL would walk past all records that have a number.
     package func number() async throws {
         while true {
             let number = SQLStatement(
@@ -184,7 +185,7 @@ package struct AuditLog: Sendable {
                     SELECT id, row_number() OVER (ORDER BY position, id)
                         + (SELECT coalesce(max(sequence), 0) FROM audit WHERE node = \(series.node)) AS number
                     FROM (SELECT id, position FROM audit WHERE node = \(series.node) AND sequence IS NULL
-                        ORDER BY position, id LIMIT \(EngineContext.rowsAtOnce)) AS oldest) AS numbered
+                        ORDER BY position + 0, id LIMIT \(EngineContext.rowsAtOnce)) AS oldest) AS numbered
                 WHERE audit.id = numbered.id AND audit.sequence IS NULL RETURNING sequence
                 """)
             do {
