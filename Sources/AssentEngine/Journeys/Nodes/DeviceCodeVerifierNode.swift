@@ -24,6 +24,8 @@ struct DeviceCodeVerifierNode: RunnableNode {
             return .ask([.textInput(prompt)])
         }
         guard let user = try await context.claimedUser() else {
+            // Asked for in any case: an unknown name must cost the same.
+            _ = try await signing.codes.hasKey(label, user: "")
             return try await context.resultOfNobodysCode(in: Self.name, isKnown: false)
         }
         let check = try await signing.codes.verify(answer.text, label: label, user: user)

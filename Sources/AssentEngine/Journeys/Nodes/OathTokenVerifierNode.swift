@@ -23,6 +23,8 @@ struct OathTokenVerifierNode: RunnableNode {
             return .ask([.textInput(prompt)])
         }
         guard let user = try await context.claimedUser() else {
+            // Asked for in any case: an unknown name must cost the same.
+            _ = try await context.services.oneTimePasswords.isEnrolled(userID: "")
             return try await context.resultOfNobodysCode(in: Self.name, isKnown: false)
         }
         let check = try await context.services.oneTimePasswords.verify(

@@ -9,6 +9,15 @@ enum ContainerSQL {
         "SELECT * FROM signing_containers WHERE did = \(did) AND iss = \(issuer)"
     }
 
+    /// The containers of a user, oldest first; at most 100, without those that never became active.
+    static func containers(of user: String, issuer: String) -> SQL {
+        """
+        SELECT * FROM signing_containers
+        WHERE iss = \(issuer) AND user_id = \(user) AND state <> \(ContainerState.void)
+        ORDER BY CASE WHEN number IS NULL THEN 1 ELSE 0 END, created_at, did LIMIT 100
+        """
+    }
+
     /// The keys of a container that count or have counted, in the order of its offers.
     static func keys(of did: SigningID) -> SQL {
         """

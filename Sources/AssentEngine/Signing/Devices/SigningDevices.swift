@@ -23,13 +23,7 @@ package struct SigningDevices: SigningPart {
 
     /// The containers of a user, oldest first; at most 100, without those that never became active.
     func of(user: String) async throws -> [SigningContainerRecord] {
-        try await store.all(
-            """
-            SELECT * FROM signing_containers
-            WHERE iss = \(iss) AND user_id = \(user) AND state <> \(ContainerState.void)
-            ORDER BY CASE WHEN number IS NULL THEN 1 ELSE 0 END, created_at, did LIMIT 100
-            """
-        ).map(SigningContainerRecord.init)
+        try await store.all(ContainerSQL.containers(of: user, issuer: iss)).map(SigningContainerRecord.init)
     }
 
     /// The keys of a container that count or have counted, in the order of its offers.

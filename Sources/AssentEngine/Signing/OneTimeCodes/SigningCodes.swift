@@ -48,11 +48,30 @@ struct SigningCodes: SigningPart {
 
     /// Whether the user has a device with this key.
     func hasKey(_ label: String, user: String) async throws -> Bool {
-        for container in try await devices.of(user: user)
-        where container.refusal(approving: false, at: now) == nil {
-            if try await keys(of: container.did).contains(where: { $0.label == label }) { return true }
+        try await !usable(label, user: user, at: now).isEmpty
+    }
+
+    /// The keys of that name which the devices of a user have that are not blocked and have not ended. Devices and keys
+    /// are read at once, whether or not there are any: how long it takes must not tell who has a device.
+    private func usable(
+        _ label: String, user: String, at now: Int64
+    ) async throws -> [(key: SigningOneTimeSecret, container: SigningContainerRecord)] {
+        let rows = try await store.together([
+            ContainerSQL.containers(of: user, issuer: iss), OneTimeKeySQL.keys(label, ofUser: user, issuer: iss),
+        ])
+        guard rows.count == 2 else { return [] }
+        var keys: [SigningID: SQLRow] = [:]
+        for row in rows[1] {
+            let did: SigningID = try row.value("did")
+            keys[did] = row
         }
-        return false
+        var found: [(key: SigningOneTimeSecret, container: SigningContainerRecord)] = []
+        for row in rows[0] {
+            let container = try SigningContainerRecord(row)
+            guard container.refusal(approving: false, at: now) == nil, let key = keys[container.did] else { continue }
+            found.append((key: try SigningOneTimeSecret(key, context), container: container))
+        }
+        return found
     }
 
     /// Checks a code of one of the user's devices and, when it is right, spends it and all older ones. What is refused
@@ -75,18 +94,12 @@ struct SigningCodes: SigningPart {
 
     private func check(_ code: String, _ label: String, _ user: User) async throws -> OneTimePasswords.Check {
         let now = now
-        var keys: [(SigningOneTimeSecret, SigningContainerRecord)] = []
-        for container in try await devices.of(user: user.id)
-        where container.refusal(approving: false, at: now) == nil && container.state == .active {
-            for key in try await self.keys(of: container.did) where key.label == label {
-                keys.append((key, container))
-            }
-        }
-        guard !keys.isEmpty else { return .notEnrolled }
+        let active = try await usable(label, user: user.id, at: now).filter { $0.container.state == .active }
+        guard !active.isEmpty else { return .notEnrolled }
         let counter = Self.counter(userID: user.id)
         guard try await realm.attempts.attempt(counter, limit: Self.tries, window: 3600) else { return .locked }
         var result = OneTimePasswords.Check.wrong
-        for (key, container) in keys {
+        for (key, container) in active {
             guard let found = try Self.match(code, key, at: context.clock.now) else { continue }
             if try await spend(found, of: label, container, at: now) {
                 try await realm.attempts.reset(counter)

@@ -49,6 +49,14 @@ enum OneTimeKeySQL {
         "SELECT * FROM signing_otp_keys WHERE did = \(did) ORDER BY position"
     }
 
+    /// The keys of that name which the containers of a user have, in whatever state.
+    static func keys(_ label: String, ofUser user: String, issuer: String) -> SQL {
+        """
+        SELECT k.* FROM signing_otp_keys k JOIN signing_containers c ON c.did = k.did
+        WHERE c.iss = \(issuer) AND c.user_id = \(user) AND k.label = \(label)
+        """
+    }
+
     /// Spends a code and all older ones of its key.
     static func spend(counter: Int64, of label: String, did: SigningID, at now: Int64) -> SQL {
         """
