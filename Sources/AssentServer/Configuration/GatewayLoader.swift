@@ -12,10 +12,7 @@ struct GatewayLoader {
         let name = route.string("name")
         let accepts = try RouteKinds.read(route, name: name)
         let access = try access(route, isPublic: accepts == nil)
-        let path = route.optionalString("path") ?? "/"
-        guard path.hasPrefix("/"), path == "/" || !path.hasSuffix("/") else {
-            throw route.issue("path", "must begin with a slash and not end with one")
-        }
+        let path = try Self.path(route)
         let upstream = try UpstreamLoader(reader: route, paths: paths).settings()
         var read = GatewayRoute(
             name: name, path: path, upstream: upstream, access: access, accepts: accepts ?? [],
@@ -38,6 +35,25 @@ struct GatewayLoader {
         read.requiresSealing = try requiresSealing(route, hasTunnels: read.tunnels != nil)
         route.finish()
         return read
+    }
+
+    /// The key `path` of a route, in the form that the paths of requests have when they are compared with it.
+    private static func path(_ route: SettingsReader<Void>) throws -> String {
+        let path = route.optionalString("path") ?? "/"
+        guard path.hasPrefix("/"), path == "/" || !path.hasSuffix("/") else {
+            throw route.issue("path", "must begin with a slash and not end with one")
+        }
+        let canonical: CanonicalResource
+        do {
+            canonical = try CanonicalResource("https://route.example" + path)
+        } catch {
+            throw route.issue("path", "\(error): no request with such a path is let in")
+        }
+        guard canonical.query == nil else { throw route.issue("path", "must not have a query") }
+        guard canonical.path == path else {
+            throw route.issue("path", "must be written as requests are compared: \(canonical.path)")
+        }
+        return path
     }
 
     private func cacheSeconds(_ route: SettingsReader<Void>, isPublic: Bool) throws -> Int {

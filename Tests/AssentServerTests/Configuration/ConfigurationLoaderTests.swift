@@ -206,6 +206,16 @@ struct ConfigurationLoaderTests {
                 "the route open is public, so accepts can only be [anyone]"),
             Mistake("path: /owned", "path: /Scoped", at: "path: /Scoped", "the route scoped answers /scoped already"),
             Mistake("path: /owned", "path:  /", at: "path:  /", "the route bank answers / already"),
+            Mistake("path: /owned", "path: /own;ed", at: "path: /own;ed", "has a semicolon in its path: no request"),
+            Mistake("path: /owned", "path: /own%2fed", at: "path: /own%2fed", "has an encoded slash"),
+            Mistake("path: /owned", "path: /ówned", at: "path: /ówned", "has a character that must be escaped"),
+            Mistake(
+                "path: /owned", "path: /own%65d", at: "path: /own%65d",
+                "must be written as requests are compared: /owned"),
+            Mistake(
+                "path: /owned", "path: /own//ed", at: "path: /own//ed",
+                "must be written as requests are compared: /own/ed"),
+            Mistake("path: /owned", "path: /owned?a=1", at: "path: /owned?a=1", "must not have a query"),
             Mistake(
                 "defaultJourney: Login", "defaultJourney: Lgin", at: "defaultJourney: Lgin",
                 "there is no journey Lgin; known: Confirm, Login, Nod, Quick"),
