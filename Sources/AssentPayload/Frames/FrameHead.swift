@@ -46,7 +46,8 @@ package struct FrameHead: Hashable, Sendable {
         bytes.reserveCapacity(Self.length)
         bytes.append(kind.rawValue)
         bytes += session
-        bytes += Frame.bigEndian(number)
+        // Not by a function of another module, which is generic code there: a sealed call writes a dozen numbers.
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
         bytes += salt
         return bytes
     }
@@ -61,6 +62,7 @@ struct FrameCipher: Sendable {
     static let chunkLength = 65_536
     static let tagLength = 16
     static let chunkHeadLength = 5
+    private static let nonceLength = 12
 
     private let key: SymmetricKey
     private let associated: [UInt8]
@@ -83,7 +85,8 @@ struct FrameCipher: Sendable {
             let box = try AES.GCM.seal(
                 plaintext, using: key, nonce: AES.GCM.Nonce(data: nonce), authenticating: associated)
             sealed.append(isLast ? 1 : 0)
-            sealed += Frame.bigEndian(UInt32(truncatingIfNeeded: plaintext.count + Self.tagLength))
+            let length = UInt32(truncatingIfNeeded: plaintext.count + Self.tagLength)
+            withUnsafeBytes(of: length.bigEndian) { sealed.append(contentsOf: $0) }
             box.ciphertext.withUnsafeBytes { sealed.append(contentsOf: $0) }
             box.tag.withUnsafeBytes { sealed.append(contentsOf: $0) }
         } catch {
@@ -112,7 +115,11 @@ struct FrameCipher: Sendable {
     private mutating func nextNonce(isLast: Bool) throws(PayloadError) -> [UInt8] {
         guard !hasEnded else { throw .malformedFrame }
         guard index < .max else { throw .tooLong }
-        let nonce = [UInt8](repeating: 0, count: 7) + Frame.bigEndian(index) + [isLast ? 1 : 0]
+        var nonce: [UInt8] = []
+        nonce.reserveCapacity(Self.nonceLength)
+        nonce += repeatElement(0, count: 7)
+        withUnsafeBytes(of: index.bigEndian) { nonce.append(contentsOf: $0) }
+        nonce.append(isLast ? 1 : 0)
         index += 1
         hasEnded = isLast
         return nonce
