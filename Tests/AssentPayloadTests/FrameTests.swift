@@ -31,6 +31,32 @@ struct FrameTests {
         #expect(plaintext == (0..<count).map { UInt8(truncatingIfNeeded: $0) })
     }
 
+    @Test("A message opens in the same way where it lies in no array", arguments: [0, 1, 16_368, 16_369, 131_073])
+    func openedInPlace(count: Int) throws {
+        let frame = Array(try frame(count).dropFirst(FrameHead.length))
+        for size in [1_000, 65_557, 70_000, frame.count] {
+            var opener = FrameOpener(head, key: secrets.request, bound: [])
+            var plaintext: [UInt8] = []
+            for start in stride(from: 0, to: frame.count, by: size) {
+                let end = min(start + size, frame.count)
+                plaintext += try frame.withUnsafeBytes { bytes in
+                    try opener.open(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+                }
+            }
+            try opener.finish()
+            #expect(plaintext == (0..<count).map { UInt8(truncatingIfNeeded: $0) }, "\(size)")
+        }
+        // A damaged chunk opens in neither way, short or long, and nothing behind it does.
+        for index in [10, frame.count - 1] {
+            var damaged = frame
+            damaged[index] ^= 1
+            var opener = FrameOpener(head, key: secrets.request, bound: [])
+            #expect(throws: PayloadError.self, "\(index)") {
+                try damaged.withUnsafeBytes { bytes in _ = try opener.open(bytes) }
+            }
+        }
+    }
+
     @Test("The pieces that are sealed make no difference to the message", arguments: [1, 65_535, 65_536, 65_537])
     func sealedInPieces(size: Int) throws {
         let count = 2 * 65_536

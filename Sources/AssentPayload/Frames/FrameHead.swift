@@ -96,20 +96,33 @@ struct FrameCipher: Sendable {
 
     /// Appends to `plaintext` what a chunk holds; `sealed` is ciphertext and tag.
     mutating func open(
-        _ sealed: ArraySlice<UInt8>, isLast: Bool, into plaintext: inout [UInt8]
+        _ sealed: UnsafeRawBufferPointer, isLast: Bool, into plaintext: inout [UInt8]
     ) throws(PayloadError) {
         let nonce = try nextNonce(isLast: isLast)
         do {
-            // In one piece: to make a box from its parts is generic code, and takes longer than to open a short chunk.
-            var combined = Data(capacity: nonce.count + sealed.count)
-            nonce.withUnsafeBufferPointer { combined.append($0) }
-            sealed.withUnsafeBufferPointer { combined.append($0) }
-            let box = try AES.GCM.SealedBox(combined: combined)
-            let opened = try AES.GCM.open(box, using: key, authenticating: associated)
+            let opened = try AES.GCM.open(Self.box(nonce, sealed), using: key, authenticating: associated)
             opened.withUnsafeBytes { plaintext.append(contentsOf: $0) }
         } catch {
             throw .damagedFrame
         }
+    }
+
+    /// Up to this length a box is made in one piece.
+    private static let onePiece = 16_384
+
+    private static func box(_ nonce: [UInt8], _ sealed: UnsafeRawBufferPointer) throws -> AES.GCM.SealedBox {
+        // To make a box from its parts is generic code, and takes longer than to open a short chunk. But one that is
+        // made in one piece copies that piece once more, which takes longer for a full chunk.
+        guard sealed.count <= onePiece else {
+            return try AES.GCM.SealedBox(
+                nonce: AES.GCM.Nonce(data: nonce),
+                ciphertext: UnsafeRawBufferPointer(rebasing: sealed.dropLast(tagLength)),
+                tag: UnsafeRawBufferPointer(rebasing: sealed.suffix(tagLength)))
+        }
+        var combined = Data(capacity: nonce.count + sealed.count)
+        combined.append(contentsOf: nonce)
+        combined.append(contentsOf: sealed)
+        return try AES.GCM.SealedBox(combined: combined)
     }
 
     private mutating func nextNonce(isLast: Bool) throws(PayloadError) -> [UInt8] {

@@ -25,25 +25,33 @@ package struct FrameOpener: Sendable {
     /// - Throws: ``PayloadError``; nothing of the message may be used any further then.
     package mutating func open(_ piece: ArraySlice<UInt8>) throws(PayloadError) -> [UInt8] {
         // Not of any collection: other modules would call generic code, which takes longer.
+        try piece.withUnsafeBufferPointer { (bytes: UnsafeBufferPointer<UInt8>) throws(PayloadError) -> [UInt8] in
+            try open(UnsafeRawBufferPointer(bytes))
+        }
+    }
+
+    /// The same for bytes that are in no array. What is in a whole chunk is opened where it lies.
+    ///
+    /// - Throws: ``PayloadError``; nothing of the message may be used any further then.
+    package mutating func open(_ piece: UnsafeRawBufferPointer) throws(PayloadError) -> [UInt8] {
         var rest = piece
         var plaintext: [UInt8] = []
         // First the chunk that an earlier piece began: no more is added to it than it lacks.
         while !buffer.isEmpty, !rest.isEmpty {
-            let wanted = try chunkLength(at: buffer[...]) ?? FrameCipher.chunkHeadLength
-            let more = rest.prefix(wanted - buffer.count)
-            buffer += more
-            rest = rest.dropFirst(more.count)
-            guard let length = try chunkLength(at: buffer[...]), buffer.count == length else { continue }
-            plaintext.reserveCapacity(length + rest.count)
-            try open(chunk: buffer[...], into: &plaintext)
-            buffer.removeAll(keepingCapacity: true)
+            let wanted = try chunkLength(beginning: buffer) ?? FrameCipher.chunkHeadLength
+            let more = UnsafeRawBufferPointer(rebasing: rest.prefix(wanted - buffer.count))
+            buffer.append(contentsOf: more)
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(more.count))
+            guard let length = try chunkLength(beginning: buffer), buffer.count == length else { continue }
+            plaintext.reserveCapacity(length + plaintextLength(in: rest))
+            try openBuffer(into: &plaintext)
         }
-        while let length = try chunkLength(at: rest), rest.count >= length {
-            if plaintext.isEmpty { plaintext.reserveCapacity(rest.count) }
-            try open(chunk: rest.prefix(length), into: &plaintext)
-            rest = rest.dropFirst(length)
+        while let length = try chunkLength(beginning: rest), rest.count >= length {
+            if plaintext.isEmpty { plaintext.reserveCapacity(plaintextLength(in: rest)) }
+            try open(chunk: UnsafeRawBufferPointer(rebasing: rest.prefix(length)), into: &plaintext)
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(length))
         }
-        buffer += rest
+        buffer.append(contentsOf: rest)
         return plaintext
     }
 
@@ -51,6 +59,10 @@ package struct FrameOpener: Sendable {
     ///
     /// - Throws: ``PayloadError/malformedFrame`` for a head that is not possible.
     package func chunkLength(at bytes: ArraySlice<UInt8>) throws(PayloadError) -> Int? {
+        try chunkLength(beginning: bytes)
+    }
+
+    private func chunkLength(beginning bytes: some Collection<UInt8>) throws(PayloadError) -> Int? {
         guard let first = bytes.first else { return nil }
         guard !hasEnded, first <= 1 else { throw .malformedFrame }
         let head = bytes.prefix(FrameCipher.chunkHeadLength)
@@ -62,10 +74,33 @@ package struct FrameOpener: Sendable {
         return FrameCipher.chunkHeadLength + length
     }
 
+    /// How much the chunks hold that are whole here, so that their array has room for that and for no more: room for
+    /// all that has come would be twice as much, since most pieces are about as long as a chunk and complete one.
+    private func plaintextLength(in bytes: UnsafeRawBufferPointer) -> Int {
+        var (sum, rest) = (0, bytes)
+        while let length = try? chunkLength(beginning: rest), rest.count >= length {
+            sum += length - FrameCipher.chunkHeadLength - FrameCipher.tagLength
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(length))
+        }
+        return sum
+    }
+
+    /// Opens the chunk that was put together. Its place is kept for the next one.
+    private mutating func openBuffer(into plaintext: inout [UInt8]) throws(PayloadError) {
+        var chunk: [UInt8] = []
+        swap(&chunk, &buffer)
+        defer { swap(&chunk, &buffer) }
+        try chunk.withUnsafeBufferPointer { (bytes: UnsafeBufferPointer<UInt8>) throws(PayloadError) -> Void in
+            try open(chunk: UnsafeRawBufferPointer(bytes), into: &plaintext)
+        }
+        chunk.removeAll(keepingCapacity: true)
+    }
+
     private mutating func open(
-        chunk: ArraySlice<UInt8>, into plaintext: inout [UInt8]
+        chunk: UnsafeRawBufferPointer, into plaintext: inout [UInt8]
     ) throws(PayloadError) {
-        try cipher.open(chunk.dropFirst(FrameCipher.chunkHeadLength), isLast: chunk.first == 1, into: &plaintext)
+        let sealed = UnsafeRawBufferPointer(rebasing: chunk.dropFirst(FrameCipher.chunkHeadLength))
+        try cipher.open(sealed, isLast: chunk.first == 1, into: &plaintext)
         hasBegun = true
     }
 
