@@ -71,6 +71,32 @@ struct FrameTests {
         #expect(sealed == whole)
     }
 
+    @Test(
+        "Sealed from where it lies a message is the same, and each part as long as was said before",
+        arguments: [700, 65_535, 65_536, 65_537, 200_000])
+    func sealedInPlace(size: Int) throws {
+        let plaintext = (0..<300_000).map { UInt8(truncatingIfNeeded: $0) }
+        for isFlushed in [false, true] {
+            var ofArrays = FrameSealer(head, key: secrets.request, bound: [])
+            var inPlace = FrameSealer(head, key: secrets.request, bound: [])
+            for start in stride(from: 0, to: plaintext.count, by: size) {
+                let end = min(start + size, plaintext.count)
+                var expected = try ofArrays.seal(plaintext[start..<end])
+                if isFlushed { expected += try ofArrays.flush() }
+                let length = inPlace.sealedLength(adding: end - start, isFlushed: isFlushed)
+                var sealed: [UInt8] = []
+                try plaintext.withUnsafeBytes { bytes in
+                    try inPlace.seal(UnsafeRawBufferPointer(rebasing: bytes[start..<end])) { sealed += $0 }
+                }
+                if isFlushed { try inPlace.flush { sealed += $0 } }
+                #expect(sealed == expected, "\(start), flushed: \(isFlushed)")
+                #expect(sealed.count == length, "\(start), flushed: \(isFlushed)")
+            }
+            let (expected, last) = (try ofArrays.finish(), try inPlace.finish())
+            #expect(last == expected)
+        }
+    }
+
     @Test("The last of a message may come with its end", arguments: [0, 1, 65_535, 65_536, 65_537, 140_000])
     func finishedWithAPiece(count: Int) throws {
         let plaintext = (0..<count).map { UInt8(truncatingIfNeeded: $0) }

@@ -81,6 +81,14 @@ package enum BinaryHTTPWriter {
         return piece
     }
 
+    /// What stands before a piece of so many bytes; nothing for an empty one.
+    package static func pieceHead(_ count: Int) -> [UInt8] {
+        guard count > 0 else { return [] }
+        var head: [UInt8] = []
+        VariableInteger.append(count, to: &head)
+        return head
+    }
+
     /// The end of a streamed content, and no trailers.
     package static let end: [UInt8] = [0, 0]
 

@@ -80,18 +80,45 @@ struct FrameCipher: Sendable {
     mutating func seal(
         _ plaintext: ArraySlice<UInt8>, isLast: Bool, into sealed: inout [UInt8]
     ) throws(PayloadError) {
+        let combined = try combined(plaintext, isLast: isLast)
+        sealed += Self.chunkHead(of: combined, isLast: isLast)
+        combined.withUnsafeBytes { sealed.append(contentsOf: Self.withoutNonce($0)) }
+    }
+
+    /// Hands a chunk that is not the last to `write`, in two pieces.
+    mutating func seal(
+        _ plaintext: UnsafeRawBufferPointer, _ write: (UnsafeRawBufferPointer) -> Void
+    ) throws(PayloadError) {
+        let combined = try combined(plaintext, isLast: false)
+        Self.chunkHead(of: combined, isLast: false).withUnsafeBytes { write($0) }
+        combined.withUnsafeBytes { write(Self.withoutNonce($0)) }
+    }
+
+    /// Nonce, ciphertext and tag of a chunk, as they lie in its box.
+    private mutating func combined(_ plaintext: some DataProtocol, isLast: Bool) throws(PayloadError) -> Data {
         let nonce = try nextNonce(isLast: isLast)
         do {
             let box = try AES.GCM.seal(
                 plaintext, using: key, nonce: AES.GCM.Nonce(data: nonce), authenticating: associated)
-            sealed.append(isLast ? 1 : 0)
-            let length = UInt32(truncatingIfNeeded: plaintext.count + Self.tagLength)
-            withUnsafeBytes(of: length.bigEndian) { sealed.append(contentsOf: $0) }
-            box.ciphertext.withUnsafeBytes { sealed.append(contentsOf: $0) }
-            box.tag.withUnsafeBytes { sealed.append(contentsOf: $0) }
+            // It is there where a nonce has the usual length.
+            guard let combined = box.combined else { throw PayloadError.malformedFrame }
+            return combined
         } catch {
             throw .malformedFrame
         }
+    }
+
+    private static func chunkHead(of combined: Data, isLast: Bool) -> [UInt8] {
+        var head: [UInt8] = []
+        head.reserveCapacity(chunkHeadLength)
+        head.append(isLast ? 1 : 0)
+        let length = UInt32(truncatingIfNeeded: combined.count - nonceLength)
+        withUnsafeBytes(of: length.bigEndian) { head.append(contentsOf: $0) }
+        return head
+    }
+
+    private static func withoutNonce(_ combined: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: combined.dropFirst(nonceLength))
     }
 
     /// Appends to `plaintext` what a chunk holds; `sealed` is ciphertext and tag.

@@ -28,7 +28,7 @@ package struct FrameSealer: Sendable {
             return []
         }
         var sealed: [UInt8] = []
-        sealed.reserveCapacity(Self.sealedLength(rest.count + bytes.count))
+        sealed.reserveCapacity(sealedLength(adding: bytes.count))
         var left = bytes[...]
         if !rest.isEmpty {
             let more = left.prefix(FrameCipher.chunkLength - rest.count)
@@ -68,7 +68,7 @@ package struct FrameSealer: Sendable {
     private mutating func sealRest(isLast: Bool) throws(PayloadError) -> [UInt8] {
         defer { rest = [] }
         var sealed: [UInt8] = []
-        sealed.reserveCapacity(Self.sealedLength(rest.count))
+        sealed.reserveCapacity(headLeft + rest.count + Self.added)
         try seal(chunk: rest[...], isLast: isLast, into: &sealed)
         return sealed
     }
@@ -81,15 +81,74 @@ package struct FrameSealer: Sendable {
         try cipher.seal(plaintext, isLast: isLast, into: &sealed)
     }
 
+    // MARK: - From where the bytes lie to where they are sent from
+
+    /// Hands the sealed bytes to `write` that can be sent once `piece` is there: those that the function of an array
+    /// returns. Of `piece` no byte is copied but what is kept for the next chunk, and of the others none before
+    /// `write` has them.
+    package mutating func seal(
+        _ piece: UnsafeRawBufferPointer, _ write: (UnsafeRawBufferPointer) -> Void
+    ) throws(PayloadError) {
+        var left = piece
+        if !rest.isEmpty, rest.count + left.count > FrameCipher.chunkLength {
+            let more = UnsafeRawBufferPointer(rebasing: left.prefix(FrameCipher.chunkLength - rest.count))
+            rest.append(contentsOf: more)
+            left = UnsafeRawBufferPointer(rebasing: left.dropFirst(more.count))
+            try sealRest(write)
+        }
+        while left.count > FrameCipher.chunkLength {
+            let chunk = UnsafeRawBufferPointer(rebasing: left.prefix(FrameCipher.chunkLength))
+            try seal(chunk: chunk, write)
+            left = UnsafeRawBufferPointer(rebasing: left.dropFirst(chunk.count))
+        }
+        rest.append(contentsOf: left)
+    }
+
+    /// Hands what was kept back to `write`, as ``flush()`` returns it.
+    package mutating func flush(_ write: (UnsafeRawBufferPointer) -> Void) throws(PayloadError) {
+        if !rest.isEmpty { try sealRest(write) }
+    }
+
+    /// The place of what was kept stays for the next chunk.
+    private mutating func sealRest(_ write: (UnsafeRawBufferPointer) -> Void) throws(PayloadError) {
+        var chunk: [UInt8] = []
+        swap(&chunk, &rest)
+        defer { swap(&chunk, &rest) }
+        try chunk.withUnsafeBufferPointer { (bytes: UnsafeBufferPointer<UInt8>) throws(PayloadError) -> Void in
+            try seal(chunk: UnsafeRawBufferPointer(bytes), write)
+        }
+        chunk.removeAll(keepingCapacity: true)
+    }
+
+    /// Seals a chunk that is not the last.
+    private mutating func seal(
+        chunk plaintext: UnsafeRawBufferPointer, _ write: (UnsafeRawBufferPointer) -> Void
+    ) throws(PayloadError) {
+        if !isOpened { head.bytes.withUnsafeBytes { write($0) } }
+        isOpened = true
+        try cipher.seal(plaintext, write)
+    }
+
+    // MARK: - Lengths
+
     /// How long the whole message is when its plaintext has `count` bytes and nothing is flushed.
     package static func messageLength(_ count: Int) -> Int {
         let chunks = max(1, (count + FrameCipher.chunkLength - 1) / FrameCipher.chunkLength)
-        return FrameHead.length + count + chunks * (FrameCipher.chunkHeadLength + FrameCipher.tagLength)
+        return FrameHead.length + count + chunks * added
     }
 
-    /// At most so many bytes do `count` become, so that their array need not grow.
-    private static func sealedLength(_ count: Int) -> Int {
-        let chunks = count / FrameCipher.chunkLength + 1
-        return FrameHead.length + count + chunks * (FrameCipher.chunkHeadLength + FrameCipher.tagLength)
+    /// What a chunk adds to its plaintext.
+    private static let added = FrameCipher.chunkHeadLength + FrameCipher.tagLength
+
+    /// What is still to be sent of the head.
+    private var headLeft: Int { isOpened ? 0 : FrameHead.length }
+
+    /// How many sealed bytes can be sent once `count` more bytes are there: those of each chunk that is full then, but
+    /// for one at the end, which may be the last. With `isFlushed` those of all that is there.
+    package func sealedLength(adding count: Int, isFlushed: Bool = false) -> Int {
+        let all = rest.count + count
+        let chunks = (all + FrameCipher.chunkLength - 1) / FrameCipher.chunkLength
+        if isFlushed { return all == 0 ? 0 : headLeft + all + chunks * Self.added }
+        return chunks <= 1 ? 0 : headLeft + (chunks - 1) * (FrameCipher.chunkLength + Self.added)
     }
 }

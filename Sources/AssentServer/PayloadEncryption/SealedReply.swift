@@ -89,31 +89,36 @@ private struct SealingWriter: ResponseBodyWriter {
     }
 
     @concurrent mutating func write(_ buffer: ByteBuffer) async throws {
-        let bytes = Array(buffer: buffer)
         if let left {
-            guard bytes.count <= left else { throw WrongLength() }
-            self.left = left - bytes.count
+            guard buffer.readableBytes <= left else { throw WrongLength() }
+            self.left = left - buffer.readableBytes
         }
-        let plaintext = taken(isStreamed ? BinaryHTTPWriter.piece(bytes) : bytes)
-        var sealed = try sealer.seal(plaintext)
-        if isStreamed { sealed.join(try sealer.flush()) }
-        if !sealed.isEmpty { try await base.write(ByteBuffer(bytes: sealed)) }
+        let sealed = try seal(buffer)
+        if sealed.readableBytes > 0 { try await base.write(sealed) }
     }
 
     @concurrent consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
         guard left ?? 0 == 0 else { throw WrongLength() }
-        let end = taken(isStreamed ? BinaryHTTPWriter.end : BinaryHTTPWriter.knownEnd)
-        let sealed = try sealer.finish(with: end + Padding.bytes(behind: count))
+        let end = beginning + (isStreamed ? BinaryHTTPWriter.end : BinaryHTTPWriter.knownEnd)
+        let sealed = try sealer.finish(with: end + Padding.bytes(behind: count + end.count))
         try await base.write(ByteBuffer(bytes: sealed))
         try await base.finish(nil)
     }
 
-    /// The head goes out with the first piece.
-    private mutating func taken(_ bytes: [UInt8]) -> [UInt8] {
-        var plaintext = beginning
+    /// What can be sent once these bytes are there. They are sealed from where they lie, into what is sent: an array
+    /// before and one behind would be two more copies of all bytes.
+    private mutating func seal(_ content: ByteBuffer) throws -> ByteBuffer {
+        // The head goes out with the first piece.
+        var before = beginning
         beginning = []
-        plaintext.join(bytes)
-        count += plaintext.count
-        return plaintext
+        if isStreamed { before += BinaryHTTPWriter.pieceHead(content.readableBytes) }
+        let length = before.count + content.readableBytes
+        count += length
+        var sealed = ByteBufferAllocator().buffer(
+            capacity: sealer.sealedLength(adding: length, isFlushed: isStreamed))
+        try before.withUnsafeBytes { bytes in try sealer.seal(bytes) { sealed.writeBytes($0) } }
+        try content.withUnsafeReadableBytes { bytes in try sealer.seal(bytes) { sealed.writeBytes($0) } }
+        if isStreamed { try sealer.flush { sealed.writeBytes($0) } }
+        return sealed
     }
 }
