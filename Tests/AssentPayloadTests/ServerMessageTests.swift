@@ -59,6 +59,22 @@ struct ServerMessageTests {
         #expect(outcome(short) == [.call(post), .finish])
     }
 
+    @Test(
+        "Bytes that are in no array lead to the same, whole, damaged and cut off",
+        arguments: [1_024, 70_000, 1 << 21])
+    func inPlace(piece: Int) throws {
+        let content = (0..<200_000).map { UInt8(truncatingIfNeeded: $0) }
+        let whole = try frame(BinaryHTTPWriter.request(post, content: content))
+        var damaged = whole
+        damaged[whole.count - 70_000] ^= 1
+        for message in [whole, damaged, Array(whole.dropLast(10)), whole + [0]] {
+            var (one, other) = (session, session)
+            let expected = one.actions(message, for: origin, piece: piece, at: Self.start)
+            let found = other.actions(message, for: origin, piece: piece, isInPlace: true, at: Self.start)
+            #expect(found == expected && !found.isEmpty)
+        }
+    }
+
     @Test("A number is claimed once its first chunk has opened, and not by bytes that do not open")
     func claims() throws {
         let frame = try frame(BinaryHTTPWriter.request(post, content: [1]))

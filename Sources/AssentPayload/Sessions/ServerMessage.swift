@@ -89,12 +89,21 @@ package struct ServerMessage {
         return advance()
     }
 
+    /// As ``take(_:)`` of bytes, which need not be in an array: those of the content are opened where they lie.
+    package mutating func take(bytes: UnsafeRawBufferPointer) -> [Action] {
+        guard case .content = phase, pending.isEmpty, !hasEnded, bytes.count <= Self.pendingLimit else {
+            return take(.bytes(Array(bytes)))
+        }
+        let opened = try? opener?.open(bytes)
+        return content(opened)
+    }
+
     private mutating func advance() -> [Action] {
         switch phase {
         case .head: head()
         case .waiting, .done: []
         case .sealed: firstChunk()
-        case .content: content()
+        case .content: nextContent()
         }
     }
 
@@ -118,8 +127,14 @@ package struct ServerMessage {
         return [.claim(number)]
     }
 
-    private mutating func content() -> [Action] {
-        guard let opened = open() else { return fail(.malformed) }
+    private mutating func nextContent() -> [Action] {
+        let opened = open()
+        return content(opened)
+    }
+
+    /// Reads what has opened; `nil` stands for what is damaged.
+    private mutating func content(_ opened: [UInt8]?) -> [Action] {
+        guard let opened else { return fail(.malformed) }
         var bytes = plaintext
         plaintext = []
         if !opened.isEmpty { bytes.join(opened) }

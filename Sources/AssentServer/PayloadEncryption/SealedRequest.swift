@@ -132,7 +132,7 @@ actor SealedRequest {
         }
         iterator = current
         // A slice, of which the first is taken without moving the others: there may be as many as bytes.
-        var waiting = message.take(buffer.map { .bytes(Array(buffer: $0)) } ?? .end)[...]
+        var waiting = take(buffer)[...]
         var actions: [ServerMessage.Action] = []
         while let action = waiting.popFirst() {
             switch action {
@@ -144,6 +144,12 @@ actor SealedRequest {
             }
         }
         return actions
+    }
+
+    /// Bytes of the body, which are opened where they lie, or its end.
+    private func take(_ buffer: ByteBuffer?) -> [ServerMessage.Action] {
+        guard let buffer else { return message.take(.end) }
+        return buffer.withUnsafeReadableBytes { message.take(bytes: $0) }
     }
 
     private func found(_ head: FrameHead) async throws -> ServerMessage.Event {
