@@ -28,28 +28,55 @@ private final class FileReading: Sendable {
     private let state: Locked<State>
 
     private struct State {
-        var handle: FileHandle?
+        var file: Int32?
         var rest: Int
     }
 
+    private static let piece = 64 << 10
+
     init(path: String, size: Int) {
         self.path = path
-        state = Locked(State(handle: nil, rest: size))
+        state = Locked(State(file: nil, rest: size))
+    }
+
+    deinit {
+        if let file = state.withLock({ $0.file }) { close(file) }
     }
 
     func next() throws -> [UInt8]? {
         try state.withLock { state in
             guard state.rest > 0 else {
-                state.handle = nil
+                if let file = state.file { close(file) }
+                state.file = nil
                 return nil
             }
-            guard let handle = state.handle ?? FileHandle(forReadingAtPath: path) else { throw HTTPBody.unreadable }
-            state.handle = handle
-            guard let data = try? handle.read(upToCount: min(state.rest, 64 << 10)), !data.isEmpty else {
+            let file = try state.file ?? opened()
+            state.file = file
+            let bytes = Self.read(min(state.rest, Self.piece), of: file)
+            guard !bytes.isEmpty else {
                 throw HTTPTransportError(.bodyFailed, "A file is shorter than it was when the request was made.")
             }
-            state.rest -= data.count
-            return [UInt8](data)
+            state.rest -= bytes.count
+            return bytes
+        }
+    }
+
+    private func opened() throws(HTTPTransportError) -> Int32 {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw HTTPBody.unreadable }
+        return file
+    }
+
+    /// The next bytes; none at the end, or when they cannot be read. They are read to where they are sent from: what
+    /// a `FileHandle` reads would be copied there.
+    private static func read(_ count: Int, of file: Int32) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count) { buffer, length in
+            while true {
+                let found = Foundation.read(file, buffer.baseAddress, count)
+                if found < 0, errno == EINTR { continue }
+                length = max(0, found)
+                return
+            }
         }
     }
 }
