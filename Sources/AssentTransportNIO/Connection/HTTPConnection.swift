@@ -164,7 +164,9 @@ final class HTTPConnection: ChannelDuplexHandler {
         }
         switch step {
         case .needsMore:
-            if input.readableBytes == 0 { input.clear() }
+            // Let go of, and not cleared: while others have it, too, that would make one as large, which the next bytes
+            // replace.
+            if input.readableBytes == 0 { input = ByteBuffer() }
             return false
         case .head(let response):
             // Known also when its content is too long: the caller gets the status, the reader the error.
