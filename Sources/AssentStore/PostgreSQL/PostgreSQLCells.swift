@@ -38,6 +38,8 @@ extension SQLValue {
     /// A cell of a result; `nil` if it is of a type that no column of this server has.
     init?(postgreSQLType type: Oid, _ bytes: UnsafeRawBufferPointer) {
         switch type {
+        // Most are texts, and are not looked for among the other types of texts.
+        case PostgreSQLType.text: self = .text(String(decoding: bytes, as: UTF8.self))
         case PostgreSQLType.int8, PostgreSQLType.int4, PostgreSQLType.int2:
             guard let first = bytes.first else { return nil }
             let sign: Int64 = first & 0x80 == 0 ? 0 : -1

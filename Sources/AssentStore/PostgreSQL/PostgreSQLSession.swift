@@ -10,8 +10,8 @@ final class PostgreSQLSession {
     /// The server that it leads to; `nil` in tests without one.
     let host: PostgreSQLConfiguration.Host?
     private let bell: PostgreSQLBell
-    /// The names of prepared statements.
-    private var prepared: [Statement: String] = [:]
+    /// The statements that are kept.
+    private var prepared: [Statement: Prepared] = [:]
     private var lastName = 0
     private var forgetsAll = false
     /// How many transactions were numbered.
@@ -155,7 +155,7 @@ final class PostgreSQLSession {
         answers.reserveCapacity(commands.count)
         var fault: PostgreSQLFault?
         for entry in entries {
-            let answer = try read(patience, isCancelled)
+            let answer = try read(entry.executed, patience, isCancelled)
             if case .failed(let found) = answer, fault == nil { fault = found }
             switch entry {
             case .prepare(let key):
@@ -191,34 +191,57 @@ final class PostgreSQLSession {
         }
     }
 
+    /// A statement that the server knows, and what it knows of its result.
+    private final class Prepared {
+        let name: String
+        /// What its columns are called, and their types, once it has run. They stay: where a table was changed so that
+        /// they would be others, the server refuses to run it (``PostgreSQLFault/isStale``).
+        var columns: Columns?
+
+        init(name: String) { self.name = name }
+    }
+
+    private struct Columns {
+        let names: [String]
+        let types: [Oid]
+
+        init(of result: OpaquePointer) {
+            let columns = 0..<PQnfields(result)
+            names = columns.map { String(cString: PQfname(result, $0)) }
+            types = columns.map { PQftype(result, $0) }
+        }
+    }
+
     private enum Entry {
         case prepare(Statement)
-        case execute
+        /// `nil` for a statement that is not kept.
+        case execute(Prepared?)
+
+        var executed: Prepared? { if case .execute(let prepared) = self { prepared } else { nil } }
     }
 
     private func send(_ commands: [PostgreSQLCommand]) throws(PostgreSQLLoss) -> [Entry] {
         var entries: [Entry] = []
         entries.reserveCapacity(2 * commands.count)
         for command in commands {
-            var name = ""
             let key = Statement(form: command.form, types: command.values.map(\.postgreSQLType))
             let arguments = command.arguments
-            if command.isKept, let known = prepared[key] {
-                name = known
-            } else {
+            var statement = command.isKept ? prepared[key] : nil
+            if statement == nil {
                 if command.isKept {
                     lastName += 1
-                    name = "s\(lastName)"
-                    prepared[key] = name
+                    statement = Prepared(name: "s\(lastName)")
+                    prepared[key] = statement
                 }
                 let types = arguments.map(\.postgreSQLType)
+                let name = statement?.name ?? ""
                 guard PQsendPrepare(connection, name, command.text, Int32(types.count), types) == 1 else {
                     throw loss()
                 }
                 entries.append(.prepare(key))
             }
-            guard sendExecution(of: name, arguments) else { throw loss() }
-            entries.append(.execute)
+            guard sendExecution(of: statement?.name ?? "", arguments) else { throw loss() }
+            entries.append(.execute(statement))
         }
         guard PQpipelineSync(connection) == 1 else { throw loss() }
         return entries
@@ -255,13 +278,16 @@ final class PostgreSQLSession {
 
     // MARK: - Answers
 
-    /// The answer to one command, with the end of its results.
-    private func read(_ patience: Patience, _ isCancelled: () -> Bool) throws(PostgreSQLLoss) -> PostgreSQLAnswer {
+    /// The answer to one command, with the end of its results. `prepared` is the statement that it has run, if that is
+    /// kept.
+    private func read(
+        _ prepared: Prepared?, _ patience: Patience, _ isCancelled: () -> Bool
+    ) throws(PostgreSQLLoss) -> PostgreSQLAnswer {
         var answer: PostgreSQLAnswer?
         while let result = try next(patience, isCancelled) {
             defer { PQclear(result) }
             switch PQresultStatus(result) {
-            case PGRES_TUPLES_OK: answer = Self.rows(of: result)
+            case PGRES_TUPLES_OK: answer = Self.rows(of: result, Self.columns(of: result, prepared))
             case PGRES_COMMAND_OK: answer = .done(Int(String(cString: PQcmdTuples(result))) ?? 0)
             case PGRES_EMPTY_QUERY: answer = .failed(PostgreSQLFault(statement: "there is nothing to run"))
             case PGRES_PIPELINE_ABORTED: answer = .skipped
@@ -276,15 +302,21 @@ final class PostgreSQLSession {
         return answer
     }
 
-    private static func rows(of result: OpaquePointer) -> PostgreSQLAnswer {
-        let columns = 0..<PQnfields(result)
-        let names = columns.map { String(cString: PQfname(result, $0)) }
-        let types = columns.map { PQftype(result, $0) }
+    /// The columns of a result. A statement that is kept has the same each time, and a text is made for each name.
+    private static func columns(of result: OpaquePointer, _ prepared: Prepared?) -> Columns {
+        if let known = prepared?.columns, known.names.count == Int(PQnfields(result)) { return known }
+        let columns = Columns(of: result)
+        prepared?.columns = columns
+        return columns
+    }
+
+    private static func rows(of result: OpaquePointer, _ columns: Columns) -> PostgreSQLAnswer {
+        let (names, types) = (columns.names, columns.types)
         var rows: [SQLRow] = []
         for row in 0..<PQntuples(result) {
             var values: [SQLValue] = []
-            values.reserveCapacity(columns.count)
-            for column in columns {
+            values.reserveCapacity(names.count)
+            for column in 0..<Int32(names.count) {
                 if PQgetisnull(result, row, column) == 1 {
                     values.append(.null)
                     continue

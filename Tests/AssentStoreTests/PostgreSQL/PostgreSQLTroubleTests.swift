@@ -217,6 +217,21 @@ struct PostgreSQLTroubleTests {
         }
     }
 
+    @Test("A column that another node has renamed has its new name, also in what a prepared statement returns")
+    func renamedColumn() async throws {
+        var place = try await PostgreSQLPlace()
+        place.configuration.connections = 1
+        let database = try await place.open()
+        _ = try await database.run(insertNote("a"))
+        for column in ["level", "height"] {
+            for _ in 0..<3 {
+                let row = try #require(try await database.run(.read("SELECT * FROM notes")).first)
+                #expect(row.names.contains(column))
+            }
+            if column == "level" { try await place.sql("ALTER TABLE notes RENAME COLUMN level TO height") }
+        }
+    }
+
     @Test("Prepared statements that are thrown away within a transaction: it is run again, and the next ones succeed")
     func forgottenWithin() async throws {
         var place = try await PostgreSQLPlace()
