@@ -39,12 +39,14 @@ final class PostgreSQLPool: Sendable {
         var calls: [UInt64: Call] = [:]
         var lastCall: UInt64 = 0
         var workers: [UInt64: PostgreSQLWorker] = [:]
+        var waits = PostgreSQLWaits()
         var closers: [CheckedContinuation<Void, Never>] = []
         /// Whether who closes it does not wait.
         var isAbandoned = false
         var wakes: [Wake] = []
 
         mutating func answer(_ call: UInt64, _ result: Result<[[SQLRow]], any Error>) {
+            waits.forget(call)
             if let answer = calls.removeValue(forKey: call)?.answer { wakes.append(.answer(answer, result)) }
         }
     }
@@ -186,14 +188,25 @@ final class PostgreSQLPool: Sendable {
             contents.wakes += contents.workers[connection].map { [.interrupt($0, call)] } ?? []
         case .end(let connection): contents.wakes += contents.workers[connection].map { [.end($0)] } ?? []
         case .limitWait(let call):
-            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(configuration.waitLimit)) {
-                [weak self] in
-                self?.change { $0.state.waitedTooLong(call) }
-            }
+            let limit = Duration.milliseconds(configuration.waitLimit)
+            if let end = contents.waits.begin(call, now: .now, limit: limit) { ring(at: end) }
         case .refuse(let call, let refusal):
             contents.answer(call, .failure(error(refusal)))
         }
         return []
+    }
+
+    /// Looks at that time who has waited too long.
+    private func ring(at time: ContinuousClock.Instant) {
+        let rest = max(0, (time - ContinuousClock.now) / .milliseconds(1))
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int(rest.rounded(.up)))) { [weak self] in
+            guard let self else { return }
+            change { contents in
+                let (over, next) = contents.waits.ring(now: .now)
+                if let next { self.ring(at: next) }
+                return over.flatMap { contents.state.waitedTooLong($0) }
+            }
+        }
     }
 
     private func error(_ refusal: PostgreSQLPoolState.Refusal) -> any Error {
