@@ -51,6 +51,8 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
         var received = 0
         /// `nil` when its head did not say.
         let length: Int?
+        /// Whether there is one that may be late.
+        let isTimed: Bool
         /// How long it had to wait for us.
         var paused = TimeAmount.zero
     }
@@ -92,6 +94,7 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             incoming = nil
             timer?.cancel()
+            timer = nil
             // The parser stops here, and its buffer would keep everything that a client sends behind it.
             if isLastRead { context.triggerUserOutboundEvent(TunnelCommand.dropInput, promise: nil) }
         }
@@ -99,7 +102,12 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        if incoming != nil { pausedSince = context.eventLoop.now }
+        if let incoming {
+            let now = context.eventLoop.now
+            pausedSince = now
+            // Only now: most bodies come together with their head, and a timer costs more than reading them.
+            if incoming.isTimed, timer == nil { schedule(in: incoming.began + limits.grace - now, context) }
+        }
         if isEnding { context.read() }
         context.fireChannelReadComplete()
     }
@@ -168,11 +176,9 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
                 isHTTP10: isHTTP10, isLast: isHTTP10 || isLastRead || RequestHeadRules.isLast(head),
                 awaitsContinue: !isHTTP10 && RequestHeadRules.awaitsContinue(head)))
         let length = head.headers.first(name: "Content-Length").flatMap { Int($0) }
-        incoming = Incoming(began: context.eventLoop.now, length: length)
+        let isTimed = length.map { $0 > 0 } ?? head.headers.contains(name: "Transfer-Encoding")
+        incoming = Incoming(began: context.eventLoop.now, length: length, isTimed: isTimed)
         pausedSince = nil
-        if length.map({ $0 > 0 }) ?? head.headers.contains(name: "Transfer-Encoding") {
-            schedule(in: limits.grace, context)
-        }
     }
 
     /// Whether a reply is the last of its connection: also when more of its request is to come than is worth reading.

@@ -70,6 +70,23 @@ struct RequestWatchTests {
         #expect(try reply(.requestTimeout)?.headers["Connection"] == ["close"])
     }
 
+    @Test("A body that does not come is late in the same way behind one that has come together with its head")
+    func silentAfterWhole() throws {
+        let pipeline = channel.pipeline.syncOperations
+        let parts: [HTTPServerRequestPart] = [head([("Content-Length", "2")]), bytes(2), .end(nil)]
+        for part in parts { pipeline.fireChannelRead(NIOAny(part)) }
+        pipeline.fireChannelReadComplete()
+        channel.read()
+        advance(.seconds(30))
+        #expect(fault() == nil)
+        #expect(try reply(.ok)?.headers["Connection"] == [])
+        try receive(head([("Content-Length", "10")]), bytes(1))
+        advance(.seconds(19))
+        #expect(fault() == nil)
+        advance(.seconds(1))
+        #expect(fault() is BodyTimeout)
+    }
+
     @Test("A byte now and then buys no time, and 500 a second buy a second, up to 60")
     func drippingBody() throws {
         try receive(head([("Content-Length", "1000000")]))
