@@ -71,7 +71,10 @@ struct SealedDoor: RequestHandler {
         guard request.headers[values: .contentType] == [SealedReply.mediaType] else {
             return Self.refused(.malformed)
         }
-        let sealed = SealedRequest(request.body.makeAsyncIterator(), at: origin, sessions: sessions)
+        let isChunked = request.headers.contains(.transferEncoding)
+        let length = isChunked ? nil : request.headers[.contentLength].flatMap(Int.init)
+        let sealed = SealedRequest(
+            request.body.makeAsyncIterator(), at: origin, sessions: sessions, length: length)
         do {
             switch try await sealed.begin() {
             case .refused(let refusal): return Self.refused(refusal)

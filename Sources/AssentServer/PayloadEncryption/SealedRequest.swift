@@ -32,6 +32,8 @@ actor SealedRequest {
     private var isFinished = false
     /// What is left of the length that the request says; `nil` when it says none.
     private var left: Int?
+    /// How many bytes of the message are still to come; `nil` where nothing says it.
+    private var missing: Int?
 
     /// Whether the handler has got content that did not end as it should.
     private(set) var isDamaged = false
@@ -40,8 +42,13 @@ actor SealedRequest {
     ///   - iterator: of the request's body.
     ///   - origin: the listener's.
     ///   - sessions: where the session is.
-    init(_ iterator: sending RequestBody.AsyncIterator, at origin: Origin, sessions: PayloadSessions) {
+    ///   - length: how long the request's body is, where HTTP says it.
+    init(
+        _ iterator: sending RequestBody.AsyncIterator, at origin: Origin, sessions: PayloadSessions,
+        length: Int? = nil
+    ) {
         self.iterator = iterator
+        missing = length
         self.sessions = sessions
         self.origin = origin.description
         message = ServerMessage(origin: origin)
@@ -117,8 +124,11 @@ actor SealedRequest {
         let reason: any Error
     }
 
-    /// Takes the next bytes, and what is to be looked up and claimed for them.
-    private func read() async throws -> [ServerMessage.Action] {
+    /// The next bytes of the body; `nil` at its end.
+    private func nextBuffer() async throws -> ByteBuffer? {
+        // All of it is there, and HTTP lets nothing come behind it: to wait for the end as well would cost two turns of
+        // the event loop.
+        if missing == 0 { return nil }
         var current = iterator
         let buffer: ByteBuffer?
         do {
@@ -131,6 +141,14 @@ actor SealedRequest {
             throw BodyFault(reason: error)
         }
         iterator = current
+        let count = buffer?.readableBytes ?? 0
+        missing = missing.map { max(0, $0 - count) }
+        return buffer
+    }
+
+    /// Takes the next bytes, and what is to be looked up and claimed for them.
+    private func read() async throws -> [ServerMessage.Action] {
+        let buffer = try await nextBuffer()
         // A slice, of which the first is taken without moving the others: there may be as many as bytes.
         var waiting = take(buffer)[...]
         var actions: [ServerMessage.Action] = []

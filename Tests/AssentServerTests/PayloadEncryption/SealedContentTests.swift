@@ -24,21 +24,28 @@ struct SealedContentTests {
         return try sealer.seal(plaintext + Padding.bytes(behind: plaintext.count)) + sealer.finish()
     }
 
+    /// A session at a node, and its keys.
+    private static func session(
+        at node: ServerFixture, for origin: Origin
+    ) async throws -> (PayloadSessions, PayloadSecrets) {
+        let context = node.server.context
+        let keys = PayloadKeys(context)
+        let sessions = PayloadSessions(context, keys: keys)
+        let now = context.clock.epochSeconds
+        let key = try await keys.add(notBefore: now, notAfter: now + 86_400) { _ in .read("SELECT 1 AS one") }
+        let stored = Secret(bytes: SystemRandom().bytes(PayloadSecrets.storedLength))
+        let secrets = try PayloadSecrets(session: sessions.makeName(), stored: stored)
+        let peer = PayloadPeer(
+            role: .app, origin: origin.description, client: nil, app: "pay", version: "1.0", platform: "linux")
+        try await sessions.keep(secrets, peer: peer, kid: key.kid)
+        return (sessions, secrets)
+    }
+
     @Test("Content in tiny pieces is handed on together, so that each byte does not cost a turn")
     func tiny() async throws {
         try await ServerFixture.run { node in
-            let context = node.server.context
-            let keys = PayloadKeys(context)
-            let sessions = PayloadSessions(context, keys: keys)
-            let now = context.clock.epochSeconds
-            let key = try await keys.add(notBefore: now, notAfter: now + 86_400) { _ in .read("SELECT 1 AS one") }
             let origin = try Origin("https://api.bank.example")
-            let stored = Secret(bytes: SystemRandom().bytes(PayloadSecrets.storedLength))
-            let secrets = try PayloadSecrets(session: sessions.makeName(), stored: stored)
-            let peer = PayloadPeer(
-                role: .app, origin: origin.description, client: nil, app: "pay", version: "1.0", platform: "linux")
-            try await sessions.keep(secrets, peer: peer, kid: key.kid)
-
+            let (sessions, secrets) = try await Self.session(at: node, for: origin)
             let body = RequestBody(buffer: ByteBuffer(bytes: try Self.message(secrets, to: origin)))
             let sealed = SealedRequest(body.makeAsyncIterator(), at: origin, sessions: sessions)
             guard case .call(_, hasContent: true, _, _) = try await sealed.begin() else {
@@ -52,6 +59,29 @@ struct SealedContentTests {
             }
             #expect(content == (0..<Self.count).map { UInt8(truncatingIfNeeded: $0) })
             #expect(buffers < 10)
+        }
+    }
+
+    @Test("A message is whole with the last byte of the length that HTTP says: nobody waits for an end behind it")
+    func withoutEnd() async throws {
+        try await ServerFixture.run { node in
+            let origin = try Origin("https://api.bank.example")
+            let (sessions, secrets) = try await Self.session(at: node, for: origin)
+            let message = try Self.message(secrets, to: origin)
+            let (bytes, source) = AsyncStream<ByteBuffer>.makeStream()
+            // Who asked for more would wait for ever.
+            for piece in [message.prefix(1_000), message.dropFirst(1_000)] { source.yield(ByteBuffer(bytes: piece)) }
+            let sealed = SealedRequest(
+                RequestBody(asyncSequence: bytes).makeAsyncIterator(), at: origin, sessions: sessions,
+                length: message.count)
+            guard case .call(_, hasContent: true, _, _) = try await sealed.begin() else {
+                Issue.record("the handler is not called")
+                return
+            }
+            var count = 0
+            while let buffer = try await sealed.next() { count += buffer.readableBytes }
+            #expect(count == Self.count)
+            source.finish()
         }
     }
 }
