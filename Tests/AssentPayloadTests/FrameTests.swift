@@ -1,8 +1,9 @@
 import AssentCore
-import AssentPayload
 import Crypto
 import TestSupport
 import Testing
+
+@testable import AssentPayload
 
 @Suite("Payload encryption: frames")
 struct FrameTests {
@@ -54,6 +55,23 @@ struct FrameTests {
             #expect(throws: PayloadError.self, "\(index)") {
                 try damaged.withUnsafeBytes { bytes in _ = try opener.open(bytes) }
             }
+        }
+    }
+
+    @Test("Thousands of chunks that hold nothing open in one piece: none of them is walked past for each one before it")
+    func emptyChunks() throws {
+        let count = 20_000
+        var cipher = FrameCipher(secrets.request, head, bound: [])
+        var sealed: [UInt8] = []
+        for _ in 1..<count { try cipher.seal([], isLast: false, into: &sealed) }
+        try cipher.seal([7], isLast: true, into: &sealed)
+        // At once, and behind a chunk that came in two parts.
+        for first in [0, 3] {
+            var opener = FrameOpener(head, key: secrets.request, bound: [])
+            var plaintext = try opener.open(sealed[..<first])
+            plaintext += try opener.open(sealed[first...])
+            try opener.finish()
+            #expect(plaintext == [7])
         }
     }
 

@@ -46,8 +46,9 @@ package struct FrameOpener: Sendable {
             plaintext.reserveCapacity(length + plaintextLength(in: rest))
             try openBuffer(into: &plaintext)
         }
+        // Once, and not for each chunk: thousands may come that hold nothing, and all behind it is walked past.
+        if plaintext.isEmpty { plaintext.reserveCapacity(plaintextLength(in: rest)) }
         while let length = try chunkLength(beginning: rest), rest.count >= length {
-            if plaintext.isEmpty { plaintext.reserveCapacity(plaintextLength(in: rest)) }
             try open(chunk: UnsafeRawBufferPointer(rebasing: rest.prefix(length)), into: &plaintext)
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(length))
         }
