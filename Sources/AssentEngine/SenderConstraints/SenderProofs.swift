@@ -48,8 +48,8 @@ package enum NoncePolicy: Sendable, Hashable {
 }
 
 /// Verifies the proofs of requests (DPoP, RFC 9449 §4.3). All doors of the server ask the same one, so that a proof is
-/// good once among them.
-package struct SenderProofs: Sendable {
+/// good once among them. It is a class, so that a request does not copy it.
+package final class SenderProofs: Sendable {
     /// What proofs may be signed with, in the order in which challenges and metadata list them.
     package static let algorithms: [SignatureAlgorithm] = [.es256, .es384, .ps256, .edDSA]
 
@@ -76,7 +76,7 @@ package struct SenderProofs: Sendable {
     ///   - isDatabaseTimed: whether nodes that share a database say by its server's clock from when on spent proofs are
     ///     remembered, so that no node's wrong clock keeps the others from accepting proofs, or has them accept one
     ///     again. Without it all nodes must have one clock.
-    package init(_ context: EngineContext, isDatabaseTimed: Bool = false) {
+    package convenience init(_ context: EngineContext, isDatabaseTimed: Bool = false) {
         self.init(
             context, DPoPReplays(context, isDatabaseTimed: isDatabaseTimed),
             journeys: DPoPReplays(context, isDatabaseTimed: isDatabaseTimed))
@@ -167,7 +167,7 @@ package struct SenderProofs: Sendable {
         guard memory.isShared else { return nil }
         return ProofSpending(statement: SQLStatement(proof.insertion.sql(), expecting: .exactly(1))) {
             do {
-                try refuse(try await memory.reason(earliest: proof.window.lowerBound), proof)
+                try self.refuse(try await memory.reason(earliest: proof.window.lowerBound), proof)
             } catch let refusal as SenderProofRefusal {
                 return refusal
             }
