@@ -49,7 +49,7 @@ struct PolicyTable: Sendable {
 extension ComparableURL {
     /// Whether a segment of a path is `.` or `..`, with or without parameters, which some servers resolve.
     static func hasDotSegments(_ path: String) -> Bool {
-        // Mostly there is no dot at all.
+        // Most paths have no dot.
         path.utf8.contains(UInt8(ascii: "."))
             && path.utf8.split(separator: UInt8(ascii: "/")).contains { segment in
                 let name = segment.prefix { $0 != UInt8(ascii: ";") }

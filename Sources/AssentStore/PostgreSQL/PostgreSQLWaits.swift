@@ -24,8 +24,8 @@ struct PostgreSQLWaits: Sendable {
 
     /// The alarm has rung.
     ///
-    /// - Returns: the calls whose time is over, whether they wait or not, and when to ring again; `nil` where nobody
-    ///   needs it.
+    /// - Returns: the calls whose time has ended, waiting or not, and when to ring again; `nil` when no call needs
+    ///   that.
     mutating func ring(now: ContinuousClock.Instant) -> (over: [UInt64], next: ContinuousClock.Instant?) {
         let over = ends.filter { $0.value <= now }.map(\.key).sorted()
         for call in over { ends[call] = nil }

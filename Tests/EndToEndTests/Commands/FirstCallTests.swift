@@ -36,23 +36,7 @@ struct FirstCallTests {
     @Test("A user with a device is told which number to type there, and their approval there pays")
     func device() async throws {
         try await DeviceTests.run { world, user, device in
-            let desk = DeviceDesk(world: world, user: user, device: device)
-            try await desk.enrol()
-            let running = try Program.Running(
-                ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside("FirstCall").path]
-                    + DemoCommand.firstCall(world.endpoints), typing: true,
-                environment: ["HOME": user.home, "PATH": "/usr/bin:/bin"])
-            // The one of now was used to sign in with the command, the next one is good already.
-            let code = try TOTP(secret: world.account.totpSeed).code(at: Date(timeIntervalSinceNow: 30))
-            try running.type([world.account.username, world.account.password.reveal(), code, "yes"])
-            try running.endInput()
-            let line = try await running.line(with: "Number: ")
-            let number = String(try #require(line.firstMatch(of: /Number: ([0-9]{2})/)?.output.1))
-            let signed = try await desk.onDevice("transactions", "approve", "--number", number, typing: ["1"])
-            #expect(signed.status == 0, "\(signed.errors)")
-            let result = await running.result()
-            #expect(result.status == 0 && result.output.contains("Paid."), "\(result)")
-            #expect(result.output.components(separatedBy: "Number: ").count == 2)
+            try await DeviceDesk(world: world, user: user, device: device).pays(by: "FirstCall")
         }
     }
 

@@ -1,6 +1,9 @@
 import AssentCore
+import AssentOTP
+import AssentPeers
 import AssentServer
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -33,6 +36,27 @@ struct DeviceDesk: Sendable {
             try running.endInput()
         }
         return await running.result()
+    }
+
+    /// Pays with an app's program that is built beside the tests: the user agrees there, and approves on the device,
+    /// which is enrolled first. The program says the number once.
+    func pays(by program: String) async throws {
+        try await enrol()
+        let running = try Program.Running(
+            ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside(program).path]
+                + DemoCommand.firstCall(world.endpoints), typing: true,
+            environment: ["HOME": user.home, "PATH": "/usr/bin:/bin"])
+        // The one of now was used to sign in with the command, the next one is good already.
+        let code = try TOTP(secret: world.account.totpSeed).code(at: Date(timeIntervalSinceNow: 30))
+        try running.type([world.account.username, world.account.password.reveal(), code, "yes"])
+        try running.endInput()
+        let line = try await running.line(with: "Number: ")
+        let number = String(try #require(line.firstMatch(of: /Number: ([0-9]{2})/)?.output.1))
+        let signed = try await onDevice("transactions", "approve", "--number", number, typing: ["1"])
+        #expect(signed.status == 0, "\(signed.errors)")
+        let result = await running.result()
+        #expect(result.status == 0 && result.output.contains("Paid."), "\(result)")
+        #expect(result.output.components(separatedBy: "Number: ").count == 2)
     }
 
     /// Invites the user's device. Returns the command, which waits for digits, and the code.

@@ -111,7 +111,7 @@ struct SigningKeySet: Sendable {
         return key
     }
 
-    /// What verifies a key that signs or has signed; `nil` when there is none, or it was withdrawn.
+    /// The public key of a key that signs or has signed; `nil` for one that is unknown or was withdrawn.
     func verifying(_ kid: KeyThumbprint) -> ProtocolKey? {
         let found = online.first { $0.use == .sig && $0.kid == kid && !$0.isRetired }
         guard case .signs(_, verifies: let key)? = found?.work else { return nil }
