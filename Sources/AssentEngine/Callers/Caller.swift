@@ -25,7 +25,7 @@ package indirect enum Caller: Sendable {
         case .session(let session, _, _): PresentedSession(session)
         case .accessToken(let grant, _):
             grant.owner?.session.map {
-                PresentedSession($0, grantID: grant.grantID, sender: grant.sender)
+                PresentedSession($0, grantID: grant.grantID, sender: grant.sender, tokenID: grant.tokenID)
             }
         case .anonymous, .foreignSession, .refusedToken, .refusedKind: nil
         }

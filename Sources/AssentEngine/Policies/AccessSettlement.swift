@@ -71,7 +71,9 @@ extension AccessSettlement {
         _ question: AccessQuestion, _ binding: TransactionBinding, _ reasons: inout [String]
     ) async throws -> AccessDecision? {
         guard let id = question.transactionID else { return nil }
-        switch try await transactions.take(id: id, binding: binding, by: question.attempt) {
+        let result = try await transactions.take(
+            id: id, binding: binding, by: question.attempt, token: question.presented?.tokenID)
+        switch result {
         case .taken(let taken): return .granted(taken: taken)
         case .alreadyTaken(let record):
             reasons.append("the transaction was taken before")

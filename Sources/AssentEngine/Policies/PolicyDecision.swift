@@ -12,10 +12,16 @@ package struct PresentedSession: Sendable, Hashable {
     /// `nil` when it belongs to none.
     package let sender: SenderBinding?
 
+    /// The id of that access token (`jti`), by which it can be revoked alone; not a secret.
+    package let tokenID: String?
+
     /// A session, presented by its own token unless a grant is named.
-    package init(_ session: LiveSession, grantID: String? = nil, sender: SenderBinding? = nil) {
+    package init(
+        _ session: LiveSession, grantID: String? = nil, sender: SenderBinding? = nil, tokenID: String? = nil
+    ) {
         self.session = session
         self.grantID = grantID
+        self.tokenID = tokenID
         self.sender = grantID == nil ? session.sender ?? sender : sender
     }
 }

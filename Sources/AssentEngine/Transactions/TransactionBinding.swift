@@ -105,7 +105,7 @@ package enum TransactionRefusal: String, Sendable, Hashable, CaseIterable {
     case expired
     /// It is not in the state that this needs.
     case state
-    /// The session or the grant of the access token has ended, or the user is no longer active.
+    /// The session, the access token or its grant has ended, or the user is no longer active.
     case sessionEnded
     /// It was made later than now: the clock was moved back.
     case clock

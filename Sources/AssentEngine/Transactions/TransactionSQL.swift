@@ -8,16 +8,17 @@ package enum TransactionSQL {
 
     /// That the session is alive, its user active, and the session that user's; and, where the request came with an
     /// access token, that the token's grant has not ended: a grant may end alone, while a request is read that was let
-    /// in before.
-    private static func live(at now: Int64) -> SQL {
-        """
-        EXISTS (SELECT 1 FROM \(SessionSQL.withUser)
-            WHERE s.id = transactions.session_id AND s.user_id = transactions.user_id
-                AND \(SessionSQL.isAlive(at: now))
-                AND (transactions.grant_id IS NULL OR EXISTS (SELECT 1 FROM grants tg
-                    WHERE tg.id = transactions.grant_id AND tg.user_id = u.id AND tg.revoked_at IS NULL
-                        AND tg.epoch = u.epoch)))
-        """
+    /// in before. So may the token of the request that wants to use the transaction, which `tokenID` is the id of.
+    private static func live(at now: Int64, token tokenID: String? = nil) -> SQL {
+        let isInForce: SQL = tokenID.map { " AND \(AccessClaims.revoked($0)) = 0" as SQL } ?? ""
+        return """
+            EXISTS (SELECT 1 FROM \(SessionSQL.withUser)
+                WHERE s.id = transactions.session_id AND s.user_id = transactions.user_id
+                    AND \(SessionSQL.isAlive(at: now))
+                    AND (transactions.grant_id IS NULL OR EXISTS (SELECT 1 FROM grants tg
+                        WHERE tg.id = transactions.grant_id AND tg.user_id = u.id AND tg.revoked_at IS NULL
+                            AND tg.epoch = u.epoch))\(isInForce))
+            """
     }
 
     private static func isCurrent(at now: Int64) -> SQL {
@@ -113,7 +114,8 @@ package enum TransactionSQL {
     /// COMPLETED → TAKEN. This one statement is what makes an approval good for one access. With an attempt it is also
     /// noted as forwarded: who asked may send at once.
     package static func take(
-        _ id: String, binding: TransactionBinding, by attempt: TransactionAttempt? = nil, at now: Int64
+        _ id: String, binding: TransactionBinding, by attempt: TransactionAttempt? = nil, token tokenID: String? = nil,
+        at now: Int64
     ) -> SQL {
         var set: SQL = "state = 'TAKEN', taken_at = \(now)"
         if let attempt {
@@ -140,13 +142,16 @@ package enum TransactionSQL {
                 AND user_id = \(binding.userID) AND session_id = \(binding.sessionID)
                 AND session_audit_id = \(binding.sessionAuditID)
                 AND grant_id IS NOT DISTINCT FROM \(binding.grantID)
-                AND sender IS NOT DISTINCT FROM \(binding.sender?.stored) AND \(live(at: now))
+                AND sender IS NOT DISTINCT FROM \(binding.sender?.stored) AND \(live(at: now, token: tokenID))
             """
     }
 
-    /// The record, with whether its session is alive, and its grant, as `live`.
-    static func find(_ id: String, at now: Int64) -> SQL {
-        "SELECT *, CASE WHEN \(live(at: now)) THEN 1 ELSE 0 END AS live FROM transactions WHERE id = \(id)"
+    /// The record, with whether its session is alive, and its grant and the access token `tokenID`, as `live`.
+    static func find(_ id: String, token tokenID: String? = nil, at now: Int64) -> SQL {
+        """
+        SELECT *, CASE WHEN \(live(at: now, token: tokenID)) THEN 1 ELSE 0 END AS live
+        FROM transactions WHERE id = \(id)
+        """
     }
 
     /// Its time is over, for good.

@@ -28,26 +28,28 @@ extension Transactions {
     ///   - binding: what it must be bound to.
     ///   - attempt: the request of a gateway elsewhere that it is for. It is then on record as forwarded, and the same
     ///     attempt has it a second time within ``TransactionAttempt/repetition`` seconds.
+    ///   - tokenID: the id of the access token that the request came with; one that was revoked since takes nothing.
     /// - Returns: what came of it.
     /// - Throws: ``EngineError``; then nothing was taken.
     package func take(
-        id: String, binding: TransactionBinding, by attempt: TransactionAttempt? = nil
+        id: String, binding: TransactionBinding, by attempt: TransactionAttempt? = nil, token tokenID: String? = nil
     ) async throws -> TakeResult {
         try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds
             let take = SQLStatement(
-                TransactionSQL.take(id, binding: binding, by: attempt, at: now), expecting: .exactly(1))
+                TransactionSQL.take(id, binding: binding, by: attempt, token: tokenID, at: now),
+                expecting: .exactly(1))
             let note = audit.statement(record(.transactionTake, .success, id: id, binding: binding))
             do {
                 _ = try await context.database.run([take, note])
                 return .taken(TakenTransaction(id: id))
             } catch let error as StoreError where error.code == .unexpectedCount {
-                return try await explain(id, binding: binding, by: attempt, at: now)
+                return try await explain(id, binding: binding, by: attempt, token: tokenID, at: now)
             }
         }
     }
 
-    /// A record and whether its session is alive, and the grant of the access token if it came with one.
+    /// A record and whether its session is alive, and the access token and its grant if it came with one.
     struct Found {
         let record: TransactionRecord
         let isLive: Bool
@@ -61,9 +63,9 @@ extension Transactions {
         }
     }
 
-    func find(_ id: String, at now: Int64) async throws -> Found? {
+    func find(_ id: String, token tokenID: String? = nil, at now: Int64) async throws -> Found? {
         guard id.utf8.count <= 64 else { return nil }
-        let rows = try await context.database.run(.read(TransactionSQL.find(id, at: now)))
+        let rows = try await context.database.run(.read(TransactionSQL.find(id, token: tokenID, at: now)))
         return try rows.first.map { Found(record: try TransactionRecord($0), isLive: try $0.bool("live")) }
     }
 
@@ -80,9 +82,10 @@ extension Transactions {
     }
 
     private func explain(
-        _ id: String, binding: TransactionBinding, by attempt: TransactionAttempt?, at now: Int64
+        _ id: String, binding: TransactionBinding, by attempt: TransactionAttempt?, token tokenID: String?,
+        at now: Int64
     ) async throws -> TakeResult {
-        let found = try await find(id, at: now)
+        let found = try await find(id, token: tokenID, at: now)
         let reason = found.map { found in
             found.record.binding.firstDifference(from: binding) ?? found.refusal(at: now)
         }

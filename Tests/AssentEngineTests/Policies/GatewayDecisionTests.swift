@@ -92,6 +92,30 @@ struct GatewayDecisionTests {
         #expect(await point.settle(try Self.request(fixture, id: id)) == .denied(.transaction(.expired)))
     }
 
+    @Test("An access token that is revoked by itself while its request is read spends nothing; its grant's next may")
+    func revokedToken() async throws {
+        let fixture = try await TransactionFixture()
+        let point = try fixture.settlement(try Self.policies())
+        let id = try await Self.approved(point, fixture)
+        _ = try await fixture.database.run(
+            SQLStatement(
+                """
+                INSERT INTO revoked_access_tokens (id, grant_id, expires_at)
+                VALUES ('t', 'g1', \(fixture.clock.epochSeconds + 3600))
+                """))
+        #expect(await point.settle(try Self.request(fixture, id: id)) == .denied(.transaction(.sessionEnded)))
+        #expect(try await fixture.audited(.transactionTake, id) == ["refused sessionEnded"])
+        #expect(try await fixture.state(id) == "COMPLETED")
+        // The control: the same request by another token of the grant.
+        var request = try Self.request(fixture, id: id)
+        request.session = PresentedSession(fixture.ana, grantID: "g1", tokenID: "t2")
+        guard case .granted(let taken) = await point.settle(request) else {
+            Issue.record("a token that is valid must pass")
+            return
+        }
+        #expect(taken?.id == id)
+    }
+
     @Test("Of 50 parallel retries one passes")
     func parallel() async throws {
         let fixture = try await TransactionFixture()

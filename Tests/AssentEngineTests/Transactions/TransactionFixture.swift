@@ -251,7 +251,7 @@ extension AccessGrant {
     /// The grant of an access token by which a session was presented.
     static func of(_ presented: PresentedSession, grantID: String) -> AccessGrant {
         AccessGrant(
-            grantID: grantID, tokenID: "t", clientID: "app",
+            grantID: grantID, tokenID: presented.tokenID ?? "t", clientID: "app",
             owner: ResourceOwner(
                 user: presented.session.user, session: presented.session, sessionAuditID: presented.session.auditID,
                 authTime: presented.session.createdAt, authLevel: presented.session.authLevel), scopes: [],
