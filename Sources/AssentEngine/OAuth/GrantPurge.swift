@@ -15,7 +15,9 @@ extension OAuthProvider {
                 sealed_successor IS NOT NULL AND used_at <= \(context.sharedTime) - \(configuration.refreshGrace)
                 """)
         _ = try await context.delete(from: "consents", key: "user_id, client_id", where: isPast)
-        _ = try await context.delete(from: "revoked_access_tokens", where: "expires_at <= \(now)")
+        // By the clock of another node the token may not have expired, and without the note it would be valid there.
+        _ = try await context.delete(
+            from: "revoked_access_tokens", where: "expires_at <= \(now - NodeClocks.difference)")
         // One that has followed its session in a step-up is all that leads from an ID token's `sid` to the session
         // that lives now (``EndSessionEndpoint``), so it stays as long as that.
         let isOver: SQL = """

@@ -79,6 +79,19 @@ struct RevocationTests {
         #expect(try await fixture.grants.revokeAll(userID: fixture.user.id, because: "again") == 0)
     }
 
+    @Test("A token that was revoked stays so at a node whose clock is behind that of the node that purges")
+    func clockBehind() async throws {
+        let fixture = try await ProviderFixture()
+        let token = try await fixture.tokens().accessToken
+        try await revoke(token, fixture)
+        fixture.clock.advance(by: 3630)
+        _ = try await fixture.grants.purge()
+        fixture.clock.advance(by: -31)
+        guard case .refused(.revoked) = try await fixture.grants.check(accessToken: token) else {
+            throw UnexpectedOutcome()
+        }
+    }
+
     @Test("What nobody can use any more is purged, and nothing else")
     func purge() async throws {
         let fixture = try await ProviderFixture()
