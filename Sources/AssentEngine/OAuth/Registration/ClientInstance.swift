@@ -156,8 +156,13 @@ extension ClientInstance {
             .signingContainer, .success, realm: realm,
             detail: ["step": "revoked", "why": "registration", "client": .string(id)])
         return [
+            // A login and a change of the key begin with this row, too, so that neither waits for the other. Who gives
+            // the instance a grant does not wait for this, but for the row's deletion.
+            SQLStatement(
+                "UPDATE client_instances SET used_at = used_at WHERE id = \(id) AND realm = \(realm) AND \(condition)",
+                expecting: .exactly(1)),
             // Who agrees writes in this order, too, so that neither waits for the other.
-            SQLStatement("DELETE FROM consents WHERE client_id = \(id) AND realm = \(realm)")
+            SQLStatement("DELETE FROM consents WHERE client_id = \(id) AND realm = \(realm)"),
         ] + LoginSQL.endContainers(of: id, at: now, noting: container, in: audit) + [
             endingSessions(of: id),
             SQLStatement(

@@ -192,10 +192,8 @@ extension ClientRegistration {
         let isNewKey = metadata.keyThumbprint != instance.metadata.keyThumbprint
         let isFree: SQL = isNewKey ? ClientInstance.isFree(metadata.keyThumbprint, for: app.id, in: realm) : "1 = 1"
         if isNewKey { detail["newKey"] = true }
-        // Sessions first, as where an instance ends, so that the two cannot wait for each other.
-        let ending = ClientInstance.endingSessions(of: instance.id, key: instance.metadata.keyThumbprint)
-        var statements = isNewKey ? [ending] : []
-        statements += [
+        // The instance first, as where it ends, so that the two cannot wait for each other.
+        var statements = [
             SQLStatement(
                 """
                 UPDATE client_instances
@@ -206,7 +204,9 @@ extension ClientRegistration {
             audit.statement(record(.registrationUpdate, .success, detail)),
         ]
         // Also one that was begun meanwhile, by a login that the change has waited for.
-        if isNewKey { statements.append(ending) }
+        if isNewKey {
+            statements.append(ClientInstance.endingSessions(of: instance.id, key: instance.metadata.keyThumbprint))
+        }
         // One process without a shared database has them in memory alone.
         if isNewKey, context.database.isShared { statements.append(StoredPayloadSession.ending(client: instance.id)) }
         do {

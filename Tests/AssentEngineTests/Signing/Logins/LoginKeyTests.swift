@@ -1,6 +1,7 @@
 import AssentCore
 import AssentJOSE
 import AssentSigningProtocol
+import AssentStore
 import AssentTesting
 import SigningTesting
 import Testing
@@ -10,8 +11,10 @@ import Testing
 @Suite("Logins of an installation that gets another key")
 struct LoginKeyTests {
     /// Gives the installation another key.
-    private static func change(_ world: LoginWorld, to key: AssertionKey) async throws {
-        let provider = world.provider
+    private static func change(
+        _ world: LoginWorld, to key: AssertionKey, on node: OAuthProvider? = nil
+    ) async throws {
+        let provider = node ?? world.provider
         guard
             let (instance, app) = try await ClientInstance.find(
                 world.instance, in: provider.configuration, provider.context)
@@ -62,6 +65,25 @@ struct LoginKeyTests {
         #expect(refusal == "invalid_grant")
         #expect(try await world.count("sessions") == sessions)
         #expect(try await world.count("grants", "client_id = '\(world.instance)'") == 0)
+    }
+
+    @Test("A login, another key and the end of the installation take its row first, so that none waits for another")
+    func order() async throws {
+        let world = try await LoginWorld()
+        let root = try await world.administrator()
+        let written = WrittenStatements(world.database)
+        let node = try LoginWorld.node(written, of: world.signing)
+        _ = try await world.logIn(try world.implicit(), on: node)
+        try await Self.change(world, to: try AssertionKey(), on: node)
+        try await RegistrationAdministration(Administration(node.context)).end(world.instance, by: root)
+        let row = "UPDATE client_instances"
+        let acts = written.taken().filter { $0.contains(row) }
+        #expect(acts.count == 3)
+        let held = ["client_instances", "consents", "signing_containers", "sessions", "grants"]
+        for act in acts {
+            let locked = act.filter { statement in held.contains { statement.hasSuffix(" " + $0) } }
+            #expect(locked.count > 1 && locked.first == row)
+        }
     }
 
     @Test("Of another key and logins by the old one at once, nothing of the old one is left")
