@@ -106,6 +106,25 @@ struct ServiceAccountTests {
         #expect(sessions.count.withLock { $0 } == 1)
     }
 
+    @Test("A session that is refused at once is given to nobody again who waited for the same sign-in")
+    func refusedAtOnce() async throws {
+        for _ in 0..<20 {
+            let sessions = Sessions()
+            let transport = InMemoryTransport { sessions.answer($0) }
+            let account = try account(transport)
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                // The one that begins the sign-in goes on last.
+                for index in 0..<50 {
+                    group.addTask(priority: index == 0 ? .background : .high) {
+                        let token = try await account.session(replacing: nil)
+                        return try await account.session(replacing: token) != token
+                    }
+                }
+                for try await isAnother in group { #expect(isAnother) }
+            }
+        }
+    }
+
     @Test("A wrong password is not tried again before a pause is over")
     func pauses() async throws {
         let sessions = Sessions()

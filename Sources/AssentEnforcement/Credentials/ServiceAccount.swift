@@ -56,21 +56,23 @@ public actor ServiceAccount: EnforcementCredentials {
         if let failure, !failure.pause.isOver(at: clock.now) { throw failure.error }
         let task = Task { await self.signedIn() }
         pending = task
-        let result = await task.value
-        pending = nil
-        switch result {
-        case .success(let token): (current, failure) = (token, nil)
-        case .failure(let error): failure = (error, WaitingTime(Self.pause, from: clock.now))
-        }
-        return try result.get()
+        return try await task.value.get()
     }
 
+    /// A sign-in, which keeps itself what has come of it. Who waits for it goes on later, some before others, and may
+    /// say by then that the new session was refused.
     private func signedIn() async -> Result<Secret, EnforcementError> {
+        let result: Result<Secret, EnforcementError>
         do throws(EnforcementError) {
-            return .success(try await signIn())
+            let token = try await signIn()
+            (current, failure) = (token, nil)
+            result = .success(token)
         } catch {
-            return .failure(error)
+            failure = (error, WaitingTime(Self.pause, from: clock.now))
+            result = .failure(error)
         }
+        pending = nil
+        return result
     }
 
     private func signIn() async throws(EnforcementError) -> Secret {
