@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import AssentTesting
 import AssentVault
 import Testing
 
@@ -114,6 +115,32 @@ struct DeviceRefusalTests {
             try await device.sendQueued()
             #expect(await scene.server.transactions.map(\.effect) == [isBelieved ? nil : "approve"])
         }
+    }
+
+    @Test("A decision of a container that the server does not know is told and dropped a day after its transaction")
+    func unknownContainer() async throws {
+        scene.clock.advance(by: 1000 - Double(scene.clock.epochSeconds))
+        let device = scene.device()
+        let transaction = try await scene.fetched(scene.enrolled(device), on: device)
+        let path = "/device/transactions/decide"
+        await scene.server.refuse(path, .init(status: 404, code: "unknown_container"), times: 3)
+        await #expect(throws: SigningError(.unknownContainer)) {
+            try await transaction.setStatus("accept", number: "42")
+        }
+        var refusals: [SigningError] = []
+        func send() async throws { try await device.sendQueued(onRefusal: { refusals.append($0) }) }
+        scene.clock.advance(by: 400 + 86_400)
+        await #expect(throws: SigningError(.unknownContainer)) { try await send() }
+        #expect(try await device.unreceiptedTransactions() == [transaction.id])
+        #expect(refusals.isEmpty)
+        scene.clock.advance(by: 1)
+        await #expect(throws: SigningError(.unknownContainer)) { try await send() }
+        #expect(refusals == [SigningError(.unknownContainer)] && refusals.first?.transactionID == transaction.id)
+        #expect(try await device.unreceiptedTransactions().isEmpty)
+        // Nothing is left to send.
+        let asked = await scene.server.asked.count
+        try await send()
+        #expect(await scene.server.asked.count == asked)
     }
 
     @Test("A record of a form that is not known is not read as one that is", arguments: ["format", "did", "nonceS"])

@@ -112,9 +112,9 @@ extension SigningProfile {
 
     /// What is said of a decision that the server has refused.
     private static func line(_ refusal: SigningError) -> String {
-        DisplayText.escapedForTerminal(
-            "Your answer to transaction \(refusal.transactionID ?? "") was not taken: \(refusal.detail) "
-                + "[\(refusal.code)]")
+        let outcome = refusal.code.endsTransaction ? "was not taken" : "is dropped, and may have been taken"
+        return DisplayText.escapedForTerminal(
+            "Your answer to transaction \(refusal.transactionID ?? "") \(outcome): \(refusal.detail) [\(refusal.code)]")
     }
 
     /// Has a decision signed and sent, and finds out what became of it where the answer is lost. What it hears of other

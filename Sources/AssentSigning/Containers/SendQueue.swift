@@ -15,6 +15,10 @@ struct SendQueue: Sendable {
         case renewal
     }
 
+    /// For how many seconds after the end of its transaction a decision is kept that the server refuses because it does
+    /// not know the container: no signed time comes for that any more, and the device's own clock may be wrong.
+    private static let patience = 86_400
+
     /// Sends everything. Nothing of it keeps the rest from being sent.
     ///
     /// - Throws: what the first call that failed threw, after all were tried.
@@ -70,13 +74,24 @@ struct SendQueue: Sendable {
     private func send(_ decision: DecisionRecord, of container: SigningID) async throws -> SigningReceipt {
         do {
             return try await Decisions(parts: parts).send(decision, parts.records.load(container), by: .current)
-        } catch var error as SigningError where error.code.endsTransaction {
+        } catch var error as SigningError where error.code.endsTransaction || error.code == .unknownContainer {
             // Nobody signs a refusal: what may still be open is sent again.
-            guard try await isOver(decision, in: container) else { throw error }
+            if error.code == .unknownContainer {
+                guard try await isLongOver(decision, in: container) else { throw error }
+            } else {
+                guard try await isOver(decision, in: container) else { throw error }
+            }
             try await parts.records.remove(decision)
             error.transactionID = decision.txn.text
             throw error
         }
+    }
+
+    /// Whether a transaction is over by the time that the server signed last, or long over by the device's own clock.
+    private func isLongOver(_ decision: DecisionRecord, in container: SigningID) async throws -> Bool {
+        let record = try await parts.records.load(container)
+        return decision.expires < record.serverTime
+            || decision.expires < Int(parts.clock.epochSeconds) - Self.patience
     }
 
     /// Whether the server has signed that a transaction is not open: by the time, or by the list of what is.

@@ -125,7 +125,8 @@ public actor SigningDevice {
     ///
     /// A decision whose receipt was lost is sent with the same bytes, and the server gives the receipt that it gave
     /// before, also when the transaction has expired since: so the user learns what became of it. Where the server
-    /// refuses it for good, it is dropped.
+    /// refuses it for good, it is dropped. So is one of a container that the server does not know any more
+    /// (`unknownContainer`), a day after its transaction has ended: the server may have taken it, and cannot tell.
     ///
     /// - Parameters:
     ///   - onReceipt: hears the receipt of each decision, also where another call fails later.
