@@ -56,7 +56,7 @@ package struct AccessSettlement: Sendable {
         if let spent = try await spend(question, binding, &reasons) { return spent }
         guard question.content?.knowsDigestAlone != true else { return .denied(.unboundContent) }
         let display = try TransactionDisplay.render(
-            pending.policy, of: question.content, query: question.matched.resource.query)
+            pending.policy, of: question.body ?? ShownBody(question.content), query: question.matched.resource.query)
         let record = try await transactions.create(
             binding: binding, url: question.matched.resource.url, display: display,
             ttl: pending.condition.ttl, idempotencyKey: question.idempotencyKey)
@@ -106,6 +106,8 @@ struct AccessQuestion {
     let presented: PresentedSession?
     let content: RequestContent?
     let transactionID: String?
+    /// The body of ``content``, where other questions are about it, too.
+    var body: ShownBody?
     /// What tells requests apart that look alike.
     var idempotencyKey: String?
     /// What a gateway elsewhere calls the request.

@@ -43,6 +43,8 @@ extension AccessSettlement {
             clientAddress: Self.isEnforcementPoint(caller) ? address : nil, now: context.clock.epochSeconds)
         facts.claims = request.subject.verifiedClaims
         try await addSightings(to: &facts, for: set.policies)
+        let content = RequestContent(environment: request.environment)
+        let body = ShownBody(content)
         var transactionID = request.environment["TxId"]?.first
         var hasTaken = false
         var answers: [PolicyDecision] = []
@@ -53,9 +55,8 @@ extension AccessSettlement {
             }
             var question = AccessQuestion(
                 matched: decisions.match(set, resource: resource, action: nil), maker: .caller(caller.user.id),
-                facts: facts,
-                presented: presented, content: RequestContent(environment: request.environment),
-                transactionID: transactionID, idempotencyKey: request.idempotencyKey)
+                facts: facts, presented: presented, content: content, transactionID: transactionID, body: body,
+                idempotencyKey: request.idempotencyKey)
             question.reportsOutcome = request.reportsOutcome && Self.isEnforcementPoint(caller)
             do {
                 let settled = try await settle(question)

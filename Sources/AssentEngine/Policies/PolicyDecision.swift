@@ -59,14 +59,15 @@ package struct RequestContent: Sendable, Hashable {
     /// The raw bytes of the body, exactly as they will be forwarded; `nil` when they are not known.
     package let body: [UInt8]?
 
-    private let digest: [UInt8]?
+    /// The SHA-256 of the body in base64url; `nil` when nothing is known of it.
+    let bodyDigest: String?
 
     /// Parts of a request.
     package init(method: String, mediaType: String?, body: [UInt8]?) {
         self.method = method
         self.mediaType = mediaType
         self.body = body
-        digest = nil
+        bodyDigest = body.map { Base64URL.encode(SHA2.sha256($0)) }
     }
 
     /// Parts of a request of whose body only the SHA-256 is known: enough to take a transaction, and not to make one.
@@ -74,17 +75,14 @@ package struct RequestContent: Sendable, Hashable {
         self.method = method
         self.mediaType = mediaType
         body = nil
-        digest = bodyDigest
+        self.bodyDigest = Base64URL.encode(bodyDigest)
     }
 
-    /// The SHA-256 of the body in base64url; `nil` when nothing is known of it.
-    var bodyDigest: String? { (digest ?? body.map { SHA2.sha256($0) }).map { Base64URL.encode($0) } }
-
     /// Whether the body is known, or its digest.
-    var knowsBody: Bool { body != nil || digest != nil }
+    var knowsBody: Bool { bodyDigest != nil }
 
     /// Whether of the body only the digest is known.
-    var knowsDigestAlone: Bool { digest != nil }
+    var knowsDigestAlone: Bool { body == nil && bodyDigest != nil }
 
     /// The parts from the environment of an evaluate request; `nil` when it names no method, or the body is not
     /// base64url.

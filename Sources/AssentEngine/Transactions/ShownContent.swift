@@ -24,25 +24,14 @@ struct ShownContent {
     /// What can be shown of a request's body and query.
     ///
     /// - Parameters:
-    ///   - content: the body, and what it is.
+    ///   - shown: the body.
     ///   - query: the query as it is forwarded.
     ///   - needsBody: whether something in the body is to be shown.
-    /// - Throws: ``EngineError``: `tooLarge`; `unsupportedMediaType` for a body that is neither JSON nor a form by its
-    ///   media type; `invalidRequest` for one that two programs could read differently.
-    init(_ content: RequestContent?, query: String?, needsBody: Bool) throws(EngineError) {
-        let bytes = content?.body ?? []
-        let type = content?.mediaType.flatMap(BoundMediaType.init)
-        isForm = type?.essence == FormEncoding.mediaType
-        if type?.isJSON == true {
-            body = try BoundJSON.parse(bytes, limits: Self.limits)
-        } else if isForm {
-            guard bytes.count <= Self.limits.bytes else { throw BoundJSON.tooLarge }
-            body = try Self.parameters(String(decoding: bytes, as: UTF8.self), of: "body")
-        } else if bytes.isEmpty, content?.mediaType == nil, !needsBody {
-            body = .object(JSONObject())
-        } else {
-            throw BoundMediaType.refusal(of: "application/json or as a form")
-        }
+    /// - Throws: ``EngineError``: what ``ShownBody/value(isNeeded:)`` throws; `invalidRequest` for a query that two
+    ///   programs could read differently.
+    init(_ shown: ShownBody, query: String?, needsBody: Bool) throws(EngineError) {
+        isForm = shown.isForm
+        body = try shown.value(isNeeded: needsBody)
         self.query =
             try query.map { query throws(EngineError) in
                 try Self.parameters(query, of: "query")
@@ -136,7 +125,7 @@ struct ShownContent {
     }
 
     /// A form's or a query's parameters as members; the values of one that comes several times as a list.
-    private static func parameters(_ text: String, of part: String) throws(EngineError) -> JSONValue {
+    static func parameters(_ text: String, of part: String) throws(EngineError) -> JSONValue {
         func refusal(_ why: String) -> EngineError {
             .invalidRequest("The request's \(part) cannot be shown for approval. \(why)")
         }

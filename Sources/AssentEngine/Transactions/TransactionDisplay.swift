@@ -19,18 +19,18 @@ enum TransactionDisplay {
     ///
     /// - Parameters:
     ///   - policy: what is shown, and what is left out by name.
-    ///   - content: the request's body.
+    ///   - body: the request's body.
     ///   - query: the request's query, as it is forwarded.
     /// - Returns: the lines, in the policy's order.
     /// - Throws: ``EngineError``: `tooLarge`, `unsupportedMediaType` for a body that is neither JSON nor a form by its
     ///   media type, `invalidRequest` for one that cannot be shown as it is: broken, ambiguous, a field missing, one
     ///   with characters that could mislead, or a member or parameter that the user would not see.
     static func render(
-        _ policy: Policy, of content: RequestContent?, query: String?
+        _ policy: Policy, of body: ShownBody, query: String?
     ) throws(EngineError) -> [DisplayLine] {
         guard !policy.display.isEmpty else { return [] }
         let request = try ShownContent(
-            content, query: query, needsBody: policy.display.contains { ($0.list ?? $0.place).isInBody })
+            body, query: query, needsBody: policy.display.contains { ($0.list ?? $0.place).isInBody })
         let placed = try PlacedRule.all(policy.display, in: request)
         var lines: [DisplayLine] = []
         for line in placed {

@@ -21,7 +21,7 @@ struct DisplayTypeTests {
             throw .invalidRequest("\(error)")
         }
         let content = RequestContent(method: "POST", mediaType: type, body: Array(body.utf8))
-        return try TransactionDisplay.render(policy, of: content, query: resource.query)
+        return try TransactionDisplay.render(policy, of: ShownBody(content), query: resource.query)
             .map { "\($0.label.fallback): \($0.value)" }
     }
 
@@ -38,6 +38,25 @@ struct DisplayTypeTests {
     func types(type: FieldType, json: String, text: String) throws {
         let rule = DisplayRule(label: "It", field: "it", type: type)
         #expect(try Self.shown([rule], body: #"{"it":\#(json)}"#) == ["It: \(text)"])
+    }
+
+    @Test("A body is read once, however many resources it is about, and what is wrong with it is said for each")
+    func readOnce() throws {
+        let policy = try TransactionFixture.policy()
+        let bodies: [(text: String, lines: Int?)] = [(#"{"to":"Bob","amount":"1","currency":"EUR"}"#, 2), ("{", nil)]
+        for (text, lines) in bodies {
+            let count = Locked(0)
+            let content = RequestContent(method: "POST", mediaType: "application/json", body: Array(text.utf8))
+            let body = ShownBody(content) { content throws(EngineError) in
+                count.withLock { $0 += 1 }
+                return try ShownBody.reading(content)
+            }
+            for query in [nil, "kind=sepa", "kind=instant"] {
+                let shown = try? TransactionDisplay.render(policy, of: body, query: query)
+                #expect(shown?.count == lines)
+            }
+            #expect(count.withLock { $0 } == 1)
+        }
     }
 
     @Test("Every type of a signing template is a type of a line")

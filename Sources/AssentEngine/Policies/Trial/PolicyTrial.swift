@@ -66,7 +66,7 @@ package struct PolicyTrial: Sendable, Hashable {
                     (result, explanation) = (.granted, "access is granted")
                     break
                 }
-                shown = try TransactionDisplay.render(pending.policy, of: content, query: resource.query)
+                shown = try TransactionDisplay.render(pending.policy, of: ShownBody(content), query: resource.query)
                     .map { $0.field(in: language) }
                 let seconds = pending.condition.ttl
                 (result, explanation) = (
