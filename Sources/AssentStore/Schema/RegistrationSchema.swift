@@ -49,4 +49,10 @@ extension Migration {
             "ALTER TABLE client_instances ADD COLUMN app_version TEXT",
             "ALTER TABLE client_instances ADD COLUMN app_platform TEXT",
         ])
+
+    /// Since then the sessions of the kind `stateless` of one key are found among all sessions: they are looked for
+    /// whenever a key is registered.
+    static let statelessKeys = Migration(
+        "keys of stateless sessions",
+        ["CREATE INDEX sessions_stateless ON sessions (sender) WHERE kind = 'stateless'"])
 }

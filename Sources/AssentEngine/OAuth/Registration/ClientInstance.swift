@@ -188,6 +188,18 @@ extension ClientInstance {
             """)
     }
 
+    /// The statement that ends the sessions of the kind `stateless` that a key has left of earlier installations, where
+    /// instance `id` gets the key: they would live again with it. If another instance has the key, they live.
+    static func endingLeftovers(of keyThumbprint: String, before id: String, realm: String) -> SQLStatement {
+        SQLStatement(
+            """
+            DELETE FROM sessions
+            WHERE kind = 'stateless' AND sender = \(SenderBinding.key(thumbprint: keyThumbprint).stored)
+                AND realm = \(realm) AND NOT EXISTS (SELECT 1 FROM client_instances io
+                    WHERE io.realm = \(realm) AND io.key_thumbprint = \(keyThumbprint) AND io.id <> \(id))
+            """)
+    }
+
     /// The statement that holds an instance's key until the transaction ends. A change of the key waits for that, and
     /// then sees what was done with the old key. If the change came first, this waits for it, and fails.
     static func holding(key thumbprint: String, of id: String) -> SQLStatement {

@@ -72,6 +72,8 @@ package struct ClientRegistration: Sendable {
         let own = Secret(context.random.token())
         let record = record(.registrationCreate, .success, ["client": .string(id)])
         let statements: [GuardedStatement<Obstacle>] = [
+            // Sessions before the app's number of instances, as where one ends, so that neither waits for the other.
+            .also(ClientInstance.endingLeftovers(of: metadata.keyThumbprint, before: id, realm: realm)),
             .one(
                 """
                 INSERT INTO registered_apps (realm, app, instances) VALUES (\(realm), \(app.id), 1)
@@ -206,6 +208,8 @@ extension ClientRegistration {
         // Also one that was begun meanwhile, by a login that the change has waited for.
         if isNewKey {
             statements.append(ClientInstance.endingSessions(of: instance.id, key: instance.metadata.keyThumbprint))
+            statements.append(
+                ClientInstance.endingLeftovers(of: metadata.keyThumbprint, before: instance.id, realm: realm))
         }
         // One process without a shared database has them in memory alone.
         if isNewKey, context.database.isShared { statements.append(StoredPayloadSession.ending(client: instance.id)) }

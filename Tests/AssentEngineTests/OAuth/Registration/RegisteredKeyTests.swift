@@ -87,6 +87,46 @@ struct RegisteredKeyTests {
         }
     }
 
+    /// A session of the kind `stateless` of a key.
+    private func stateless(_ key: AssertionKey) async throws -> Secret {
+        let begun = try await Sessions(fixture.context).begin(
+            userID: fixture.user.id, realm: "/alpha", limits: ProviderFixture.longSession,
+            sender: SenderBinding(keyThumbprint: key.jwk.thumbprint))
+        _ = try await fixture.database.run(
+            SQLStatement(
+                "UPDATE sessions SET kind = \(SessionKind.stateless.rawValue) WHERE audit_id = \(begun.auditID)",
+                expecting: .exactly(1)))
+        return begun.token
+    }
+
+    @Test("A session of the kind stateless lives while an installation has its key, and not again when one gets it")
+    func registeredAgain() async throws {
+        let (first, key) = try await fixture.instance()
+        let (sessions, registration) = (Sessions(fixture.context), fixture.grants.registration)
+        let token = try await stateless(key)
+        #expect(try await sessions.live(token: token) != nil)
+        // The answer to the first may have been lost: nothing has ended.
+        let second = try await fixture.register(key, token: try await fixture.initialToken())
+        #expect(try await sessions.live(token: token) != nil)
+        let admin = try await fixture.administrator()
+        for registered in [first, second] { try await fixture.registrations.end(registered.id, by: admin) }
+        #expect(try await sessions.live(token: token) == nil)
+        let third = try await fixture.register(key, token: try await fixture.initialToken())
+        #expect(try await sessions.live(token: token) == nil)
+
+        // The same where one installation changes its key, and takes the old one back.
+        let later = try await stateless(key)
+        #expect(try await sessions.live(token: later) != nil)
+        for new in [try AssertionKey(), key] {
+            let (instance, app) = try await registration.instance(third.id, token: third.token)
+            let metadata = try InstanceMetadata(
+                ProviderFixture.request(new, ["client_id": .string(third.id)]), of: app, as: third.id,
+                clock: fixture.clock)
+            _ = try await registration.change(instance, of: app, to: metadata, token: third.token)
+            #expect(try await sessions.live(token: later) == nil)
+        }
+    }
+
     /// The installation that a container becomes whose invite a session of the key makes.
     private func installation(invitedBy key: AssertionKey) async throws -> String? {
         let invite = SigningInviteRecord(
