@@ -64,7 +64,10 @@ extension ProviderClient {
         _ reply: ProviderExchange.Reply, scopes: [String], as identity: TokenClient, _ key: ProofKey
     ) async throws -> Login {
         guard reply.status == 200, let object = reply.object else {
-            var error = await refused(.tokenRefused, "The server does not sign this user in.", by: reply, of: identity)
+            let words = reply.loginRefusal?.words
+            var error = await refused(
+                .tokenRefused, words?.detail ?? "The server does not sign this user in.", suggestion: words?.suggestion,
+                by: reply, of: identity)
             error.loginRefusal = reply.loginRefusal
             throw error
         }
@@ -141,4 +144,25 @@ package enum LoginRefusalHint: String, Sendable, Hashable, CaseIterable {
     case implicitDisabled = "implicit_disabled"
     /// The user has not agreed to what an implicit login asks for.
     case consentRequired = "consent_required"
+
+    /// What it means for the app, and what helps.
+    var words: (detail: String, suggestion: String) {
+        let enrolAgain = "Let the user sign in, and enrol this installation again."
+        return switch self {
+        case .locked:
+            ("The user's PIN is locked until the user authenticates in another way.", "Let the user sign in.")
+        case .shredded: ("The server has destroyed what opened the user's keys here.", enrolAgain)
+        case .unlockRequired: ("The server asks for the user's PIN.", "Let the user type the PIN.")
+        case .containerEnded: ("The server takes no login by the user's keys here.", enrolAgain)
+        case .expired: ("The keys by which this user is remembered here have expired.", enrolAgain)
+        case .passwordExpired: ("The user's PIN is too old.", "Let the user choose another PIN.")
+        case .implicitDisabled:
+            ("The server lets nobody in here who is only remembered.", "Let the user type the PIN, or sign in.")
+        case .consentRequired:
+            (
+                "The user has not agreed to what the app asks for without a sign-in.",
+                "Let the user type the PIN, or sign in and agree, or ask for fewer scopes."
+            )
+        }
+    }
 }

@@ -21,11 +21,12 @@ extension ProviderClient {
 
     /// The error for a reply that refuses; one that refuses the client's assertion says so.
     func refused(
-        _ code: TokenError.Code, _ detail: String, by reply: ProviderExchange.Reply, of identity: TokenClient
+        _ code: TokenError.Code, _ detail: String, suggestion: String? = nil, by reply: ProviderExchange.Reply,
+        of identity: TokenClient
     ) async -> TokenError {
         let refusal = await client.refusal(reply.oauthError, of: identity) ?? TokenError.words(about: reply.assentError)
         return TokenError(
-            code, refusal?.detail ?? detail, suggestion: refusal?.suggestion, status: reply.status,
+            code, refusal?.detail ?? detail, suggestion: refusal?.suggestion ?? suggestion, status: reply.status,
             oauthError: reply.oauthError
         ).saying(reply.assentError)
     }

@@ -124,6 +124,8 @@ import Testing
             try await manager.implicit.authenticate(user: "u", scopes: []) { sign($0) }
         }
         #expect(error?.loginRefusal == refusal)
+        // The app hears no more than this.
+        #expect(error?.detail == refusal.words.detail && error?.suggestion == refusal.words.suggestion)
         #expect(try forms().count == 1)
     }
 
