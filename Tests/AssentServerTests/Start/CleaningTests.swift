@@ -262,9 +262,7 @@ struct CleaningTests {
         }
     }
 
-    @Test(
-        "Audit records without a number are found without a walk past all that have one",
-        .enabled(if: TestDatabase.isPostgreSQL))
+    @Test("Audit records without a number are found without a walk past all that have one")
     func unnumbered() async throws {
         try await run { housekeeping, database in
             try await housekeeping.clean()
@@ -278,7 +276,7 @@ struct CleaningTests {
             _ = try await database.run(SQLStatement("ANALYZE audit"))
             let plan = try await database.plan(of: "UPDATE audit ")
             #expect(!plan.isEmpty)
-            #expect(!plan.contains { $0.contains("audit_position") }, "\(plan)")
+            #expect(!plan.contains { $0.contains("audit_position") || $0.hasPrefix("SCAN audit") }, "\(plan)")
         }
     }
 
