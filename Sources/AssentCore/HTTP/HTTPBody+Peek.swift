@@ -7,6 +7,8 @@ extension HTTPBody {
     package mutating func peek(upTo limit: Int) async throws -> [UInt8]? {
         if let inMemory { return inMemory.count <= limit ? inMemory : nil }
         if let length, length > limit { return nil }
+        let isOfReply = isOfReply
+        defer { self.isOfReply = isOfReply }
         let pull = reading()
         var chunks: [[UInt8]] = []
         var count = 0

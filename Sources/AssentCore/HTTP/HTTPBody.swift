@@ -15,6 +15,9 @@ public struct HTTPBody: Sendable, AsyncSequence {
     /// The whole content, when it is in memory.
     public let inMemory: [UInt8]?
 
+    /// Whether it is a reply's: its request was sent, so that what fails here may come after an effect.
+    var isOfReply = false
+
     private let makeNext: @Sendable () -> @Sendable () async throws -> [UInt8]?
 
     /// A body in memory.
@@ -67,20 +70,21 @@ public struct HTTPBody: Sendable, AsyncSequence {
     /// Reads everything.
     ///
     /// - Throws: ``HTTPTransportError`` with code `bodyTooLarge` once more than `limit` bytes have come; nothing beyond
-    ///   is read.
+    ///   is read. For a reply's content it says that the request may have had an effect.
     public func collect(upTo limit: Int) async throws -> [UInt8] {
-        if let length, length > limit {
-            throw HTTPTransportError(.bodyTooLarge, "The content has more than \(limit) bytes.")
-        }
+        if let length, length > limit { throw tooLarge(limit) }
         if let inMemory { return inMemory }
         var all: [UInt8] = []
         for try await chunk in self {
-            guard chunk.count <= limit - all.count else {
-                throw HTTPTransportError(.bodyTooLarge, "The content has more than \(limit) bytes.")
-            }
+            guard chunk.count <= limit - all.count else { throw tooLarge(limit) }
             all += chunk
         }
         return all
+    }
+
+    private func tooLarge(_ limit: Int) -> HTTPTransportError {
+        let error = HTTPTransportError(.bodyTooLarge, "The content has more than \(limit) bytes.")
+        return isOfReply ? error.afterSending() : error
     }
 
     /// Pulls the chunks of one reading.

@@ -158,6 +158,7 @@ public struct HTTPReply: Sendable {
     public init(_ response: HTTPResponse, body: HTTPBody = .empty) {
         self.response = response
         self.body = body
+        self.body.isOfReply = true
     }
 
     /// The status code, for example 200.

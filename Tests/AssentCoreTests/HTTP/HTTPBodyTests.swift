@@ -55,6 +55,23 @@ struct HTTPBodyTests {
         await #expect(throws: HTTPTransportError(.bodyTooLarge, "")) { try await HTTPBody([1, 2]).collect(upTo: 1) }
     }
 
+    @Test("Too much content of a reply may come after an effect of its request, and too much of a request comes before")
+    func effect() async throws {
+        for body in [HTTPBody([1, 2]), stream([[1], [2]]), stream([[1], [2]], length: 2)] {
+            let reply = HTTPReply(HTTPResponse(status: .created), body: body)
+            let late = await #expect(throws: HTTPTransportError.self) { try await reply.body.collect(upTo: 1) }
+            #expect(late?.code == .bodyTooLarge && late?.mayHaveHadEffect == true)
+            var content = reply.body
+            let short = try await content.peek(upTo: 0)
+            #expect(short == nil)
+            let peeked = content
+            let again = await #expect(throws: HTTPTransportError.self) { try await peeked.collect(upTo: 1) }
+            #expect(again?.mayHaveHadEffect == true)
+            let early = await #expect(throws: HTTPTransportError.self) { try await body.collect(upTo: 1) }
+            #expect(early?.code == .bodyTooLarge && early?.mayHaveHadEffect == false)
+        }
+    }
+
     @Test("A stream that fails hands its error on")
     func failure() async throws {
         let body = HTTPBody(length: nil, isReplayable: false) { { throw HTTPTransportError(.connectionClosed, "cut") } }
