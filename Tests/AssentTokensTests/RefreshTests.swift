@@ -335,6 +335,30 @@ import Testing
         await #expect(throws: TokenError.like(.invalidIDToken)) { try await manager.tokens() }
     }
 
+    @Test(
+        "A clock that was set wrong since the sign-in loses no refresh token: the ID token's times are not judged",
+        arguments: [-86_400, -60, 60, 86_400] as [Int64])
+    func wrongClock(ahead: Int64) async throws {
+        let (provider, manager) = try await expired()
+        let time = provider.clock.epochSeconds - ahead
+        provider.change {
+            $0.claims = {
+                $0["iat"] = .integer(time)
+                $0["exp"] = .integer(time + 30)
+                $0["at_hash"] = nil
+            }
+        }
+        let token = try await provider.idToken(access: "x")
+        provider.change {
+            $0.tokenReply = { _ in
+                .json(200, ["access_token": "b", "refresh_token": "r", "id_token": .string(token), "expires_in": 60])
+            }
+        }
+        let tokens = try await manager.tokens()
+        #expect(tokens.refreshToken == Secret("r") && tokens.idToken?.text == Secret(token))
+        #expect(try await manager.storedTokens() == tokens)
+    }
+
     @Test("A new sign-in removes and revokes the tokens of the one before")
     func otherSession() async throws {
         let provider = try FakeProvider()

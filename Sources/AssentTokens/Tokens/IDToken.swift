@@ -10,7 +10,8 @@ struct UnverifiedIDToken {
         let clientID: String
         /// What must be repeated; `nil` when nothing was asked to be.
         let nonce: String?
-        /// Whether a token without nonce is fine: that of a refresh (OpenID Connect Core §12.2).
+        /// Whether it is that of a refresh (OpenID Connect Core §12.2): it may have no nonce, and its times are not
+        /// judged.
         let isRefresh: Bool
         /// Other audiences that the token may name.
         let trustedAudiences: Set<String>
@@ -31,8 +32,11 @@ struct UnverifiedIDToken {
 
     /// Checks the claims of a token whose signature holds (OpenID Connect Core §3.1.3.7).
     func verified(_ signed: VerifiedJWS, _ expected: Expectation) throws -> IDToken {
+        // A clock that was set wrong since the sign-in must not lose the successor of a refresh token, which the server
+        // gives once. What came is the answer to this very request, so no older token can stand in its place.
+        let leeway = expected.isRefresh ? .infinity : expected.leeway
         let rules = JWTValidation(
-            issuer: expected.issuer, audience: expected.clientID, clock: expected.clock, leeway: expected.leeway,
+            issuer: expected.issuer, audience: expected.clientID, clock: expected.clock, leeway: leeway,
             requiredClaims: ["exp", "iat", "sub"])
         let claims = try rules.validate(signed)
         // An access token (at+jwt, RFC 9068) or a logout token may be signed with the same keys for the same audience.
