@@ -2,6 +2,7 @@ import AssentCore
 import AssentTesting
 import AssentTokens
 import AssentVault
+import Foundation
 import HTTPTypes
 import Testing
 
@@ -194,6 +195,31 @@ private struct FakeBrowser: RedirectReceiver {
         try await manager.install(Session(token: Secret("NEXT")))
         #expect(try await manager.storedTokens() == nil)
         #expect(provider.sent("/token/revoke").last?.form["token"] == signIn.tokens.accessToken.reveal())
+    }
+
+    @Test("A sign-in that is cancelled while it waits to be stored leaves no valid tokens at the server")
+    func cancelled() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let before = try await manager.tokens()
+        let revoked = Locked<[String?]>([])
+        provider.change {
+            $0.other = { exchange in
+                try Task.checkCancellation()
+                revoked.withLock { $0.append(exchange.form["token"]) }
+                return .json(200, [:])
+            }
+        }
+        let name = try #require(await provider.store.names().first { $0.hasPrefix("tokens.") })
+        let lease = try await provider.store.lease(name, deadline: .distantFuture)
+        let browser = browser(provider)
+        let signIn = Task { try await manager.signIn(through: browser) }
+        while provider.sent("/access_token").count < 2 { await Task.yield() }
+        signIn.cancel()
+        await #expect(throws: CancellationError.self) { try await signIn.value }
+        #expect(revoked.withLock { $0 } == ["refresh+2&=%", "access-2"])
+        await lease.release()
+        #expect(try await manager.storedTokens() == before)
     }
 
     @Test("Tokens that cannot be stored are revoked and not handed out")

@@ -24,8 +24,6 @@ final class OrphanedTokens: Sendable {
             defer { noted = [] }
             return noted
         }
-        guard !tokens.isEmpty else { return }
-        // A caller that is cancelled keeps nothing from being revoked.
-        await Task { for orphan in tokens { await revoke(orphan) } }.value
+        for orphan in tokens { await revoke(orphan) }
     }
 }

@@ -7,11 +7,14 @@ extension ProviderClient {
 
     /// Revokes tokens that nobody will use, as far as possible.
     func discard(refreshToken: Secret?, accessToken: Secret) async {
-        do {
-            try await revoke(refreshToken: refreshToken, accessToken: accessToken, within: Self.revocationLimit)
-        } catch {
-            logger.warning("tokens that nobody uses were not revoked", metadata: ["reason": "\(error)"])
-        }
+        // A caller that is cancelled keeps nothing from being revoked.
+        await Task {
+            do {
+                try await revoke(refreshToken: refreshToken, accessToken: accessToken, within: Self.revocationLimit)
+            } catch {
+                logger.warning("tokens that nobody uses were not revoked", metadata: ["reason": "\(error)"])
+            }
+        }.value
     }
 
     /// The tokens of a reply, if they are of the type that was asked for.
