@@ -14,7 +14,7 @@ extension Assent {
     /// ```
     ///
     /// There is no AM session afterwards: the refresh token alone renews the tokens, and a step-up that needs the
-    /// session is not possible. Cancel the task to give up.
+    /// session is not possible. Who was signed in in memory is not any more. Cancel the task to give up.
     ///
     /// - Parameters:
     ///   - parameters: more items of the authorization request, for example `login_hint`, `prompt` or `acr_values`.
@@ -49,7 +49,9 @@ extension Assent {
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
     ) async throws -> User {
         let signIn = try await tokens.signIn(through: receiver, parameters: parameters)
+        let login = current.drop(abandoning: false)
         await current.cookies.removeAll()
+        if let login { _ = await login.tokens.signOut() }
         if let session = signIn.replacedSession {
             do { try await journeyClient.signOut(session) } catch {
                 configuration.logger.warning(

@@ -100,6 +100,32 @@ import Testing
         }
     }
 
+    /// A browser in which somebody signs in at once.
+    private struct Browser: RedirectReceiver {
+        let redirectURI = "app:/cb"
+
+        func receive(
+            opening url: String, accepting accepts: @escaping @Sendable (String) -> Bool
+        ) async throws -> String {
+            "\(redirectURI)?code=c&state=\(URLText.query(of: url)?[all: "state"].first ?? "")"
+        }
+    }
+
+    @Test("A sign-in in a browser takes the place of the one that is in memory: calls are the new user's")
+    func browser() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (servers, assent) = try await installation()
+        try await signIn(assent)
+        #expect(try await assent.user()?.session?.token == Secret("SESS"))
+        let user = try await assent.signIn(through: Browser())
+        #expect(user.session == nil)
+        let now = try #require(try await assent.user())
+        #expect(now.session == nil)
+        #expect(servers.sent("/sessions?_action=logout").count == 1)
+        _ = try await assent.send(.get("https://api.bank.example/balance"))
+        #expect(servers.sent("/balance").last?.request.headerFields[.authorization] == "Bearer access")
+    }
+
     @Test("While a sign-in is under way every other one, of this kind or by a PIN, is 9007 and sends nothing")
     func oneAtATime() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
