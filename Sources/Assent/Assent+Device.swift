@@ -34,10 +34,10 @@ extension Assent {
             let transport: any HTTPTransport
 
             /// - Throws: `WireError` when the server's URL cannot be used.
-            init(_ journeys: JourneyConfiguration, _ tokens: TokenManager, over transport: any HTTPTransport) throws {
+            init(_ journeys: JourneyConfiguration, _ user: CurrentUser, over transport: any HTTPTransport) throws {
                 issuer = "\(journeys.server)/signing/\(journeys.realm.path)"
                 self.transport = AuthenticatingTransport(
-                    tokens, resources: [try Origin(journeys.server): .session], over: transport)
+                    user, resources: [try Origin(journeys.server): .session], over: transport)
             }
         }
 

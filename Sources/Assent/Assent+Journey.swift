@@ -18,7 +18,8 @@ extension Assent {
         /// Knows which advices are believed.
         let authorized: AuthorizedClient
 
-        /// Walks a journey to its end and stores its session before it returns. A session that is stored goes along.
+        /// Walks a journey to its end and stores its session before it returns. A session that is stored goes along,
+        /// unless somebody is signed in in memory: it may be another user's.
         ///
         /// ```swift
         /// try await assent.journey("Login") { step in
@@ -42,7 +43,7 @@ extension Assent {
             handler: (inout JourneyStep) async throws -> StepAction
         ) async throws -> Session {
             let session = try await client.run(
-                tree, options: options, session: try await proofs.usable(try await tokens.session()), handler: handler)
+                tree, options: options, session: try await ownSession(), handler: handler)
             try await keep(session)
             return session
         }
@@ -132,9 +133,15 @@ extension Assent {
             await kept(client.next(step))
         }
 
+        /// The stored session, where it is that of the current user.
+        private func ownSession() async throws -> Session? {
+            guard current.inMemory == nil else { return nil }
+            return try await proofs.usable(try await tokens.session())
+        }
+
         private func withStoredSession(_ body: (Session?) async -> JourneyNode) async -> JourneyNode {
             do {
-                return await body(try await proofs.usable(try await tokens.session()))
+                return await body(try await ownSession())
             } catch {
                 return .failure(
                     JourneyFailure(.storageFailed, "The stored session cannot be read: \(Assent.explanation(error))"))

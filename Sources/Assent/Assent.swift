@@ -134,7 +134,7 @@ public final class Assent: Sendable {
         device = Device(
             configuration.signingDevice(
                 store, over: network.admitting(HTTPPipeline(transport, layers: [integrity]), integrity)),
-            user: try Device.UserSession(settings, tokens, over: pipeline))
+            user: try Device.UserSession(settings, current, over: pipeline))
         remembered = RememberedUsers(
             device: device, tokens: stored, journeys: ending, admission: network.admission, integrity: integrity,
             cookies: implicitCookies)

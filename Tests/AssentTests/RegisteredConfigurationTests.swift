@@ -86,7 +86,10 @@ import Testing
     /// An installation that is registered, at a server that knows sign-ins that leave nothing behind.
     private func installation() async throws -> (Servers, Assent) {
         let servers = Servers()
-        let assent = try servers.assent { $0.registration = RegistrationConfiguration(keys: keys) }
+        let assent = try servers.assent {
+            $0.registration = RegistrationConfiguration(keys: keys)
+            $0.deviceKeys = SoftwareKeyProvider(unprotectedFile: directory.appending(path: "device"))
+        }
         let instance = try #require(try await assent.registration?.register())
         servers.statelessKey.withLock { $0 = instance.keyThumbprint }
         return (servers, assent)
@@ -124,6 +127,28 @@ import Testing
         #expect(servers.sent("/sessions?_action=logout").count == 1)
         _ = try await assent.send(.get("https://api.bank.example/balance"))
         #expect(servers.sent("/balance").last?.request.headerFields[.authorization] == "Bearer access")
+    }
+
+    @Test("While somebody is signed in in memory, another user's stored session opens no journey and enrols nothing")
+    func storedSession() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (servers, assent) = try await installation()
+        try await assent.tokens.install(Session(token: Secret("OTHER")))
+        try await signIn(assent)
+        let field = try #require(HTTPField.Name("iPlanetDirectoryPro"))
+
+        await #expect(throws: SigningError.self) { try await assent.device.enrol { _ in Secret("0042") } }
+        #expect(servers.sent("/invites").map { $0.request.headerFields[field] } == ["SESS"])
+
+        let walked = servers.sent("/authenticate").count
+        servers.statelessKey.withLock { $0 = nil }
+        _ = await assent.journey.start("Login")
+        try await assent.journey("Login") { step in
+            step[NameCallback.self]?.name = "ana"
+            return .next
+        }
+        let steps = servers.sent("/authenticate").dropFirst(walked)
+        #expect(steps.count == 3 && steps.allSatisfy { $0.request.headerFields[field] == nil })
     }
 
     @Test("While a sign-in is under way every other one, of this kind or by a PIN, is 9007 and sends nothing")
