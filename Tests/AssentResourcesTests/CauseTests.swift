@@ -25,10 +25,11 @@ struct CauseTests {
         "registration: the version is not known": [TokenError(.registrationRefused, "x").saying("version_unknown")],
         "the server ended the registration": [TokenError(.notRegistered, "x")],
         "a scope is not granted": [TokenError(.scopeRefused, "x", status: 400, oauthError: "invalid_scope")],
-        "the store is locked": [SecretStoreError.Code.busy, .keyUnavailable, .keyLocked].map(stored),
-        "the store is damaged": [
-            SecretStoreError.Code.truncated, .tampered, .rolledBack, .anotherStore, .wrongKey, .keyLost,
-        ].map(stored),
+        "the store is locked, or its disk full or read-only": stores(
+            .busy, .keyUnavailable, .keyLocked, .diskFull, .notPermitted, .storageFailed, .newerFormat)
+            + [KeyProviderError(.unavailable, "x")],
+        "the store is damaged": stores(.truncated, .tampered, .rolledBack, .anotherStore, .wrongKey, .keyLost)
+            + [KeyProviderError(.keyLost, "x")],
         "another flow holds the tokens": [TokenError(.busy, "x")],
         "the host is not pinned": transport(.notPinned),
         "a pin does not match": transport(.pinMismatch),
@@ -53,8 +54,12 @@ struct CauseTests {
         ],
     ]
 
-    private static func stored(_ code: SecretStoreError.Code) -> any Error {
-        TokenError(.storageFailed, "x", storeError: SecretStoreError(code, "x"))
+    /// The store's errors as they come by the tokens, and as they come from a remembered user's container.
+    private static func stores(_ codes: SecretStoreError.Code...) -> [any Error] {
+        codes.flatMap { code -> [any Error] in
+            let cause = SecretStoreError(code, "x")
+            return [TokenError(.storageFailed, "x", storeError: cause), cause]
+        }
     }
 
     /// The transport's error as it comes from each layer that may be waiting for it.

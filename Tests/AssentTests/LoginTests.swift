@@ -107,6 +107,43 @@ import Testing
         #expect(servers.sent("/token/revoke").count == 2)
     }
 
+    /// A vault whose disk is full.
+    private struct FullStore: SecretStore {
+        private static let failure = SecretStoreError(.diskFull, "The disk is full.")
+
+        func value(_ name: String) async throws -> StoredSecret? { throw Self.failure }
+
+        func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
+            throw Self.failure
+        }
+
+        func names() async throws -> [String] { throw Self.failure }
+
+        func removeAll() async throws { throw Self.failure }
+
+        func lease(_ name: String, deadline: Date) async throws -> any SecretLease { throw Self.failure }
+    }
+
+    @Test("A remembered user who cannot be looked for is told why, and not that the app's own code has failed")
+    func fullStore() async throws {
+        let place = FileManager.default.temporaryDirectory.appending(path: "assent-\(SystemRandom().uuid())")
+        let assent = try Servers().assent {
+            $0.vault = .store(FullStore())
+            $0.deviceKeys = SoftwareKeyProvider(unprotectedFile: place)
+        }
+        let pin = await #expect(throws: ResourceError.self) { try await assent.logIn("ana", pin: Secret("0042")) }
+        #expect(pin?.number == 9024 && pin?.detail == "The disk is full.")
+        let implicit = await #expect(throws: ResourceError.self) {
+            try await assent.userClient.implicitlyAuthenticate("ana", scopes: [])
+        }
+        #expect(implicit?.number == 9024 && implicit?.detail == "The disk is full.")
+        let without = try Servers().assent()
+        let none = await #expect(throws: ResourceError.self) {
+            try await without.userClient.implicitlyAuthenticate("ana", scopes: [])
+        }
+        #expect(none?.number == 9026)
+    }
+
     @Test("What a sign-out without a network left undone is done when the app asks again")
     func retry() async throws {
         let servers = Servers()

@@ -22,7 +22,13 @@ struct RememberedUsers: Sendable {
     func authenticateImplicitly(_ user: String, scopes: [String]) async throws {
         try integrity.examine()
         try await admission?.admitImplicit()
-        let container = try await container(of: user, .implicit)
+        let container: SigningContainer
+        do {
+            container = try await self.container(of: user, .implicit)
+        } catch let error as SigningError {
+            throw ResourceError(
+                .fetchImplicitResource, .userNotAuthenticatedImplicitly, error.detail, suggestion: error.suggestion)
+        }
         do {
             try await tokens.implicit.authenticate(user: container.userID, scopes: scopes) { facts in
                 do {

@@ -27,7 +27,7 @@ extension ResourceError {
         public static let actionAlreadyInProgress = Code("actionAlreadyInProgress")
         /// The server has not registered this installation; see ``ResourceError/reason``.
         public static let deviceRegistrationFailure = Code("deviceRegistrationFailure")
-        /// The store of secrets cannot be opened now.
+        /// The store of secrets, or a key, cannot be used now; what is there is whole.
         public static let storageLocked = Code("storageLocked")
         /// The store of secrets is not readable any more.
         public static let storageDamaged = Code("storageDamaged")
@@ -144,7 +144,7 @@ extension ResourceError.Code {
         case .outdatedApplication: "Update the app."
         case .actionAlreadyInProgress: "Wait until the other flow has ended."
         case .deviceRegistrationFailure: "Correct what the reason names, and register again."
-        case .storageLocked: "Try again when the device is unlocked."
+        case .storageLocked: "Try again when the store can be used: the device unlocked, space on the disk."
         case .storageDamaged: "Wipe the vault, and let the user sign in again."
         case .statelessRefused:
             "Let the user sign in as usual, or ask the server's operator for stateless: true at the app."

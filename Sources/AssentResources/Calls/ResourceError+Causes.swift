@@ -12,6 +12,13 @@ extension ResourceError {
         case let error as HTTPTransportError: self.init(error, kind.domain)
         case let error as TokenError: self.init(error, kind)
         case let error as AuthorizationError: self.init(error, kind)
+        case let error as SecretStoreError:
+            self.init(
+                .generic, error.isDamage ? .storageDamaged : .storageLocked, error.detail, suggestion: error.suggestion)
+        case let error as KeyProviderError:
+            self.init(
+                .generic, error.code == .keyLost ? .storageDamaged : .storageLocked, error.detail,
+                suggestion: error.suggestion)
         case let error as JourneyError where error.code == .declined: self = .declined(error.detail)
         case let error as JourneyFailure where error.code == .declined: self = .declined(error.detail)
         case let error as JourneyError where error.code == .sessionTimedOut:
@@ -59,7 +66,7 @@ extension ResourceError {
             case .notRegistered: (.generic, .deviceDeregistered)
             case .scopeRefused: (kind.domain, .scopeRefused)
             case .busy: (.generic, .actionAlreadyInProgress)
-            case .storageFailed: (.generic, error.storeError?.isAboutLock == true ? .storageLocked : .storageDamaged)
+            case .storageFailed: (.generic, error.storeError?.isDamage ?? true ? .storageDamaged : .storageLocked)
             case .keyUnavailable, .clientKeyUnavailable: (.generic, .storageLocked)
             case .clientKeyMissing: (.generic, .storageDamaged)
             case .registrationRefused: (.generic, .deviceRegistrationFailure)
@@ -98,8 +105,14 @@ extension ResourceError {
 }
 
 extension SecretStoreError {
-    /// Whether the store is whole, and cannot be opened now.
-    fileprivate var isAboutLock: Bool { [.busy, .keyUnavailable, .keyLocked].contains(code) }
+    /// Whether what is stored cannot be read any more. Every other store is whole, and cannot be used now: it is
+    /// locked, its disk is full or read-only, a newer version has written it. To wipe that would lose what is there.
+    fileprivate var isDamage: Bool {
+        let codes: [Code] = [
+            .truncated, .tampered, .rolledBack, .anotherStore, .wrongKey, .keyLost, .olderFormat, .expired, .revoked,
+        ]
+        return codes.contains(code)
+    }
 }
 
 extension ResourceError.Reason {
