@@ -65,6 +65,28 @@ private final class Bank: Sendable {
         #expect(bank.exchanges.withLock { $0.map(\.text) } == ["{}", "{}"])
     }
 
+    @Test(
+        "Where somebody has signed in since a call was sent, it is sent once more for the same user alone",
+        arguments: [("bob", true, 1), ("ana", true, 2), ("ana", false, 1)] as [(String, Bool, Int)])
+    func anotherSignIn(user: String, isNamed: Bool, times: Int) async throws {
+        let provider = try FakeProvider()
+        let manager = try provider.manager(scopes: isNamed ? ["openid"] : ["accounts"])
+        try await manager.install(Session(token: Secret("SESS")))
+        let sent = Locked<[String?]>([])
+        let transport = AuthenticatingTransport(
+            manager, resources: [try Origin(bank): .accessToken],
+            over: InMemoryTransport { exchange in
+                sent.withLock { $0.append(exchange.field("Authorization")) }
+                guard exchange.field("Authorization") == "Bearer access-1" else { return .json(200, [:]) }
+                provider.change { $0.claims = { $0["sub"] = .string(user) } }
+                try await manager.install(Session(token: Secret("NEXT")))
+                return .json(401, [:], headers: [.wwwAuthenticate: Self.invalidToken])
+            })
+        #expect(try await transport.send(call()).status == (times == 1 ? 401 : 200))
+        #expect(sent.withLock { $0.count } == times)
+        #expect(try await manager.session()?.token == Secret("NEXT"))
+    }
+
     @Test("A second refusal comes back as it is")
     func refusedTwice() async throws {
         let bank = Bank(challenge: Self.invalidToken)

@@ -24,6 +24,9 @@ public protocol AccessTokenSource: Sendable {
 extension AccessTokenSource {
     /// The manager itself; of any other source there is no session.
     public var user: TokenManager? { self as? TokenManager }
+
+    /// The sign-in of the user; another one as soon as somebody signs in.
+    package var signIn: SignInMark? { user?.storage.signIn }
 }
 
 /// An access token and, where it is bound to a key, what makes its proofs.
@@ -39,14 +42,18 @@ public struct AccessToken: Sendable {
 
     let binding: Binding?
 
+    /// Whose it is; `nil` where nobody else can come in that one's place.
+    let owner: TokenOwner?
+
     /// A bearer token (RFC 6750), which is not bound to a key.
     ///
     /// - Parameter bearer: the token.
     public init(bearer: Secret) { self.init(bearer, binding: nil) }
 
-    init(_ value: Secret, binding: Binding?) {
+    init(_ value: Secret, binding: Binding?, owner: TokenOwner? = nil) {
         self.value = value
         self.binding = binding
+        self.owner = owner
     }
 }
 
@@ -68,9 +75,12 @@ extension TokenManager: AccessTokenSource {
 
     /// The user's token. See ``tokens(rejecting:)``.
     public func token(rejecting rejected: Secret?) async throws -> AccessToken? {
+        let before = storage.signIn
         let set = try await tokens(rejecting: rejected)
-        guard let binding = set.key else { return AccessToken(bearer: set.accessToken) }
+        // Where somebody has signed in meanwhile, nobody knows whose they are.
+        let owner = TokenOwner.signedIn(storage.signIn === before ? before : SignInMark(), set.idToken)
+        guard let binding = set.key else { return AccessToken(set.accessToken, binding: nil, owner: owner) }
         return AccessToken(
-            set.accessToken, binding: .init(key: try await proofs.keys.key(of: binding), proofs: proofs))
+            set.accessToken, binding: .init(key: try await proofs.keys.key(of: binding), proofs: proofs), owner: owner)
     }
 }

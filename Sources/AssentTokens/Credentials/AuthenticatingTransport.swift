@@ -16,7 +16,8 @@ import HTTPTypes
 /// An access token that was refused with status 401 is renewed, and the call is sent once more when that cannot do
 /// harm: its content can be read again, and the call is safe (GET, HEAD …) or the resource said with
 /// `error="invalid_token"` that it refused the token and did nothing (RFC 6750 §3.1). It is not sent again when the
-/// reply asks for the user's approval, or when the call says that it ``/AssentCore/HTTPCall/isSentOnce``.
+/// reply asks for the user's approval, when the call says that it ``/AssentCore/HTTPCall/isSentOnce``, or when somebody
+/// else has signed in meanwhile: what was asked for one user is not done for another.
 ///
 /// A token that is bound to a key (RFC 9449) goes out with the scheme `DPoP` and a proof for this one sending: for the
 /// method, and for the URL as the call has it here; a layer below must not change them. A resource that wants a nonce
@@ -75,9 +76,17 @@ public struct AuthenticatingTransport: HTTPTransport {
     private struct Outgoing {
         var call: HTTPCall
         var token: Secret?
+        /// Whose the token is.
+        var owner: TokenOwner?
         /// The key of the token, or of the session that goes without a token.
         var binding: AccessToken.Binding?
         var session: Session?
+
+        /// Whether another token is not that of somebody else.
+        func isOfSameUser(as other: Outgoing) -> Bool {
+            guard let owner, let otherOwner = other.owner else { return true }
+            return owner.isSame(as: otherOwner)
+        }
     }
 
     /// Adds `Authorization`, the session's cookie and its header field, as the origin's ``ResourceAccess`` says. An
@@ -118,7 +127,7 @@ public struct AuthenticatingTransport: HTTPTransport {
         } catch is CancellationError where call.isSentOnce {
             return reply
         }
-        guard mayRepeat else { return reply }
+        guard mayRepeat, again.isOfSameUser(as: outgoing) else { return reply }
         _ = try? await reply.body.collect(upTo: 64 << 10)
         return try await transmit(again)
     }
@@ -203,6 +212,7 @@ public struct AuthenticatingTransport: HTTPTransport {
             }
             if let token = try await source.token(rejecting: rejected) {
                 outgoing.token = token.value
+                outgoing.owner = token.owner
                 outgoing.binding = token.binding
                 if token.binding == nil {
                     outgoing.call.request.headerFields[.authorization] = TokenScheme.bearer.field(token.value)

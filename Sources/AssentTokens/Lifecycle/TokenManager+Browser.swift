@@ -45,6 +45,8 @@ extension TokenManager {
 
     /// Stores tokens in place of those of the user who was signed in.
     private func takeOver(_ tokens: TokenSet) async throws -> (tokens: TokenSet?, session: Session?) {
+        storage.markSignIn()
+        defer { storage.markSignIn() }
         do {
             let before = try await exclusively {
                 let contents = try await storage.load()

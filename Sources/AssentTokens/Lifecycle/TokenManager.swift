@@ -149,6 +149,8 @@ public actor TokenManager {
     /// - Throws: ``TokenError`` with code `storageFailed` or `busy`, and `signInNeeded` or `keyUnavailable` when the
     ///   session belongs to a key that is not there; then the old session is still there.
     public func install(_ session: Session) async throws {
+        storage.markSignIn()
+        defer { storage.markSignIn() }
         _ = try await install(session) { _ in true }
     }
 

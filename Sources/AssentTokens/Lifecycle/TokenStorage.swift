@@ -15,6 +15,7 @@ struct TokenStorage: Sendable {
     private let tokens: String
     private let attempt: String
     private let keyName: String
+    private let mark = Locked(SignInMark())
     let owner: String
 
     /// The name of what the server must still be told of earlier sign-ins.
@@ -33,6 +34,12 @@ struct TokenStorage: Sendable {
 
     /// The name whose lease makes a renewal, a sign-in or a sign-out the only one.
     var leaseName: String { tokens }
+
+    /// The sign-in of this process's user. A step-up adds to it.
+    var signIn: SignInMark { mark.withLock { $0 } }
+
+    /// A sign-in begins to take the place of the one before, or has done so: what is read in between is nobody's.
+    func markSignIn() { mark.withLock { $0 = SignInMark() } }
 
     func load() async throws -> Contents {
         let session = try await loadSession()

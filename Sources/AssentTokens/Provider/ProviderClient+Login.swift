@@ -108,9 +108,11 @@ extension ProviderClient {
     ) async throws -> (grant: MemoryTokenLife.Grant, scopes: Set<String>) {
         let login = try await login(scopes: ask.scopes.sorted(), sign: sign)
         let set = login.tokens
+        let token = AccessToken(
+            set.accessToken, binding: .init(key: login.key, proofs: proofs), owner: ask.user.map(TokenOwner.remembered))
         let grant = MemoryTokenLife.Grant(
-            token: AccessToken(set.accessToken, binding: .init(key: login.key, proofs: proofs)), scopes: ask.scopes,
-            expiresAt: set.expiresAt, obtainedAt: set.obtainedAt ?? now, user: ask.user)
+            token: token, scopes: ask.scopes, expiresAt: set.expiresAt, obtainedAt: set.obtainedAt ?? now,
+            user: ask.user)
         return (grant, Set(set.scopes))
     }
 }

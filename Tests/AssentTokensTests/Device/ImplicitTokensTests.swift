@@ -65,11 +65,14 @@ import Testing
     func users() async throws {
         let manager = try await manager()
         try await manager.implicit.authenticate(user: "a", scopes: []) { _ in Secret("by-a") }
-        let first = try await manager.implicit.token(rejecting: nil)?.value
+        let first = try #require(try await manager.implicit.token(rejecting: nil))
         try await manager.implicit.authenticate(user: "b", scopes: []) { _ in Secret("by-b") }
-        let second = try #require(try await manager.implicit.token(rejecting: nil)?.value)
-        #expect(first != second)
-        _ = try await manager.implicit.token(rejecting: second)
+        let second = try #require(try await manager.implicit.token(rejecting: nil))
+        #expect(first.value != second.value)
+        let third = try #require(try await manager.implicit.token(rejecting: second.value))
+        // A refused call is sent once more with a token of the same user alone.
+        let (one, two, three) = (try #require(first.owner), try #require(second.owner), try #require(third.owner))
+        #expect(!two.isSame(as: one) && three.isSame(as: two))
         #expect(try forms().compactMap { $0["assertion"] } == ["by-a", "by-b", "by-b"])
     }
 
