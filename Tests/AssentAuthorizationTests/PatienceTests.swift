@@ -2,6 +2,7 @@ import AssentAuthorization
 import AssentCore
 import AssentJourney
 import AssentTesting
+import AssentTokens
 import Foundation
 import HTTPTypes
 import Testing
@@ -76,6 +77,33 @@ import Testing
         agreeing.finish()
         await #expect(throws: AuthorizationError.like(.timedOut)) { try await first.value }
         #expect(world.calls.count == 2 && world.steps.count == 1)
+        #expect(try await client.send(try post()).status == 201)
+    }
+
+    @Test("Who has signed in while a call waited for its turn is not asked about it")
+    func anotherUser() async throws {
+        let world = World()
+        world.change { $0.states = false }
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (changed, change) = AsyncStream.makeStream(of: Void.self)
+        let tokens = try world.tokens()
+        let client = try await world.client(policies: [policy(.seconds(60)) { agree(&$0) }], of: tokens)
+        let first = Task {
+            try await client.send(try post()) { _ in
+                ask.yield()
+                for await _ in changed { break }
+                return .decline
+            }
+        }
+        for await _ in asked { break }
+        let second = Task { try await client.send(try post("/other")) }
+        while world.clock.sleeperCount == 0 { await Task.yield() }
+        try await tokens.install(Session(token: Secret("BOB")))
+        change.finish()
+        await #expect(throws: AuthorizationError.like(.declined)) { try await first.value }
+        await #expect(throws: AuthorizationError.like(.sessionChanged)) { try await second.value }
+        #expect(world.calls.count == 2 && world.steps.count == 2)
+        // Who comes after them is asked.
         #expect(try await client.send(try post()).status == 201)
     }
 

@@ -445,6 +445,20 @@ import Testing
         #expect(try await world.tokens().session()?.token == next.map { Secret($0) })
     }
 
+    @Test("What one user has approved is not sent for another who has signed in meanwhile")
+    func anotherUserMeanwhile() async throws {
+        let world = World()
+        let tokens = try world.tokens()
+        let client = try await world.client(of: tokens)
+        await #expect(throws: AuthorizationError.like(.sessionChanged)) {
+            try await client.send(try post()) { approval in
+                try await tokens.install(Session(token: Secret("BOB")))
+                return agree(&approval)
+            }
+        }
+        #expect(world.calls.count == 1)
+    }
+
     @Test("A server that asks again for the same journey is refused, one that wants something else is named")
     func refusals() async throws {
         let world = World()

@@ -52,9 +52,10 @@ final class World: Sendable {
 
     func client(
         _ access: ResourceAccess = .session, requiresBinding: Bool = false, signedIn: Bool = true,
-        dpop: DPoPConfiguration = .off, policies: [AuthorizationPolicy] = []
+        dpop: DPoPConfiguration = .off, policies: [AuthorizationPolicy] = [], of manager: TokenManager? = nil
     ) async throws -> AuthorizedClient {
-        let tokens = try tokens(dpop: dpop)
+        let own = try tokens(dpop: dpop)
+        let tokens = manager ?? own
         if signedIn { try await tokens.install(Session(token: Secret("SESS"))) }
         return try AuthorizedClient(
             configuration: AuthorizationConfiguration(resources: [api: access], requiresBinding: requiresBinding),

@@ -334,7 +334,7 @@ public struct AuthorizedClient: HTTPTransport {
         let policy = try policies.policy(of: call, at: origin)
         return CallTerms(
             access: access, policy: policy,
-            requiresBinding: configuration.requiresBinding || policy?.requiresBinding == true)
+            requiresBinding: configuration.requiresBinding || policy?.requiresBinding == true, signIn: source.signIn)
     }
 
     private func stamped(_ original: HTTPCall, isOurs: Bool) -> HTTPCall {
@@ -352,6 +352,8 @@ struct CallTerms: Sendable {
     let access: ResourceAccess
     let policy: AuthorizationPolicy?
     let requiresBinding: Bool
+    /// Who was signed in when the call began.
+    let signIn: SignInMark?
 
     /// The call with a transaction's id where its resource looks for it.
     ///

@@ -24,7 +24,8 @@ extension AuthorizedClient {
         on url: String, application: String = defaultApplication,
         approve: (inout Approval) async throws -> StepAction
     ) async throws -> ResourceDecision {
-        let terms = CallTerms(access: .nothing, policy: nil, requiresBinding: configuration.requiresBinding)
+        let terms = CallTerms(
+            access: .nothing, policy: nil, requiresBinding: configuration.requiresBinding, signIn: source.signIn)
         var transactionID: String?
         var steps = 0
         while true {

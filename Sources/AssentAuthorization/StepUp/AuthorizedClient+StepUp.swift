@@ -16,7 +16,9 @@ extension AuthorizedClient {
         _ approve: (inout Approval, Date?) async throws -> StepAction
     ) async throws -> ApprovalBinding {
         do {
-            return try await inTurn(advice, for: request, terms, approve)
+            let binding = try await inTurn(advice, for: request, terms, approve)
+            try checkUser(terms)
+            return binding
         } catch is CancellationError where Task.isCancelled {
             throw AuthorizationError(.cancelled, "The task was cancelled before anything was approved.")
         }
@@ -38,6 +40,12 @@ extension AuthorizedClient {
         switch await coordinator.enter(key, until: deadline(), clock: clock) {
         case .follow(let result): return try result.get()
         case .lead(let turn):
+            do {
+                try checkUser(terms)
+            } catch {
+                await coordinator.finish(turn, nil)
+                throw error
+            }
             do {
                 let binding = try await lead(advice, for: request, terms, turn, until: deadline(), approve)
                 await coordinator.finish(turn, .success(binding))
@@ -95,6 +103,15 @@ extension AuthorizedClient {
             throw AuthorizationError.signedOutMeanwhile
         }
         return questions.binding
+    }
+
+    /// A call is that of the user who was signed in when it began: nobody else is asked about it, and it does not go
+    /// out in anybody else's name.
+    private func checkUser(_ terms: CallTerms) throws(AuthorizationError) {
+        guard source.signIn !== terms.signIn else { return }
+        throw AuthorizationError(
+            .sessionChanged, "Somebody has signed in since the call began, so nobody is asked about it any more.",
+            suggestion: "Send the request again if the user is still the same.")
     }
 
     /// What a server says of an approval that it has forgotten.
