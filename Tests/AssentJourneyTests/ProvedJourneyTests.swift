@@ -90,4 +90,12 @@ private final class Prover: SessionProver {
         let ended = try self.client([.json(401, ["code": 401, "message": "Access Denied"])], Prover())
         #expect(try await !ended.isAccepted(Self.bound))
     }
+
+    @Test("A 401 that is not the server's JSON ends no session", arguments: ["", "<html>Proxy sign-in</html>", "[]"])
+    func between(body: String) async throws {
+        let client = try client(
+            [HTTPReply(HTTPResponse(status: .unauthorized), body: HTTPBody(Array(body.utf8)))], Prover())
+        let failure = await #expect(throws: JourneyFailure.self) { try await client.isAccepted(Self.bound) }
+        #expect(failure?.code == .malformedReply && failure?.status == 401)
+    }
 }

@@ -10,16 +10,13 @@ extension JourneyClient {
             "\(configuration.server)/json/\(configuration.realm.path)/sessions?_action=getSessionInfo",
             version: "resource=4.0, protocol=1.0", [:], .session(session))
         if reply.refusesProof { throw Self.proofRefused }
-        switch reply.status {
-        case 200: return true
-        case 401: return false
-        default:
-            let object = (try? JSONValue.parse(reply.body, limits: configuration.limits.json))?.object
-            guard let object else {
-                throw JourneyFailure(.malformedReply, "The reply is not a JSON object.", status: reply.status)
-            }
-            throw JourneyError(status: reply.status, body: object)
+        if reply.status == 200 { return true }
+        // Something in between answers 401 as well, with a page of its own, and knows nothing of the session.
+        guard let object = (try? JSONValue.parse(reply.body, limits: configuration.limits.json))?.object else {
+            throw JourneyFailure(.malformedReply, "The reply is not a JSON object.", status: reply.status)
         }
+        if reply.status == 401 { return false }
+        throw JourneyError(status: reply.status, body: object)
     }
 
     /// Ends a session at the server.
