@@ -144,6 +144,8 @@ struct CommandOptionTests {
             let change = try AdminCommand.Devices.Change.parse(["block"] + arguments)
             #expect(change.container.value == expected, "\(arguments)")
         }
+        #expect(try AdminCommand.Audit.parse(["--transaction", "-a"]).transaction == "-a")
+        #expect(try PayloadKeysCommand.Withdraw.parse(["--", "-a"]).kid == "-a")
         for arguments in [["t"], ["--transaction", "t"], ["--", "t"]] {
             _ = try TransactionsCommand.Approve.parse(arguments)
             _ = try TransactionsCommand.Decline.parse(arguments)

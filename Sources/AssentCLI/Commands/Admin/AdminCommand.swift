@@ -140,7 +140,8 @@ struct AdminCommand: AsyncParsableCommand {
 
         @OptionGroup var client: ClientOptions
 
-        @Option(name: .long, help: "Only those of a transaction, oldest first.")
+        // The id of a signed transaction may begin with a hyphen.
+        @Option(name: .long, parsing: .unconditional, help: "Only those of a transaction, oldest first.")
         var transaction: String?
 
         @Option(name: .long, help: "Only those about a user, by name or id.")

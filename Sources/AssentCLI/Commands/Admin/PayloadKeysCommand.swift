@@ -58,7 +58,7 @@ struct PayloadKeysCommand: AsyncParsableCommand {
 
         @OptionGroup var client: ClientOptions
 
-        @Argument(help: "The key's name, as the list has it.")
+        @Argument(help: "The key's name, as the list has it; behind '--' where it begins with a hyphen.")
         var kid: String
 
         func run() async throws {
