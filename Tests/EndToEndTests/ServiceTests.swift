@@ -8,6 +8,7 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import NIOCore
+import TestSupport
 import Testing
 
 @testable import AssentDemo
@@ -220,5 +221,16 @@ struct ServiceTests {
             }
         }
         await network.plain.shutdown()
+    }
+
+    @Test("The page has each setting that the program reads, and no other")
+    func settings() throws {
+        let page = try DocumentedPage("Examples/service/README.md")
+        let words = page.blocks.flatMap(\.commands).flatMap { ShellLine($0).commands }.flatMap(\.self)
+        let named = Set(words.compactMap { $0.firstMatch(of: /^([A-Z_]+)=/).map { String($0.output.1) } })
+        let program = try String(
+            contentsOfFile: DocumentedPage.root + "/Examples/service/Sources/Service.swift", encoding: .utf8)
+        let read = Set(program.matches(of: /"((?:AM|SERVICE)_[A-Z_]+)"/).map { String($0.output.1) })
+        #expect(named == read && read.count == 9)
     }
 }
