@@ -53,6 +53,20 @@ struct PolicyCommandTests {
         }
     }
 
+    @Test("The line that docs/journeys-and-policies.md shows prints what stands below it")
+    func page() async throws {
+        let block = try #require(
+            DocumentedPage("docs/journeys-and-policies.md").blocks("console", under: "Try policies").first)
+        let directory = try TemporaryDirectory()
+        defer { withExtendedLifetime(directory) {} }
+        let program = try Program(below: directory.path("of-program"), client: "")
+        try FileManager.default.copyItem(atPath: World.configurationFile, toPath: program.home + "/assent.yaml")
+        let command = try #require(block.commands.first)
+        let result = try await program.type(command)
+        #expect(block.commands.count == 1 && result.status == 0, "\(result)")
+        #expect(result.output == block.output, "\(result.output)")
+    }
+
     @Test("A script gets the same as JSON")
     func json() async throws {
         let result = try await run(

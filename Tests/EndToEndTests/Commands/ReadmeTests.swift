@@ -114,11 +114,3 @@ struct ReadmeTests {
         #expect(try String(contentsOfFile: client, encoding: .utf8).contains("sha256/\(pin)"))
     }
 }
-
-extension Program.Running {
-    /// What a line that begins with a name says.
-    fileprivate func value(of name: String) async throws -> String {
-        let line = try await line(with: "  \(name) ")
-        return String(try #require(line.split(separator: " ").last))
-    }
-}

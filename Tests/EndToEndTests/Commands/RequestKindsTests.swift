@@ -19,13 +19,7 @@ struct RequestKindsTests {
         /// Types a line of a page in a shell in that home.
         func type(_ line: String, _ answers: [String] = []) async throws -> Program.Result {
             typist.catchUp()
-            let script = "cd '\(program.home)'; PATH=${1%/*}:$PATH; \(line)"
-            let running = try program.start([], typing: !answers.isEmpty, under: ["/bin/sh", "-c", script, "sh"])
-            if !answers.isEmpty {
-                try running.type(answers)
-                try running.endInput()
-            }
-            return await running.result()
+            return try await program.type(line, answers)
         }
 
         var signIn: [String] {

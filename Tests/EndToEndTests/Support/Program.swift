@@ -70,6 +70,47 @@ struct Program: Sendable {
             ].merging(environment) { $1 })
     }
 
+    /// Types a line of a page in a shell that is in ``home``, and what the line asks for.
+    func type(_ line: String, _ answers: [String] = []) async throws -> Result {
+        let running = try start(line: line, typing: !answers.isEmpty)
+        if !answers.isEmpty {
+            try running.type(answers)
+            try running.endInput()
+        }
+        return await running.result()
+    }
+
+    /// Begins a line of a page in the same way. The directory of our programs is the first of its `PATH`.
+    func start(line: String, environment: [String: String] = [:], typing: Bool = false) throws -> Running {
+        let script = "cd '\(home)'; PATH=${1%/*}:$PATH; \(line)"
+        return try start([], environment: environment, typing: typing, under: ["/bin/sh", "-c", script, "sh"])
+    }
+
+    /// Does something beside a program that a line of a page starts, and that goes on until Ctrl-C ends it.
+    ///
+    /// - Parameters:
+    ///   - line: the line.
+    ///   - environment: what else it finds in its environment.
+    ///   - body: what is done meanwhile.
+    /// - Returns: what the program said and how it ended.
+    /// - Throws: when it cannot be started, and what `body` throws; it has ended then.
+    @discardableResult
+    func beside(
+        _ line: String, environment: [String: String] = [:], _ body: (Running) async throws -> Void
+    ) async throws -> Result {
+        // The shell becomes the program: Ctrl-C is for the program alone.
+        let running = try start(line: "exec \(line)", environment: environment, typing: true)
+        do {
+            try await body(running)
+        } catch {
+            running.interrupt()
+            _ = await running.result()
+            throw error
+        }
+        running.interrupt()
+        return await running.result()
+    }
+
     /// The program while it runs.
     final class Running: Sendable {
         private let process: SpawnedProcess
@@ -100,6 +141,14 @@ struct Program: Sendable {
         func errorLine(with text: String) async throws -> String {
             guard let line = await errors.first(with: text) else { throw PeerFailure("assent ended without \(text)") }
             return line
+        }
+
+        /// The last word of the next such line that has a name in front of it.
+        func value(of name: String) async throws -> String {
+            guard let word = try await line(with: "  \(name) ").split(separator: " ").last else {
+                throw PeerFailure("\(name) has no value")
+            }
+            return String(word)
         }
 
         /// Types lines; more may follow.
