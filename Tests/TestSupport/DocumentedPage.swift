@@ -86,17 +86,15 @@ package struct DocumentedPage: Sendable {
         blocks.filter { $0.language == language && $0.heading == heading }
     }
 
-    /// The text under a heading, up to the next one of whatever level; empty without it.
-    package func section(_ heading: String) -> String {
+    /// What sentences under a heading name as code, up to the next heading of whatever level.
+    package func names(under heading: String) -> [String] {
         var isInside = false
-        var isCode = false
-        let lines = text.components(separatedBy: "\n").filter { line in
-            if line.drop(while: { $0 == " " }).hasPrefix("```") { isCode.toggle() }
-            guard !isCode, let title = Self.title(line) else { return isInside }
+        let lines = prose.components(separatedBy: "\n").filter { line in
+            guard let title = Self.title(line) else { return isInside }
             isInside = title == heading
             return false
         }
-        return lines.joined(separator: "\n")
+        return lines.joined(separator: "\n").matches(of: /`([^`]+)`/).map { String($0.output.1) }
     }
 
     private static func title(_ line: String) -> String? {
