@@ -48,7 +48,6 @@ def anchors(text):
 
 def check_markdown(path, compiled):
     text = read(path)
-    in_catalog = ".docc/" in path
     for number, line in prose(text):
         if len(line) > WIDTH and not line.startswith("|") and not ONLY_LINKS.fullmatch(line):
             found.append(f"{path}:{number}: {len(line)} columns")
@@ -65,13 +64,12 @@ def check_markdown(path, compiled):
         other = os.path.join(os.path.dirname(path), place)
         if os.path.exists(other) and read(other).count("\n") != int(said):
             found.append(f"{path}: {other} has {read(other).count(chr(10))} lines, and not {said}")
-    if in_catalog:
-        language = None
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.startswith("```"):
-                language = line[3:] if language is None else None
-            elif language == "swift" and line.strip() and line.strip() not in compiled:
-                found.append(f"{path}:{number}: in no file of Snippets: {line.strip()}")
+    language = None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            language = line.strip()[3:] if language is None else None
+        elif language == "swift" and line.strip() and line.strip() not in compiled:
+            found.append(f"{path}:{number}: in no file of Snippets: {line.strip()}")
 
 
 def check_worked_example(path, configuration):
