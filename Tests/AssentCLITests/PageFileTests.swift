@@ -72,49 +72,52 @@ struct PageFileTests {
     private static let top = head + "realms: {alpha: {}}\n<block>\n"
     private static let realms = head + "<block>\n"
     private static let realm = head + "realms:\n  alpha:\n    <block>\n"
-    private static let app = head + """
-        realms:
-          alpha:
-            apps:
-              pay:
-                redirectURIs: ["http://127.0.0.1/callback"]
-                <block>
+    private static let app =
+        head + """
+            realms:
+              alpha:
+                apps:
+                  pay:
+                    redirectURIs: ["http://127.0.0.1/callback"]
+                    <block>
 
-        """
+            """
 
     /// A realm with a sign-in, and with an approval of one transfer.
-    private static let journeys = head + """
-        realms:
-          alpha:
-            journeys:
-              Strong:
-                entry: credentials
-                authLevel: 1
-                nodes:
-                  credentials:
-                    type: PageNode
-                    config: {nodes: [{type: UsernameCollectorNode}, {type: PasswordCollectorNode}]}
-                    outcomes: {outcome: check}
-                  check: {type: DataStoreDecisionNode, outcomes: {"true": success, "false": failure}}
-              ConfirmTransfer:
-                entry: approve
-                transactionalOnly: true
-                nodes:
-                  approve: {type: TransactionApprovalNode, outcomes: {approve: success, decline: failure}}
+    private static let journeys =
+        head + """
+            realms:
+              alpha:
+                journeys:
+                  Strong:
+                    entry: credentials
+                    authLevel: 1
+                    nodes:
+                      credentials:
+                        type: PageNode
+                        config: {nodes: [{type: UsernameCollectorNode}, {type: PasswordCollectorNode}]}
+                        outcomes: {outcome: check}
+                      check: {type: DataStoreDecisionNode, outcomes: {"true": success, "false": failure}}
+                  ConfirmTransfer:
+                    entry: approve
+                    transactionalOnly: true
+                    nodes:
+                      approve: {type: TransactionApprovalNode, outcomes: {approve: success, decline: failure}}
 
-        """
+            """
     private static let realmWithJourneys = journeys + "    <block>\n"
-    private static let policy = journeys + """
-            policySets:
-              bank:
-                policies:
-                  - name: pay
-                    resources: ["https://api.bank.example:443/transfers"]
-                    actionValues: {POST: true}
-                    subject: {type: AuthenticatedUsers}
-                    bind: [method, query, body]
+    private static let policy =
+        journeys + """
+                policySets:
+                  bank:
+                    policies:
+                      - name: pay
+                        resources: ["https://api.bank.example:443/transfers"]
+                        actionValues: {POST: true}
+                        subject: {type: AuthenticatedUsers}
+                        bind: [method, query, body]
 
-        """
+            """
     private static let display =
         policy + "            condition: {type: Transaction, strategySpecifier: ConfirmTransfer, ttl: 180}\n"
         + "            <block>\n"
@@ -131,14 +134,15 @@ struct PageFileTests {
             """
     }
 
-    private static let route = gateway() + """
-            - name: bank
-              upstream: https://10.0.0.5:9443
-              realm: alpha
-              policySet: bank
-              <block>
+    private static let route =
+        gateway() + """
+                - name: bank
+                  upstream: https://10.0.0.5:9443
+                  realm: alpha
+                  policySet: bank
+                  <block>
 
-        """
+            """
 
     private static let client = """
         server: https://am.bank.example/am

@@ -23,6 +23,7 @@ final class ShownBody: Sendable {
     /// What it says.
     ///
     /// - Parameter isNeeded: whether something in it is to be shown, so that there must be one.
+    /// - Returns: the content as JSON; an empty object when there is no body and none is needed.
     /// - Throws: ``EngineError``: `tooLarge`; `unsupportedMediaType` for a body that is neither JSON nor a form by its
     ///   media type; `invalidRequest` for one that two programs could read differently.
     func value(isNeeded: Bool) throws(EngineError) -> JSONValue {
