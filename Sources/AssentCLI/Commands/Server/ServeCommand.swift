@@ -45,7 +45,8 @@ struct ServeCommand: AsyncParsableCommand {
         // A file that may not grow is an error of one write, not the end of the process.
         signal(SIGXFSZ, SIG_IGN)
         let console = Console()
-        var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
+        let log = LogStream()
+        var logger = Logger(label: "assent", factory: { StreamLogHandler(label: $0, stream: log) })
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .notice
         do {
             if gatewayOnly { return try await serveGateway(console, logger) }

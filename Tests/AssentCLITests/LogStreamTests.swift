@@ -1,0 +1,86 @@
+import Foundation
+import Logging
+import Testing
+
+@testable import AssentCLI
+
+@Suite("The log of a server whose reader stands still")
+struct LogStreamTests {
+    /// A pipe, and what its reader has not taken yet.
+    private final class StillReader: Sendable {
+        let reading: Int32
+        let writing: Int32
+
+        init() throws {
+            var ends: [Int32] = [-1, -1]
+            let made = Foundation.pipe(&ends)
+            try #require(made == 0)
+            (reading, writing) = (ends[0], ends[1])
+            _ = fcntl(reading, F_SETFL, O_NONBLOCK)
+        }
+
+        deinit {
+            close(reading)
+            close(writing)
+        }
+
+        /// Writes until there is no room for a page.
+        func fill() {
+            _ = fcntl(writing, F_SETFL, O_NONBLOCK)
+            let page = [UInt8](repeating: UInt8(ascii: "."), count: 4096)
+            while Foundation.write(writing, page, page.count) > 0 {}
+            _ = fcntl(writing, F_SETFL, 0)
+        }
+
+        /// Takes so many bytes, or all that there are.
+        func take(_ limit: Int = 1 << 20) -> String {
+            var bytes = [UInt8](repeating: 0, count: limit)
+            var text = ""
+            while text.utf8.count < limit {
+                let count = Foundation.read(reading, &bytes, limit - text.utf8.count)
+                guard count > 0 else { break }
+                text += String(decoding: bytes.prefix(count), as: UTF8.self)
+            }
+            return text
+        }
+    }
+
+    @Test("Lines that nobody takes hold nobody up, and the next one that is taken says how many are missing")
+    func stalled() throws {
+        let reader = try StillReader()
+        let stream = LogStream(descriptor: reader.writing, patience: 0)
+        let logger = Logger(label: "test", factory: { StreamLogHandler(label: $0, stream: stream) })
+        logger.notice("first")
+        let first = reader.take()
+        #expect(first.contains("first") && first.hasSuffix("\n") && !first.contains("missing"))
+        reader.fill()
+        for _ in 0..<3 { logger.notice("lost") }
+        _ = reader.take()
+        logger.notice("second")
+        let second = reader.take()
+        #expect(second.hasPrefix("Lines of the log are missing here, because nobody took them: 3\n"), "\(second)")
+        #expect(second.contains("second") && !second.contains("lost"))
+        logger.notice("third")
+        #expect(!reader.take().contains("missing"))
+    }
+
+    @Test("A line of which a part was taken ends before the next one")
+    func cut() throws {
+        let reader = try StillReader()
+        let stream = LogStream(descriptor: reader.writing, patience: 0)
+        reader.fill()
+        #expect(reader.take(4096).utf8.count == 4096)
+        stream.write(String(repeating: "a", count: 10_000) + "\n")
+        #expect(reader.take().hasSuffix(".a" + String(repeating: "a", count: 4095)))
+        stream.write("whole\n")
+        #expect(
+            reader.take() == "\nLines of the log are missing here, because nobody took them: 1\nwhole\n")
+    }
+
+    @Test("A descriptor that nothing can be written to holds nobody up either")
+    func closed() {
+        let stream = LogStream(descriptor: -1, patience: 0)
+        stream.write("lost\n")
+        stream.write("lost\n")
+    }
+}
