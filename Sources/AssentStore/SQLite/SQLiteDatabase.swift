@@ -8,6 +8,7 @@ import GRDB
 /// writers then wait for each other.
 package final class SQLiteDatabase: SQLDatabase {
     private let pool: DatabasePool
+    private let file: SQLiteFile
     private let readers: SQLiteReaders
     private let writer: SQLiteWriter
 
@@ -26,8 +27,9 @@ package final class SQLiteDatabase: SQLDatabase {
             configuration.busyMode = .timeout(10)
             configuration.foreignKeysEnabled = true
             pool = try DatabasePool(path: path, configuration: configuration)
-            readers = SQLiteReaders(path: path)
-            writer = SQLiteWriter(pool)
+            file = SQLiteFile(path: path)
+            readers = SQLiteReaders(path: path, file: file)
+            writer = SQLiteWriter(pool, file: file)
             // GRDB's pool sets `synchronous = NORMAL` when it opens, whatever its configuration says; in WAL mode a
             // power loss could then undo a commit, and a spent transaction would be whole again.
             // What is deleted is a secret now and then: its bytes leave the page with it.
@@ -49,6 +51,7 @@ package final class SQLiteDatabase: SQLDatabase {
         if statement.isRead {
             return try await translating {
                 if let rows = try readers.run(statement) { return rows }
+                guard !file.isReplaced else { throw SQLiteFile.replaced }
                 return try await pool.unsafeRead { try Self.execute(statement, index: 0, in: $0) }
             }
         }
@@ -60,8 +63,9 @@ package final class SQLiteDatabase: SQLDatabase {
         try await translating { try await writer.run(statements) }
     }
 
-    /// Reads the list of schema steps.
+    /// Reads the list of schema steps, and looks whether the file still has its name.
     package func checkHealth() async throws {
+        try file.check()
         _ = try await run(.read("SELECT count(*) AS steps FROM schema_steps"))
     }
 

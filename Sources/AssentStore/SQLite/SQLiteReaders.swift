@@ -20,12 +20,15 @@ final class SQLiteReaders: Sendable {
     }
 
     private let path: String
+    private let file: SQLiteFile?
     private let limit: Int
     private let state = Locked(State())
 
-    /// Connections to a file. More threads than `limit` hardly ever read at the same time: a read takes microseconds.
-    init(path: String, limit: Int = 16) {
+    /// Connections to a file, which is open as `file`. More threads than `limit` hardly ever read at the same time: a
+    /// read takes microseconds.
+    init(path: String, file: SQLiteFile? = nil, limit: Int = 16) {
         self.path = path
+        self.file = file
         self.limit = limit
     }
 
@@ -63,7 +66,13 @@ final class SQLiteReaders: Sendable {
                 var configuration = Configuration()
                 configuration.readonly = true
                 configuration.busyMode = .timeout(10)
-                return try DatabaseQueue(path: path, configuration: configuration)
+                let connection = try DatabaseQueue(path: path, configuration: configuration)
+                // Looked at only now: what has the name later is not what this one reads.
+                guard file?.isReplaced != true else {
+                    try? connection.close()
+                    throw SQLiteFile.replaced
+                }
+                return connection
             } catch {
                 state.withLock { $0.open -= 1 }
                 throw error

@@ -22,10 +22,14 @@ final class SQLiteWriter: Sendable {
     private static let groupLimit = 64
 
     private let pool: DatabasePool
+    private let file: SQLiteFile?
     private let state = Locked(State())
 
-    /// The writer of a pool.
-    init(_ pool: DatabasePool) { self.pool = pool }
+    /// The writer of a pool, whose file is open as `file`.
+    init(_ pool: DatabasePool, file: SQLiteFile? = nil) {
+        self.pool = pool
+        self.file = file
+    }
 
     /// Runs statements as one transaction, and returns when it is on the disk.
     func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
@@ -57,6 +61,11 @@ final class SQLiteWriter: Sendable {
     }
 
     private func write(_ jobs: [Job], in database: Database) {
+        // It would be acknowledged, and be lost.
+        guard file?.isReplaced != true else {
+            for job in jobs { job.answer.resume(throwing: SQLiteFile.replaced) }
+            return
+        }
         var isInDoubt = false
         if jobs.count > 1 {
             do {

@@ -44,6 +44,28 @@ struct SQLiteFaultTests {
         #expect(try await database.count("notes") == 2)
     }
 
+    @Test("Where another file is put in the place of the open one nothing is written, and nobody reads the other")
+    func replaced() async throws {
+        _ = try await database.run(insertNote("a"))
+        try await database.checkHealth()
+        let other = try TemporaryDirectory()
+        let backup = try await other.open()
+        _ = try await backup.run([insertNote("b"), insertNote("c")])
+        try await backup.close()
+        let replaced = try TemporaryDirectory()
+        let served = try await replaced.open()
+        _ = try await served.run(insertNote("a"))
+        // As an operator restores a backup who has not stopped the server.
+        for end in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: replaced.databasePath + end) }
+        await #expect(throws: StoreError(.unavailable, "")) { try await served.checkHealth() }
+        try FileManager.default.copyItem(atPath: other.databasePath, toPath: replaced.databasePath)
+        await #expect(throws: StoreError(.unavailable, "")) { try await served.run(insertNote("d")) }
+        // No connection has read yet, so that one is opened now.
+        await #expect(throws: StoreError(.unavailable, "")) { try await served.count("notes") }
+        await #expect(throws: StoreError(.unavailable, "")) { try await served.checkHealth() }
+        #expect(try await other.open().count("notes") == 2)
+    }
+
     /// A writer of its own on the file, whose commits fail so one after the other.
     private func failing(_ faults: [ResultCode]) throws -> (SQLiteWriter, DatabasePool) {
         let pool = try DatabasePool(path: directory.databasePath)
