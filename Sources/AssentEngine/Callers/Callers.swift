@@ -194,7 +194,7 @@ package struct Callers: Sendable {
         if case .refusedToken(let refusal) = caller, requirement.isSenderConstrained {
             return .refusedToken(TokenRefusal(refusal.reason, .dpop, proof: refusal.proof))
         }
-        if let session = caller.liveSession { try await sessions.touch(session) }
+        if let session = caller.liveSession { try await sessions.noteUse(of: session) }
         return caller
     }
 }

@@ -1,5 +1,6 @@
 package import AssentCore
 package import AssentStore
+import Logging
 
 /// How long sessions live.
 package struct SessionLimits: Sendable, Hashable {
@@ -163,6 +164,22 @@ package struct Sessions: Sendable {
     package func touch(_ session: LiveSession) async throws {
         guard let statement = touching(session) else { return }
         _ = try await context.database.run(statement)
+    }
+
+    /// Notes that the session was used, as ``touch(_:)`` does, where the database can be written. The note lets nobody
+    /// in, and a session without it ends the sooner: while the disk is full, what only reads goes on.
+    ///
+    /// - Throws: ``StoreError`` for what is wrong with the statement or the stored data.
+    package func noteUse(of session: LiveSession) async throws { try await note(touching(session)) }
+
+    /// Runs a statement that notes a use, if there is one, where the database can be written.
+    func note(_ use: SQLStatement?) async throws {
+        guard let use else { return }
+        do {
+            _ = try await context.database.run(use)
+        } catch let error as StoreError where [StoreError.Code.unavailable, .outcomeUnknown].contains(error.code) {
+            context.logger.info("the use of a session was not noted", metadata: ["detail": "\(error.detail)"])
+        }
     }
 
     /// The statement that notes that the session was used; `nil` when that was noted within

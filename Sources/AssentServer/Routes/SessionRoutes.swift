@@ -44,7 +44,7 @@ struct SessionRoutes: Sendable {
             return .json(200, session.info)
         case "validate":
             guard let session else { return .json(200, LiveSession.invalidation) }
-            if try call.request.query("refresh") != "false" { try await sessions.touch(session) }
+            if try call.request.query("refresh") != "false" { try await sessions.noteUse(of: session) }
             return .json(200, session.validation)
         case "logout": return try await logout(try Self.required(session), call.request)
         case let action?: throw AMError.unknownAction(action)

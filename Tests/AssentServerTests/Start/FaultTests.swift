@@ -145,6 +145,37 @@ struct FaultTests {
     }
 
     @Test(
+        "What only reads goes on where the use of a session cannot be noted, until the session ends without a use",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it changes what a SQLite file allows"))
+    func unnotedUse() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let session = ServerFixture.session(token)
+            let bearer = ServerFixture.bearer(try await fixture.tokens(session: token).access)
+            let accounts = fixture.gateway("/accounts")
+            try await fixture.makeReadOnly(true)
+            for _ in 0..<2 {
+                fixture.clock.advance(by: 600)
+                for fields in [session, bearer] {
+                    #expect(try await fixture.send("GET", accounts, fields).status == 200)
+                }
+                #expect(try await fixture.send("GET", fixture.oauth("userinfo"), bearer).status == 200)
+                let valid = try await fixture.send("POST", fixture.json("sessions?_action=validate"), session)
+                #expect(valid.status == 200 && valid.json["valid"] == true, "\(valid.text)")
+            }
+            // What asks for nothing but that does not get it.
+            let reset = try await fixture.send(
+                "POST", fixture.json("sessions?_action=getSessionInfoAndResetIdleTime"), session)
+            #expect(reset.status == 503)
+            fixture.clock.advance(by: 600)
+            for fields in [session, bearer] {
+                #expect(try await fixture.send("GET", accounts, fields).status == 401)
+            }
+            try await fixture.makeReadOnly(false)
+        }
+    }
+
+    @Test(
         "A start with a certificate that has expired, or that will be valid later, logs that", arguments: [-400, 400])
     func wrongTime(days: Double) async throws {
         let directory = NSTemporaryDirectory() + "/assent-certificate-" + SystemRandom().uuid()

@@ -60,8 +60,7 @@ extension OAuthProvider {
 
     /// Notes that a client has used the session of its user, where that is a use (``OAuthProviderConfiguration``).
     package func noteUse(of access: AccessGrant) async throws {
-        guard let statement = use(of: access.owner, isOffline: access.isOffline) else { return }
-        _ = try await context.database.run(statement)
+        try await sessions.note(use(of: access.owner, isOffline: access.isOffline))
     }
 
     /// The statement that notes a use of the session; `nil` when there is nothing to note. A grant that outlives its
