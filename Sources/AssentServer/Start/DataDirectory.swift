@@ -118,6 +118,7 @@ struct DataDirectory: Sendable {
     /// What tells this server from others on the same database. It is made once, and belongs to the directory.
     func node(random: any RandomSource) throws -> String {
         let path = file("node")
+        removeIfEmpty(path)
         if !FileManager.default.fileExists(atPath: path) { try PrivateFile.create(path, Array(random.uuid().utf8)) }
         let text = String(decoding: try PrivateFile.read(path, limit: 64), as: UTF8.self)
         guard text.utf8.count == 36 else {
@@ -128,7 +129,7 @@ struct DataDirectory: Sendable {
 
     /// The node of a directory that a server has used, for commands; `nil` if there is no such directory.
     static func existingNode(_ path: String) throws -> PostgreSQLConfiguration.Node? {
-        guard FileManager.default.fileExists(atPath: path + "/node") else { return nil }
+        guard FileManager.default.fileExists(atPath: path + "/node"), !isEmpty(path + "/node") else { return nil }
         let directory = try DataDirectory(path)
         return .init(id: try directory.node(random: SystemRandom()), memory: directory.memory)
     }
@@ -147,6 +148,7 @@ struct DataDirectory: Sendable {
         if let key = try existingKey(keyFile: keyFile) { return key }
         if !FileManager.default.fileExists(atPath: firstStart) { try PrivateFile.create(firstStart, []) }
         try keepDatabasePrivate()
+        removeIfEmpty(keyPath(nil))
         let key = Data(random.bytes(MasterKey.byteCount)).base64EncodedString() + "\n"
         try PrivateFile.create(keyPath(nil), Array(key.utf8))
         return try Self.masterKey(at: keyPath(nil), isNamed: false)
@@ -162,7 +164,7 @@ struct DataDirectory: Sendable {
     func existingKey(keyFile: String?) throws -> MasterKey? {
         let path = keyPath(keyFile)
         let size = try? FileManager.default.attributesOfItem(atPath: database)[.size] as? Int
-        guard FileManager.default.fileExists(atPath: path) else {
+        guard FileManager.default.fileExists(atPath: path), keyFile != nil || !isKeyUnwritten else {
             guard keyFile == nil else {
                 throw ConfigurationError(
                     file: path, line: nil, "the master key is missing: make one with 'head -c 32 /dev/urandom | base64'"
@@ -182,6 +184,22 @@ struct DataDirectory: Sendable {
                     + "\(path) to begin with an empty one")
         }
         return try Self.masterKey(at: path, isNamed: keyFile != nil)
+    }
+
+    /// Whether the first start was broken off when it had made the file of the master key, and had not written it. An
+    /// empty key of a later time was lost, and is not one.
+    private var isKeyUnwritten: Bool {
+        Self.isEmpty(keyPath(nil)) && FileManager.default.fileExists(atPath: firstStart)
+    }
+
+    /// Whether a start has made one of the server's own files, and was broken off before it has written it.
+    private static func isEmpty(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
+    }
+
+    private func removeIfEmpty(_ path: String) {
+        if Self.isEmpty(path) { unlink(path) }
     }
 
     /// The database has something in it: from now on an empty one was lost.

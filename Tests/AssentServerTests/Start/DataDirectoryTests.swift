@@ -90,6 +90,35 @@ struct DataDirectoryTests {
         _ = try directory.masterKey(keyFile: directory.file("master.key"), random: SystemRandom())
     }
 
+    @Test("A first start that was killed when it had made a file and not written it goes on; an emptied key is refused")
+    func unwritten() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        for name in ["first-start", "assent.sqlite", "master.key", "node"] {
+            try PrivateFile.create(directory.file(name), [])
+        }
+        #expect(try directory.existingKey(keyFile: nil) == nil)
+        #expect(try DataDirectory.existingNode(directory.path) == nil)
+        let key = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        let sealed = try key.seal(Secret("x"), for: .serverKey, context: "c")
+        let again = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        #expect(try again.open(sealed, for: .serverKey, context: "c").reveal() == "x")
+        let node = try directory.node(random: SystemRandom())
+        #expect(node.utf8.count == 36)
+        #expect(try directory.node(random: SystemRandom()) == node)
+        #expect(try permissions(directory.file("master.key")) == 0o600)
+        directory.endFirstStart()
+        #expect(truncate(directory.file("master.key"), 0) == 0)
+        for content in ["", "x"] {
+            try Data(content.utf8).write(to: URL(fileURLWithPath: directory.database))
+            #expect(throws: ConfigurationError.self) {
+                try directory.masterKey(keyFile: nil, random: SystemRandom())
+            }
+            let size = try FileManager.default.attributesOfItem(atPath: directory.file("master.key"))[.size] as? Int
+            #expect(size == 0)
+        }
+    }
+
     @Test("One server at a time has a data directory; when it ends, another may have it")
     func lock() throws {
         let directory = try DataDirectory(try temporary())
