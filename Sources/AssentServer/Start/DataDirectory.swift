@@ -119,12 +119,24 @@ struct DataDirectory: Sendable {
     func node(random: any RandomSource) throws -> String {
         let path = file("node")
         removeIfEmpty(path)
-        if !FileManager.default.fileExists(atPath: path) { try PrivateFile.create(path, Array(random.uuid().utf8)) }
+        if !FileManager.default.fileExists(atPath: path) {
+            // First: a start that is broken off in between does both again.
+            try forgetMark()
+            try PrivateFile.create(path, Array(random.uuid().utf8))
+        }
         let text = String(decoding: try PrivateFile.read(path, limit: 64), as: UTF8.self)
         guard text.utf8.count == 36 else {
             throw ConfigurationError(file: path, line: nil, "is no longer what the server has written: remove it")
         }
         return text
+    }
+
+    private func forgetMark() throws {
+        do {
+            try memory.forgetMark()
+        } catch {
+            throw ConfigurationError(file: memory.path, line: nil, error.detail)
+        }
     }
 
     /// The node of a directory that a server has used, for commands; `nil` if there is no such directory.

@@ -119,6 +119,35 @@ struct DataDirectoryTests {
         }
     }
 
+    @Test("A directory that gets another id keeps the generation that it has seen, and not the mark of the earlier id")
+    func anotherID() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        func remember() throws {
+            let text = #"{"generation":2,"token":"b","mark":5}"#
+            try Data(text.utf8).write(to: URL(fileURLWithPath: directory.memory.path))
+        }
+        func remembered() throws -> JSONValue {
+            try JSONValue.parse(String(contentsOfFile: directory.memory.path, encoding: .utf8))
+        }
+        _ = try directory.node(random: SystemRandom())
+        #expect(!FileManager.default.fileExists(atPath: directory.memory.path))
+        try remember()
+        let first = try directory.node(random: SystemRandom())
+        #expect(try remembered()["mark"]?.integer == 5)
+        try FileManager.default.removeItem(atPath: directory.file("node"))
+        let second = try directory.node(random: SystemRandom())
+        #expect(second != first)
+        let kept = try remembered()
+        #expect(kept["mark"]?.integer == 0 && kept["generation"]?.integer == 2 && kept["token"] == "b")
+        // What nobody can read is not thrown away.
+        try FileManager.default.removeItem(atPath: directory.file("node"))
+        try Data("x".utf8).write(to: URL(fileURLWithPath: directory.memory.path))
+        let error = #expect(throws: ConfigurationError.self) { try directory.node(random: SystemRandom()) }
+        #expect(error?.message.contains("assent database adopt") == true)
+        #expect(!FileManager.default.fileExists(atPath: directory.file("node")))
+    }
+
     @Test("One server at a time has a data directory; when it ends, another may have it")
     func lock() throws {
         let directory = try DataDirectory(try temporary())

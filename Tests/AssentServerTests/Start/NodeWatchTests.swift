@@ -150,6 +150,19 @@ struct NodeWatchTests {
         await (try ServerFixture(kept: directory, node: node)).stop()
     }
 
+    @Test("A copied data directory whose id was removed is another node, and its database is not taken for a copy")
+    func removedID() async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let node = FixtureNode(database: try await Self.database(), keyFile: directory + "/key")
+        let first = try await ServerFixture(kept: directory, node: node) { $0.postgreSQL?.watchInterval = 20 }
+        let memory = directory + "/data/database-history"
+        while try String(contentsOfFile: memory, encoding: .utf8).contains(#""mark":0"#) { await Task.yield() }
+        await first.stop()
+        try FileManager.default.removeItem(atPath: directory + "/data/node")
+        await (try ServerFixture(kept: directory, node: node)).stop()
+    }
+
     @Test("An id whose connection was lost is taken again; when another server was faster, the node is not ready")
     func lostConnection() async throws {
         let node = try await Node(try await Self.database())

@@ -49,6 +49,16 @@ package struct NodeMemoryFile: Sendable, Hashable {
         guard fsync(directory) == 0 || errno == EINVAL else { throw failure() }
     }
 
+    /// Forgets the mark, and keeps the generation: the node gets another id, by which it has written no mark. With that
+    /// of the earlier id, as in a directory that was copied, the right database would look like a copy.
+    ///
+    /// - Throws: ``StoreError``: the file is not what a node has written, or cannot be written.
+    package func forgetMark() throws(StoreError) {
+        guard var memory = try read(), memory.mark > 0 else { return }
+        memory.mark = 0
+        try write(memory)
+    }
+
     /// Forgets it.
     ///
     /// - Returns: whether there was something to forget.
