@@ -42,11 +42,7 @@ package enum RestoreFence {
                     "servers have \(servers) connections to this database: stop all of them, then run this again")
             }
             // Before it is opened: that would make the tables, and this node would forget what it has seen elsewhere.
-            guard try await access.location.examine(clock: clock).schema != .missing else {
-                throw ConfigurationError(
-                    file: access.location.name, line: nil,
-                    "there is nothing in this database: restore the backup first, then run this again")
-            }
+            try await Self.check(access.location, clock: clock)
             let database = try await access.location.open(clock: clock)
             let outcome: RestoredDatabase.Outcome
             do {
@@ -68,6 +64,27 @@ package enum RestoreFence {
             try await database.close()
             try await adoption?.open(clock: clock).close()
             return outcome
+        }
+    }
+
+    /// Refuses a database into which nothing was restored, and a file that is damaged, as one that was restored beside
+    /// the log of the file before it: SQLite takes that log for its own.
+    private static func check(_ location: DatabaseLocation, clock: any WallClock) async throws {
+        let damaged = ConfigurationError(
+            file: location.name, line: nil,
+            "the restored database is damaged. Remove it together with \(location.name)-wal and \(location.name)-shm, "
+                + "restore the backup again, then run this again. If it is damaged then, take another backup")
+        do {
+            let found = try await location.examine(clock: clock)
+            guard found.schema != .missing else {
+                throw ConfigurationError(
+                    file: location.name, line: nil,
+                    "there is nothing in this database: restore the backup first, then run this again")
+            }
+            guard found.isWhole else { throw damaged }
+        } catch let error as StoreError where error.code == .corrupt {
+            guard case .sqlite = location else { throw error }
+            throw damaged
         }
     }
 

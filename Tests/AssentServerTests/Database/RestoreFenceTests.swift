@@ -77,6 +77,26 @@ struct RestoreFenceTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: node.memory.path)) == memory)
     }
 
+    @Test("A damaged file, as one that was restored beside the log of another, is refused, and nothing is written")
+    func damaged() async throws {
+        let world = try CopyWorld()
+        let configuration = try world.sqlite()
+        try await world.fill(configuration)
+        let file = URL(fileURLWithPath: DatabaseAccess.path(configuration))
+        var bytes = try Data(contentsOf: file)
+        // The header names more free pages than there are. SQLite opens the file all the same.
+        bytes.replaceSubrange(36..<40, with: [0, 0, 0, 255] as [UInt8])
+        try bytes.write(to: file)
+        let error = await #expect(throws: ConfigurationError.self) { try await RestoreFence.run(configuration) }
+        #expect(error?.message.contains("assent.sqlite-wal") == true, "\(error?.message ?? "")")
+        #expect(try Data(contentsOf: file) == bytes)
+        let letter = Data(String(repeating: "letter", count: 4_000).utf8)
+        try letter.write(to: file)
+        let other = await #expect(throws: ConfigurationError.self) { try await RestoreFence.run(configuration) }
+        #expect(other?.message.contains("assent.sqlite-wal") == true, "\(other?.message ?? "")")
+        #expect(try Data(contentsOf: file) == letter)
+    }
+
     @Test("A machine whose clock is off is refused: the fence would leave out what was used lately")
     func clock() async throws {
         let world = try CopyWorld()
