@@ -305,6 +305,17 @@ struct ClientFileTests {
         #expect(try ClientFile.load(path).authority == nil)
     }
 
+    @Test("A server that cannot write the file says so, and goes on")
+    func unwritable() throws {
+        let missing = path + "-missing/client.yaml"
+        var warnings: [String] = []
+        let isWritten = file.offer(at: missing) { warnings.append($0) }
+        #expect(!isWritten)
+        #expect(warnings.count == 1 && warnings.first?.hasPrefix("\(missing) cannot be written: ") == true)
+        let isThere = file.offer(at: path) { warnings.append($0) }
+        #expect(isThere && warnings.count == 1)
+    }
+
     @Test("A gateway whose new origin was added before it moves is another gateway: nothing goes to the old one")
     func movedGateway() throws {
         var server = file

@@ -139,7 +139,8 @@ struct ClientFile: Sendable, Equatable {
     /// - Returns: whether something was written that clients go by.
     /// - Throws: what the file system says.
     func write(to path: String, warn: (String) -> Void = { _ in }) throws -> Bool {
-        var (written, isNews) = (self, true)
+        let aside = path + ".old"
+        var (written, isNews, isAside) = (self, true, false)
         if let there = try? ClientFile.load(path, acceptsOnePin: true), !there.isProviderOnly {
             var kept = there
             // The server's own authority is not an operator's: as long as it is in use, the server names it.
@@ -152,16 +153,33 @@ struct ClientFile: Sendable, Equatable {
             isNews = kept != written
         } else if FileManager.default.fileExists(atPath: path) {
             if let text = try? String(contentsOfFile: path, encoding: .utf8), text == yaml { return false }
-            let aside = path + ".old"
+            // A copy: where the new one cannot be written, the earlier one stays what it was.
             try? FileManager.default.removeItem(atPath: aside)
-            try FileManager.default.moveItem(atPath: path, toPath: aside)
+            try FileManager.default.copyItem(atPath: path, toPath: aside)
+            isAside = true
+        }
+        try Data(written.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        if isAside {
             warn(
                 "\(path) could not be read as the file of this server's clients, and was written anew. The earlier "
                     + "file is now \(aside): add again what is missing, for example payloadEncryption, before you give "
                     + "the new one to anybody.")
         }
-        try Data(written.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
         return isNews
+    }
+
+    /// Writes the file, as ``write(to:warn:)`` does, for a server that answers already, and goes on without it.
+    ///
+    /// - Returns: whether something was written that clients go by.
+    func offer(at path: String, warn: (String) -> Void) -> Bool {
+        do {
+            return try write(to: path, warn: warn)
+        } catch {
+            warn(
+                "\(path) cannot be written: \(error.localizedDescription) The server goes on. Clients need this file "
+                    + "when its address or certificate has changed: put that right, and start the server again.")
+            return false
+        }
     }
 }
 

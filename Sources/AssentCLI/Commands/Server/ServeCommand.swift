@@ -162,12 +162,12 @@ private struct Announcement: Service {
         if let file = ClientFile(endpoints: endpoints, configuration: configuration) {
             let path = configuration.dataDirectory + "/client.yaml"
             let isNew = !FileManager.default.fileExists(atPath: path)
-            let isWritten = try file.write(to: path) { console.warn($0) }
+            let isWritten = file.offer(at: path) { console.warn($0) }
             console.say("")
             if isWritten, !isNew {
                 console.say("\(path) has changed: everybody who signed in with the old file needs the new one.")
             }
-            if (try? ClientFile.load(path)) == nil {
+            if (try? ClientFile.load(path)) == nil, (try? ClientFile.load(path, acceptsOnePin: true)) != nil {
                 console.warn(
                     "\(path) has one pin only, without a backup, and no client accepts that: the issuer's certificate is not in "
                         + "the file of tls.certificate. Append it there and start again, or move the pin to 'singlePin:'."
@@ -176,7 +176,7 @@ private struct Announcement: Service {
             console.say("Next, in another terminal:  assent login --config \(path)")
             if let app = ClientFile.ofApp(endpoints: endpoints, configuration: configuration) {
                 let path = configuration.dataDirectory + "/app.yaml"
-                _ = try app.write(to: path) { console.warn($0) }
+                _ = app.offer(at: path) { console.warn($0) }
                 let needsToken = Self.needsToken(app, configuration)
                 console.say(
                     "An installation that is a client of its own:  assent register --config \(path)"
