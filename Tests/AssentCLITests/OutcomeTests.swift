@@ -170,6 +170,21 @@ struct OutcomeTests {
         #expect(answer == text)
     }
 
+    @Test("A proxy's page in the place of an answer is told by its status, and not as JSON that cannot be read")
+    func proxyPage() async throws {
+        for page in ["<html>Bad Gateway</html>", ""] {
+            let reply = HTTPReply(HTTPResponse(status: .badGateway), body: HTTPBody(Array(page.utf8)))
+            let failure = await #expect(throws: CommandFailure.self) {
+                try await SessionCalls.answer(reply, expecting: 200)
+            }
+            #expect(failure?.status == .failed)
+            #expect(failure?.description.contains("could not answer") == true)
+            #expect(failure?.description.contains("(status 502)") == true)
+        }
+        let page = HTTPReply(HTTPResponse(status: .ok), body: HTTPBody(Array("<html>Sign in</html>".utf8)))
+        await #expect(throws: JSONError.self) { try await SessionCalls.answer(page, expecting: 200) }
+    }
+
     @Test("A change of which nobody knows whether it was made ends with the status for that")
     func unknownChange() {
         let failure = SessionCalls.refusal(503, of: ["message": "Look.", "detail": ["reason": "outcomeUnknown"]])

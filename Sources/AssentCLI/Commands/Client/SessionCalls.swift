@@ -132,12 +132,16 @@ struct SessionCalls {
 
     /// The JSON of a reply with the status of success.
     static func answer(_ reply: HTTPReply, expecting status: Int) async throws -> JSONValue {
-        let answer = try JSONValue.parse(
-            try await reply.body.collect(upTo: limit), limits: JSONLimits(bytes: limit))
+        let bytes = try await reply.body.collect(upTo: limit)
         guard reply.status == status else {
-            throw refusal(reply.status, of: answer)
+            // What stands in front of the server, and answers for it, writes pages.
+            throw refusal(reply.status, of: (try? parsed(bytes)) ?? .null)
         }
-        return answer
+        return try parsed(bytes)
+    }
+
+    private static func parsed(_ bytes: [UInt8]) throws -> JSONValue {
+        try JSONValue.parse(bytes, limits: JSONLimits(bytes: limit))
     }
 
     /// What people read of a call that was refused with this body.

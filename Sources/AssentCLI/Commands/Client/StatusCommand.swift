@@ -104,10 +104,11 @@ struct SignInStatus: Sendable {
             let call = ResourceRequest.post(
                 "\(server.server)/json/\(realm)/sessions?_action=getSessionInfo", json: [:], headers: headers)
             let reply = try await assent.send(call)
-            let answer = try JSONValue.parse(try await reply.body.collect(upTo: 1 << 20))
+            let bytes = try await reply.body.collect(upTo: 1 << 20)
             guard reply.status == 200 else {
                 return (nil, [401, 403].contains(reply.status) ? .ended : .unknown("it answered \(reply.status)"))
             }
+            let answer = try JSONValue.parse(bytes)
             func date(_ name: String) -> Date? { answer[name]?.string.flatMap { try? Date($0, strategy: .iso8601) } }
             return (
                 answer["username"]?.string,
