@@ -37,13 +37,19 @@ struct DataDirectory: Sendable {
             throw ConfigurationError(file: path, line: nil, "dataDirectory names a file, not a directory")
         }
         guard access(path, R_OK | W_OK | X_OK) == 0 else {
-            throw ConfigurationError(
-                file: path, line: nil, "the user who runs this may not write here: run it as the owner, or use 'chown'")
+            throw ConfigurationError(file: path, line: nil, Self.obstacle(errno))
         }
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & 0o022 == 0 else {
             throw ConfigurationError(file: path, line: nil, "other users can write here: run 'chmod 700 \(path)'")
         }
+    }
+
+    /// Why nothing can be written there, as the system says it (`errno`), and what to do.
+    static func obstacle(_ number: Int32) -> String {
+        number == EROFS
+            ? "it is on a file system that is mounted read-only: mount it for writing, or look why the system did that"
+            : "the user who runs this may not write here: run it as the owner, or use 'chown'"
     }
 
     /// The nearest directory that is there must let this user make the others.
@@ -62,7 +68,12 @@ struct DataDirectory: Sendable {
             above.deleteLastPathComponent()
         }
         guard isDirectory.boolValue else { throw fail("\(above.path) is a file") }
-        guard access(above.path, W_OK | X_OK) == 0 else { throw fail("this user may not write in \(above.path)") }
+        guard access(above.path, W_OK | X_OK) == 0 else {
+            throw fail(
+                errno == EROFS
+                    ? "\(above.path) is on a file system that is mounted read-only"
+                    : "this user may not write in \(above.path)")
+        }
         // There even root makes no files.
         guard !["/proc", "/sys"].contains(where: { above.path == $0 || above.path.hasPrefix($0 + "/") }) else {
             throw fail("\(above.path) belongs to the system")

@@ -19,12 +19,9 @@ final class DataDirectoryLock: Sendable {
             throw ConfigurationError(file: path, line: nil, "cannot be made: \(String(cString: strerror(errno)))")
         }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
-            let holder = Self.holder(file)
+            let reason = Self.refusal(errno, holder: Self.holder(file))
             close(file)
-            throw ConfigurationError(
-                file: path, line: nil,
-                "another server\(holder) uses this data directory: stop it first, or give this one a directory of its own"
-            )
+            throw ConfigurationError(file: path, line: nil, reason)
         }
         let text = Array("\(getpid())\n".utf8)
         // Only for the message above: the lock holds without it.
@@ -46,6 +43,13 @@ final class DataDirectoryLock: Sendable {
         // program.
         _ = flock(file, LOCK_UN)
         close(file)
+    }
+
+    /// Why there is no lock, as the system says it (`errno`), and what to do. Some file systems of networks have none.
+    static func refusal(_ number: Int32, holder: String) -> String {
+        number == EWOULDBLOCK
+            ? "another server\(holder) uses this data directory: stop it first, or give this one a directory of its own"
+            : "cannot be locked: \(String(cString: strerror(number))). Put the data directory on a disk of this machine"
     }
 
     private static func holder(_ file: Int32) -> String {

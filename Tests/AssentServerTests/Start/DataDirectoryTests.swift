@@ -162,6 +162,16 @@ struct DataDirectoryTests {
         #expect(throws: Never.self) { try DataDirectoryLock(directory).release() }
     }
 
+    @Test("A read-only file system is not told as another owner, nor a missing lock as another server")
+    func reasons() {
+        #expect(DataDirectory.obstacle(EROFS).contains("read-only"))
+        #expect(DataDirectory.obstacle(EACCES).contains("chown"))
+        let taken = DataDirectoryLock.refusal(EWOULDBLOCK, holder: " (process 7)")
+        #expect(taken.hasPrefix("another server (process 7) uses this data directory"))
+        let missing = DataDirectoryLock.refusal(ENOLCK, holder: "")
+        #expect(missing.contains("cannot be locked") && !missing.contains("another server"))
+    }
+
     @Test("A key file that others can read, a directory, a short key and a missing named file are refused")
     func badKeys() throws {
         let directory = try DataDirectory(try temporary())
