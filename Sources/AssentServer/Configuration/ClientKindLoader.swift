@@ -27,8 +27,7 @@ struct ClientKindLoader {
         }
         if let hash = client.optionalString("secretHash") { return .confidential(secretHash: hash) }
         guard let file = client.optionalString("secretFile") else { return .public }
-        let bytes = try PrivateFile.read(paths.resolve(file), limit: 4096, isNamed: true)
-        let secret = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        let secret = try PrivateFile.text(paths.resolve(file)).trimmingCharacters(in: .whitespacesAndNewlines)
         guard secret.utf8.count >= 32 else {
             throw client.issue("secretFile", "a client's secret has at least 32 characters, made by a machine")
         }

@@ -141,8 +141,7 @@ struct GatewayServerLoader {
         }
         let proof: EngineAccount.Proof
         if let file = reader.optionalString("secretFile") {
-            let bytes = try PrivateFile.read(paths.resolve(file), limit: 4096, isNamed: true)
-            let secret = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            let secret = try PrivateFile.text(paths.resolve(file)).trimmingCharacters(in: .whitespacesAndNewlines)
             guard !secret.isEmpty else { throw reader.issue("secretFile", "is empty") }
             proof = .secret(Secret(secret))
         } else {

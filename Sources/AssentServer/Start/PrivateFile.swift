@@ -35,6 +35,22 @@ enum PrivateFile {
         return [UInt8](try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd() ?? Data())
     }
 
+    /// Reads a text that the operator has named, as ``read(_:limit:isNamed:)`` does.
+    ///
+    /// - Throws: ``ConfigurationError``, also for what some editors write: another encoding, or a byte order mark. With
+    ///   either it would be another secret.
+    static func text(_ path: String, limit: Int = 4096) throws -> String {
+        let bytes = try read(path, limit: limit, isNamed: true)
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw ConfigurationError(file: path, line: nil, "is not text in UTF-8: save it so")
+        }
+        guard !bytes.starts(with: [0xEF, 0xBB, 0xBF]) else {
+            throw ConfigurationError(
+                file: path, line: nil, "begins with a byte order mark, which nobody sees: save it without one")
+        }
+        return text
+    }
+
     /// Makes a file that must not exist yet, and syncs it and its directory by `sync`: a key that a power failure takes
     /// away is never made again.
     static func create(

@@ -113,11 +113,7 @@ struct UserSeeding: Sendable {
     private static func password(
         file path: String, of username: String, rules: PasswordRequirements
     ) throws -> Secret {
-        guard let text = String(validating: try PrivateFile.read(path, limit: 4096, isNamed: true), as: UTF8.self)
-        else {
-            throw ConfigurationError(file: path, line: nil, "a password is UTF-8 text")
-        }
-        let password = text.trimmingCharacters(in: .newlines)
+        let password = try PrivateFile.text(path).trimmingCharacters(in: .newlines)
         guard (1...Passwords.byteLimit).contains(password.utf8.count) else {
             throw ConfigurationError(file: path, line: nil, "a password has from 1 to \(Passwords.byteLimit) bytes")
         }
