@@ -42,9 +42,21 @@ package enum ConfiguredBackup {
         }
         do {
             try await location.explaining {
-                try await location.backUp(to: part)
+                do {
+                    try await location.backUp(to: part)
+                } catch let error as StoreError where error.code == .unavailable && configuration.postgreSQL == nil {
+                    throw Self.unwritten(error, path, of: location.name)
+                }
                 try written()
-                let rows = try await location.checkBackup(at: part, reading: [MasterKeyCheck.reading])
+                let rows: [[SQLRow]]
+                do {
+                    rows = try await location.checkBackup(at: part, reading: [MasterKeyCheck.reading])
+                } catch let error as StoreError where error.code == .corrupt {
+                    throw ConfigurationError(
+                        file: path, line: nil,
+                        "the new file cannot be read as a backup, and was removed. \(error.explanation). Look at this "
+                            + "disk, and make another")
+                }
                 if let row = rows.first?.first, !MasterKeyCheck.opens(row, with: key) {
                     throw ConfigurationError(
                         file: DatabaseAccess.keyPath(configuration), line: nil,
@@ -59,5 +71,13 @@ package enum ConfiguredBackup {
             unlink(path)
             throw error
         }
+    }
+
+    /// What SQLite says when it copies is about the new file as often as about the database.
+    static func unwritten(_ error: StoreError, _ path: String, of database: String) -> ConfigurationError {
+        ConfigurationError(
+            file: path, line: nil,
+            "no backup of \(database) could be made here. \(error.explanation). Look at the room on this disk, and at "
+                + "the database")
     }
 }

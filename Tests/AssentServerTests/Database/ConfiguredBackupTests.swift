@@ -91,6 +91,24 @@ struct ConfiguredBackupTests {
         #expect(FileManager.default.fileExists(atPath: path + "2.part"))
     }
 
+    @Test("What is wrong with the new file is told of that, and not of the database")
+    func blame() async throws {
+        let world = try CopyWorld()
+        let configuration = try world.sqlite()
+        try await filled(world, configuration).close()
+        let path = world.path("backup")
+        let error = await #expect(throws: ConfigurationError.self) {
+            try await ConfiguredBackup.run(configuration, to: path) {
+                try Data(String(repeating: "letter", count: 2_000).utf8).write(to: URL(fileURLWithPath: path + ".part"))
+            }
+        }
+        #expect(error?.file == path, "\(error?.description ?? "")")
+        #expect(error?.message.contains("cannot be read as a backup, and was removed") == true)
+        for name in [path, path + ".part"] { #expect(!FileManager.default.fileExists(atPath: name)) }
+        let full = ConfiguredBackup.unwritten(StoreError(.unavailable, "SQLite 13, disk is full"), path, of: "a.sqlite")
+        #expect(full.file == path && full.message.contains("a.sqlite could be made here. SQLite 13, disk is full."))
+    }
+
     @Test("Where there is no database, another key, or no room for a file, nothing is left")
     func refusals() async throws {
         let world = try CopyWorld()
