@@ -18,6 +18,8 @@ final class PostgreSQLKeeper: Sendable {
         var lossyGeneration: Int64?
         /// What was logged already, so that it is logged once.
         var told: Set<String> = []
+        /// Whether the latest mark could not be kept on the node's own disk.
+        var isMarkUnkept = false
     }
 
     /// A survey that is this old is not asked for again.
@@ -359,12 +361,33 @@ final class PostgreSQLKeeper: Sendable {
             if let loss = error as? PostgreSQLLoss { doubt(session, isVisible: !loss.isSilence) }
             throw error
         }
-        try writer.alone { (file: NodeMemoryFile?) throws(StoreError) in
-            let grown = state.withLock {
-                $0.belief.acknowledge(mark: mark, of: memory.generation, by: session.incarnation)
+        do {
+            try writer.alone { (file: NodeMemoryFile?) throws(StoreError) in
+                let grown = state.withLock {
+                    $0.belief.acknowledge(mark: mark, of: memory.generation, by: session.incarnation)
+                }
+                if let grown { try file?.write(grown) }
             }
-            if let grown { try file?.write(grown) }
+        } catch {
+            noteUnkept(error)
+            throw error
         }
+        state.withLock { $0.isMarkUnkept = false }
+    }
+
+    /// The node's own disk has not taken the mark. Another one is written until it does.
+    private func noteUnkept(_ error: StoreError) {
+        let wasUnkept = state.withLock { state in
+            state.hasWritten = true
+            defer { state.isMarkUnkept = true }
+            return state.isMarkUnkept
+        }
+        if wasUnkept { return }
+        logger.error(
+            """
+            this node cannot keep what it has seen of the database, and may take a backup for the right one after a \
+            restart: look at the disk of its data directory
+            """, metadata: ["error": "\(error.detail)"])
     }
 }
 #endif
