@@ -22,6 +22,7 @@ struct OpenedStore {
     {
         directory = try DataDirectory(configuration.dataDirectory)
         lock = try DataDirectoryLock(directory)
+        let isNew = configuration.postgreSQL == nil && !DatabaseAccess.mayExist(configuration)
         let masterKey = try directory.masterKey(keyFile: configuration.masterKeyFile, random: random)
         let node = try directory.node(random: random)
         location = try DatabaseLocation(configuration, in: directory, node: node)
@@ -41,6 +42,12 @@ struct OpenedStore {
             )
         }
         directory.endFirstStart()
+        if isNew {
+            // Nothing in an empty directory tells a first start from a disk that is missing.
+            logger.notice(
+                "a new database was made: if there was one before, stop the server, and mount its data directory",
+                metadata: ["file": "\(directory.database)"])
+        }
         let audit = AuditLog(context)
         try await location.explaining { try await audit.resume() }
         try await location.explaining {

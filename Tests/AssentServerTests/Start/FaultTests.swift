@@ -176,6 +176,20 @@ struct FaultTests {
     }
 
     @Test(
+        "A start that makes a new database says so, as where the disk of the earlier one is missing; the next does not",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it is about a SQLite file"))
+    func newDatabase() async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        for isNew in [true, false] {
+            let fixture = try await ServerFixture(kept: directory)
+            let isTold = fixture.log.entries.contains { "\($0.message)".contains("a new database was made") }
+            #expect(isTold == isNew)
+            await fixture.stop()
+        }
+    }
+
+    @Test(
         "A start with a certificate that has expired, or that will be valid later, logs that", arguments: [-400, 400])
     func wrongTime(days: Double) async throws {
         let directory = NSTemporaryDirectory() + "/assent-certificate-" + SystemRandom().uuid()
