@@ -1,33 +1,51 @@
 #if os(Linux)
 package import AssentCore
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
 /// Finds a program that traces this process: `TracerPid` of `/proc/self/status` is its number, and 0 for none.
 package struct DebuggerProbe: IntegrityProbe {
     package let kind = IntegrityKind.debugger
-    private let status: String
-
-    /// More than what stands before the line and the line itself. The process's name, which stands first, is short.
-    private static let limit = 1024
+    private let path: String
+    /// The file stays open, and is read for each question: who traces this process may change between two.
+    private let file: KeptFile?
+    /// Which process has opened it: one that is forked later has the file of its parent.
+    private let opener = getpid()
+    /// Which process it was about then.
+    private let process: Int?
 
     /// - Parameter status: the file.
-    package init(status: String = "/proc/self/status") { self.status = status }
-
-    package func finding() -> String? {
-        guard case .bytes(let bytes, _) = BoundedFile(status, upTo: Self.limit), let tracer = Self.tracer(in: bytes)
-        else { return "It cannot be seen whether another program traces this process." }
-        return tracer.elementsEqual("0".utf8) ? nil : "Another program traces this process."
+    package init(status: String = "/proc/self/status") {
+        path = status
+        file = KeptFile(status)
+        process = file.flatMap(Self.status)?.process
     }
 
-    /// The text after `TracerPid:`; `nil` without such a line, or when it may go on behind the last byte.
-    private static func tracer(in bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-        let name = Array("TracerPid:\t".utf8)
-        var rest = bytes
-        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-            let line = rest[..<end]
-            if line.starts(with: name) { return line.dropFirst(name.count) }
-            rest = rest[(end + 1)...]
+    package func finding() -> String? {
+        guard let status = keptStatus ?? newStatus else {
+            return "It cannot be seen whether another program traces this process."
         }
-        return nil
+        return status.isTraced ? "Another program traces this process." : nil
+    }
+
+    /// What the open file says; `nil` unless it is still the one that was opened.
+    private var keptStatus: ProcessStatus? {
+        guard let file, let process, getpid() == opener, let status = Self.status(file), status.process == process
+        else { return nil }
+        return status
+    }
+
+    private static func status(_ file: KeptFile) -> ProcessStatus? {
+        file.reading(upTo: ProcessStatus.limit) { ProcessStatus($0) }
+    }
+
+    private var newStatus: ProcessStatus? {
+        guard case .bytes(let bytes, _) = BoundedFile(path, upTo: ProcessStatus.limit) else { return nil }
+        return bytes.withUnsafeBytes { ProcessStatus($0) }
     }
 }
 #endif

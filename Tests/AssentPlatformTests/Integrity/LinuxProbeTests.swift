@@ -41,6 +41,44 @@ struct LinuxProbeTests {
         #expect(RootedProbe(executable: directory.url.appending(path: "none").path).finding() != nil)
     }
 
+    @Test("The status is opened once and read each time; where its number stands for another file, it is opened anew")
+    func kept() throws {
+        let path = try file("Pid:\t7\nTracerPid:\t0\n")
+        let other = try file("Pid:\t8\nTracerPid:\t0\n")
+        var probe: DebuggerProbe? = DebuggerProbe(status: path)
+        #expect(probe?.finding() == nil)
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        try handle.write(contentsOf: Data("Pid:\t7\nTracerPid:\t5\n".utf8))
+        try handle.close()
+        let traced = "Another program traces this process."
+        #expect(probe?.finding() == traced)
+        // Nobody could open it now.
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+        #expect(probe?.finding() == traced)
+        try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
+        let number = try descriptor(of: path)
+        let opened = open(other, O_RDONLY | O_CLOEXEC)
+        #expect(dup2(opened, number) == number)
+        close(opened)
+        #expect(probe?.finding() == traced, "the other file says that nobody traces another process")
+        // The number is another's then, who goes on with it.
+        probe = nil
+        var found = stat()
+        let isOpen = fstat(number, &found) == 0
+        #expect(isOpen)
+        close(number)
+    }
+
+    /// The number under which this process has a file open.
+    private func descriptor(of path: String) throws -> Int32 {
+        let numbers = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+        let found = numbers.first { number in
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")
+            return target.map { $0.hasSuffix(URL(fileURLWithPath: path).lastPathComponent) } ?? false
+        }
+        return try #require(found.flatMap { Int32($0) })
+    }
+
     @Test("Libraries in a variable or in the file are found, unless each of them is allowed by its whole name")
     func preload() throws {
         let none = directory.url.appending(path: "none").path
@@ -136,7 +174,8 @@ struct LinuxProbeTests {
 /// A probe that looks twice.
 private struct TwiceProbe: IntegrityProbe {
     let kind = IntegrityKind.debugger
+    private let probe = DebuggerProbe()
 
-    func finding() -> String? { DebuggerProbe().finding() ?? DebuggerProbe().finding() }
+    func finding() -> String? { probe.finding() ?? probe.finding() }
 }
 #endif
