@@ -40,7 +40,14 @@ final class KeptFile: Sendable {
 
     deinit {
         // Another file that has got the number is not ours to close.
-        if let found = Self.look(at: descriptor), Identity(found) == identity { _ = close(descriptor) }
+        if mode != nil { _ = close(descriptor) }
+    }
+
+    /// What kind of file it is, and who may do what with it, as that is now; `nil` when the number stands for another
+    /// file.
+    var mode: mode_t? {
+        guard let found = Self.look(at: descriptor), Identity(found) == identity else { return nil }
+        return found.st_mode
     }
 
     /// Reads the first bytes, with one read: the kernel gives a file of `/proc`, and a small one, in one piece.

@@ -12,6 +12,8 @@ package struct RootedProbe: IntegrityProbe {
     package let kind = IntegrityKind.rooted
     private let vaults: [String]
     private let executable: String
+    /// The way to the program's own file through `/proc` is long, and the file is the same as long as the program runs.
+    private let program: KeptFile?
     private let users: @Sendable () -> (real: UInt32, effective: UInt32)
 
     /// - Parameters:
@@ -24,13 +26,17 @@ package struct RootedProbe: IntegrityProbe {
     ) {
         self.vaults = vaults
         self.executable = executable
+        program = KeptFile(executable)
         self.users = users
     }
 
     package func finding() -> String? {
         let (real, effective) = users()
         if effective == 0, real != 0 { return "The program has become root, and another user has started it." }
-        guard let mode = Self.mode(executable) else { return "The program's own file cannot be looked at." }
+        // A program that may be run and not read cannot be kept open.
+        guard let mode = program?.mode ?? Self.mode(executable) else {
+            return "The program's own file cannot be looked at."
+        }
         if mode & S_IWOTH != 0 { return "Everybody may write the program's own file." }
         for vault in vaults {
             if let mode = Self.mode(vault), mode & S_IWOTH != 0 { return "Everybody may write the vault." }

@@ -117,6 +117,28 @@ struct LinuxProbeTests {
         #expect(finding() != nil)
     }
 
+    @Test("The program's file stays open, and what others may do with it is looked at each time")
+    func keptProgram() throws {
+        let path = try file("program")
+        let probe = RootedProbe(executable: path)
+        #expect(probe.finding() == nil)
+        try set(0o757, path)
+        #expect(probe.finding() != nil)
+        try set(0o755, path)
+        #expect(probe.finding() == nil)
+        // Where its number stands for another file, that of the path decides.
+        let other = try file("other")
+        try set(0o757, other)
+        let number = try descriptor(of: path)
+        let opened = open(other, O_RDONLY | O_CLOEXEC)
+        #expect(dup2(opened, number) == number)
+        close(opened)
+        #expect(probe.finding() == nil)
+        try set(0o757, path)
+        #expect(probe.finding() != nil)
+        close(number)
+    }
+
     /// How often this thread has read from a file, as Linux counts it.
     private func reads() throws -> Int {
         let text = try String(contentsOfFile: "/proc/thread-self/io", encoding: .utf8)
