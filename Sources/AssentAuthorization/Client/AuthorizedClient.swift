@@ -28,17 +28,41 @@ public import Logging
 /// It is the outermost layer. Credentials are attached below it by ``/AssentTokens/AuthenticatingTransport``. As a
 /// transport it serves code that knows nothing of approvals: ``AuthorizationPolicy`` says who answers then.
 public struct AuthorizedClient: HTTPTransport {
-    /// Which origins are protected resources.
-    public let configuration: AuthorizationConfiguration
+    private struct Parts: Sendable {
+        let configuration: AuthorizationConfiguration
+        let journeys: JourneyClient
+        let source: any AccessTokenSource
+        let transport: any HTTPTransport
+        let policies: PolicyTable
+        let gate: AdviceGate
+        let clock: any WallClock
+        let random: any RandomSource
+        let coordinator = StepUpCoordinator()
+    }
 
-    let journeys: JourneyClient
-    let source: any AccessTokenSource
-    let coordinator = StepUpCoordinator()
-    package let clock: any WallClock
-    private let gate: AdviceGate
-    private let policies: PolicyTable
-    private let transport: any HTTPTransport
-    private let random: any RandomSource
+    /// What all copies share: each call takes the client along, and the parts refer to dozens of things.
+    private final class Shared: Sendable {
+        let parts: Parts
+
+        init(_ parts: Parts) { self.parts = parts }
+    }
+
+    private let shared: Shared
+
+    /// Which origins are protected resources.
+    public var configuration: AuthorizationConfiguration { shared.parts.configuration }
+
+    /// Whether ``access(to:)`` may be asked; see ``AuthorizationConfiguration/settle``.
+    package var isSettled: Bool { shared.parts.configuration.isSettled }
+
+    package var clock: any WallClock { shared.parts.clock }
+    var journeys: JourneyClient { shared.parts.journeys }
+    var source: any AccessTokenSource { shared.parts.source }
+    var coordinator: StepUpCoordinator { shared.parts.coordinator }
+    private var gate: AdviceGate { shared.parts.gate }
+    private var policies: PolicyTable { shared.parts.policies }
+    private var transport: any HTTPTransport { shared.parts.transport }
+    private var random: any RandomSource { shared.parts.random }
 
     /// A client.
     ///
@@ -59,14 +83,13 @@ public struct AuthorizedClient: HTTPTransport {
         policies: [AuthorizationPolicy] = [], clock: any WallClock = SystemClock(),
         random: any RandomSource = SystemRandom(), logger: Logger = Logger(label: "assent.authorization")
     ) throws(AuthorizationError) {
-        self.configuration = configuration
-        self.journeys = journeys
-        self.source = source
-        self.transport = AuthenticatingTransport(source, access: configuration.access(to:), over: transport)
-        self.clock = clock
-        self.random = random
-        self.policies = try PolicyTable(policies, resources: configuration.resources)
-        gate = try AdviceGate(server: journeys.configuration.server, logger: logger)
+        shared = Shared(
+            Parts(
+                configuration: configuration, journeys: journeys, source: source,
+                transport: AuthenticatingTransport(source, access: configuration.access(to:), over: transport),
+                policies: try PolicyTable(policies, resources: configuration.resources),
+                gate: try AdviceGate(server: journeys.configuration.server, logger: logger), clock: clock,
+                random: random))
     }
 
     /// Sends a call. When the server wants the user's approval, `approve` is called, in the caller's isolation, with
@@ -319,6 +342,9 @@ public struct AuthorizedClient: HTTPTransport {
             acrValues: wanted.acrValues, maxAge: wanted.maxAge)
     }
 
+    /// What an origin gets now; `nil` for one that is not a protected resource.
+    package func access(to origin: Origin) -> ResourceAccess? { shared.parts.configuration.access(to: origin) }
+
     /// What is configured for a call; `nil` when its origin is not a resource.
     ///
     /// - Throws: ``AuthorizationError`` with code `invalidRequest`; what settling the configuration throws.
@@ -329,12 +355,13 @@ public struct AuthorizedClient: HTTPTransport {
         } catch {
             throw AuthorizationError(.invalidRequest, "The request's URL cannot be used: \(error.detail).")
         }
-        try await configuration.settle?(call)
-        guard let access = configuration.access(to: origin) else { return nil }
+        try await shared.parts.configuration.settle?(call)
+        guard let access = self.access(to: origin) else { return nil }
         let policy = try policies.policy(of: call, at: origin)
         return CallTerms(
             access: access, policy: policy,
-            requiresBinding: configuration.requiresBinding || policy?.requiresBinding == true, signIn: source.signIn)
+            requiresBinding: shared.parts.configuration.requiresBinding || policy?.requiresBinding == true,
+            signIn: shared.parts.source.signIn)
     }
 
     private func stamped(_ original: HTTPCall, isOurs: Bool) -> HTTPCall {
@@ -343,36 +370,6 @@ public struct AuthorizedClient: HTTPTransport {
             call.request.headerFields[.idempotencyKey] = random.uuid()
         }
         if isOurs { call.request.headerFields[.authenticateResponse] = "header" }
-        return call
-    }
-}
-
-/// What is configured for a call.
-struct CallTerms: Sendable {
-    let access: ResourceAccess
-    let policy: AuthorizationPolicy?
-    let requiresBinding: Bool
-    /// Who was signed in when the call began.
-    let signIn: SignInMark?
-
-    /// The call with a transaction's id where its resource looks for it.
-    ///
-    /// - Throws: what the policy's `decorate` throws, and ``AuthorizationError`` when it changed too much.
-    func approved(_ call: HTTPCall, _ transactionID: String) throws -> HTTPCall {
-        guard let policy, let decorate = policy.decorate else { return call.with(transactionID, access) }
-        return try policy.decorated(call, transactionID, by: decorate)
-    }
-}
-
-extension HTTPCall {
-    /// The same call with a transaction's id where the resource looks for it; everything else as it was.
-    func with(_ transactionID: String, _ access: ResourceAccess) -> HTTPCall {
-        var call = self
-        if access.sendsTransactionInHeader {
-            call.request.headerFields[.transactionID] = transactionID
-        } else {
-            call.request.path = URLText.appending(WireName.transactionParameter, transactionID, to: request.path ?? "/")
-        }
         return call
     }
 }

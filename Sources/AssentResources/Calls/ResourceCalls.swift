@@ -58,7 +58,7 @@ package final class ResourceCalls: Sendable {
         do throws(ResourceError) {
             try admit(call)
         } catch {
-            guard error.code == .hostRefused, !client.configuration.isSettled else { throw error }
+            guard error.code == .hostRefused, !client.isSettled else { throw error }
         }
         return call
     }
@@ -67,7 +67,7 @@ package final class ResourceCalls: Sendable {
     ///
     /// - Returns: the call, with the time that is left of it.
     func settled(_ call: HTTPCall) async throws -> HTTPCall {
-        guard !client.configuration.isSettled else { return call }
+        guard !client.isSettled else { return call }
         let begun = client.clock.now
         try await client.configuration.settle?(call)
         try admit(call)
@@ -78,7 +78,7 @@ package final class ResourceCalls: Sendable {
     private func admit(_ call: HTTPCall) throws(ResourceError) {
         let access: ResourceAccess?
         do throws(WireError) {
-            access = client.configuration.access(to: try call.origin)
+            access = client.access(to: try call.origin)
         } catch {
             throw ResourceError(kind.domain, .invalidRequest, "The URL cannot be used: \(error.detail).")
         }
