@@ -73,7 +73,10 @@ public struct HTTPCall: Sendable {
     }
 
     /// The origin that was worked out before, if the request still goes there.
-    var carriedOrigin: Origin? { known.flatMap { $0.isOf(request) ? $0.origin : nil } }
+    var carriedOrigin: Origin? {
+        guard let known, known.isOf(request) else { return nil }
+        return known.origin
+    }
 
     /// Whether its method asks for no change (RFC 9110 §9.2.1).
     public var isSafe: Bool { [.get, .head, .options, .trace].contains(request.method) }
@@ -94,8 +97,8 @@ public struct HTTPCall: Sendable {
 }
 
 /// An origin with the texts that it was read from, so that it is not taken for that of a request which was changed
-/// since.
-struct KnownOrigin: Sendable {
+/// since. It is a class because calls are copied from layer to layer with it.
+final class KnownOrigin: Sendable {
     let origin: Origin
     private let scheme: String?
     private let authority: String?
@@ -108,8 +111,9 @@ struct KnownOrigin: Sendable {
 
     /// Swift takes U+212A for `K`; a text that was read is ASCII, so one that only looks like it has more bytes.
     func isOf(_ request: HTTPRequest) -> Bool {
-        scheme == request.scheme && authority == request.authority
-            && authority?.utf8.count == request.authority?.utf8.count
+        guard scheme == request.scheme else { return false }
+        let other = request.authority
+        return authority == other && authority?.utf8.count == other?.utf8.count
     }
 }
 

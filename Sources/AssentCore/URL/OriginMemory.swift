@@ -39,7 +39,7 @@ package final class OriginMemory: Sendable {
 }
 
 /// An origin with the beginning of the URL that it was read from, up to the end of its authority.
-private struct KnownBeginning: Sendable {
+private final class KnownBeginning: Sendable {
     let origin: Origin
     private let bytes: [UInt8]
 
