@@ -192,11 +192,12 @@ public struct AuthorizedClient: HTTPTransport {
             reply.authorization = .notOurs
             return reply
         }
-        var repeatable = original
+        let call: HTTPCall
         if !original.hasReplayableBody, source.user != nil, let policy = terms.policy {
-            repeatable = try await policy.repeatable(original)
+            call = stamped(try await policy.repeatable(original), isOurs: true)
+        } else {
+            call = stamped(original, isOurs: true)
         }
-        let call = stamped(repeatable, isOurs: true)
         var passed = ReplyAuthorization.notAsked
         var hasBegunAgain = false
         while true {

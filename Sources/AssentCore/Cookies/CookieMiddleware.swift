@@ -49,20 +49,13 @@ public struct CookieMiddleware: HTTPMiddleware {
         }
         let path = URLText.withoutQuery(call.request.path ?? "/")
         let removals = store.removals
-        var call = call
-        var added = await store.cookies(for: origin, path: path)
-        if !added.isEmpty {
-            var value = call.request.headerFields[.cookie] ?? ""
-            if !value.isEmpty {
-                let ownNames = Self.names(in: value)
-                added.removeAll { ownNames.contains($0.name) }
-            }
-            for cookie in added {
-                value += "\(value.isEmpty ? "" : "; ")\(cookie.name)=\(cookie.value.reveal())"
-            }
-            call.request.headerFields.setCookie(value)
+        let stored = await store.cookies(for: origin, path: path)
+        var reply: HTTPReply
+        if stored.isEmpty {
+            reply = try await next.send(call)
+        } else {
+            reply = try await next.send(Self.adding(stored, to: call))
         }
-        var reply = try await next.send(call)
         var setCookies = reply.response.headerFields[values: .setCookie]
         guard !setCookies.isEmpty else { return reply }
         if !ignored.isEmpty {
@@ -73,6 +66,21 @@ public struct CookieMiddleware: HTTPMiddleware {
             await store.store(setCookies, from: origin, path: path)
         }
         return reply
+    }
+
+    private static func adding(_ stored: [Cookie], to original: HTTPCall) -> HTTPCall {
+        var call = original
+        var added = stored
+        var value = call.request.headerFields[.cookie] ?? ""
+        if !value.isEmpty {
+            let ownNames = names(in: value)
+            added.removeAll { ownNames.contains($0.name) }
+        }
+        for cookie in added {
+            value += "\(value.isEmpty ? "" : "; ")\(cookie.name)=\(cookie.value.reveal())"
+        }
+        call.request.headerFields.setCookie(value)
+        return call
     }
 
     private static func name(ofSetCookie field: String) -> String {

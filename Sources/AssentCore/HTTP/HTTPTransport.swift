@@ -79,7 +79,12 @@ public struct HTTPCall: Sendable {
     }
 
     /// Whether its method asks for no change (RFC 9110 §9.2.1).
-    public var isSafe: Bool { [.get, .head, .options, .trace].contains(request.method) }
+    public var isSafe: Bool {
+        switch request.method {
+        case .get, .head, .options, .trace: true
+        default: false
+        }
+    }
 
     /// Whether a layer may send it again because of the reply: it asks for no change, and its body can be read again.
     public var mayBeRepeated: Bool { isSafe && !isSentOnce && hasReplayableBody }

@@ -141,8 +141,8 @@ public struct AuthenticatingTransport: HTTPTransport {
 
     /// Sends a call, with a proof where its token, or its session, is bound to a key.
     private func transmit(_ outgoing: Outgoing) async throws -> HTTPReply {
+        guard let binding = outgoing.binding else { return try await transport.send(outgoing.call) }
         let call = outgoing.call
-        guard let binding = outgoing.binding else { return try await transport.send(call) }
         let target = ProofMaker.Target(
             method: call.request.method, url: call.request.url ?? "", role: .resource,
             token: outgoing.token ?? outgoing.session?.token)
@@ -233,22 +233,23 @@ public struct AuthenticatingTransport: HTTPTransport {
             throw TokenError.signInNeeded(try await user.storedTokens() == nil ? .notSignedIn : .noSession)
         }
         outgoing.session = session
-        let original = outgoing.call
         let (name, token) = (user.configuration.sessionCookieName, session.token.reveal())
-        let others = original.request.headerFields[.cookie].map { "\($0); " } ?? ""
-        outgoing.call.request.headerFields.setCookie("\(others)\(name)=\(token)")
-        outgoing.call.request.headerFields[user.configuration.sessionField] = token
-        if outgoing.token == nil { outgoing.binding = try await binding(of: session, user, for: original) }
+        let given = outgoing.call.request.headerFields
+        var fields = given
+        let others = given[.cookie].map { "\($0); " } ?? ""
+        fields.setCookie("\(others)\(name)=\(token)")
+        fields[user.configuration.sessionField] = token
+        outgoing.call.request.headerFields = fields
+        if outgoing.token == nil { outgoing.binding = try await binding(of: session, user, beside: given) }
     }
 
     /// The key that proves a session which goes without an access token of ours; `nil` when it belongs to none. Where
     /// the call brings an `Authorization` and a proof of its own, these decide.
     private func binding(
-        of session: Session, _ user: TokenManager, for call: HTTPCall
+        of session: Session, _ user: TokenManager, beside given: HTTPFields
     ) async throws -> AccessToken.Binding? {
-        let fields = call.request.headerFields
-        guard session.keyThumbprint != nil, fields[.authorization] == nil || fields[.dpop] == nil else { return nil }
-        guard fields[.dpop] == nil else { throw Self.foreignProof }
+        guard session.keyThumbprint != nil, given[.authorization] == nil || given[.dpop] == nil else { return nil }
+        guard given[.dpop] == nil else { throw Self.foreignProof }
         return try await user.proofs.keys.key(of: session).map {
             AccessToken.Binding(key: $0, proofs: user.proofs)
         }
