@@ -44,7 +44,7 @@ public struct CookieMiddleware: HTTPMiddleware {
 
     /// Adds `Cookie` and reads `Set-Cookie`. A cookie that the call brings itself wins over a stored one of its name.
     public func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
-        guard let origin = try? call.origin, origins.contains(origin) else {
+        guard !origins.isEmpty, let origin = try? call.origin, origins.contains(origin) else {
             return try await next.send(call)
         }
         let path = URLText.withoutQuery(call.request.path ?? "/")

@@ -106,8 +106,11 @@ public actor SecureCookieStore: CookieJar {
         } catch {
             logger.warning("the stored cookies cannot be read", metadata: ["error": "\(error)"])
         }
-        var table = CookieTable(stored + transient, now: clock.now)
-        return table.cookies(for: origin, path: path, now: clock.now)
+        // Mostly there are none, and each call asks.
+        guard !stored.isEmpty || !transient.isEmpty else { return [] }
+        let now = clock.now
+        var table = CookieTable(stored + transient, now: now)
+        return table.cookies(for: origin, path: path, now: now)
     }
 
     /// Removes every cookie, also those of other processes.
