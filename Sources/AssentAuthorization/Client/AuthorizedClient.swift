@@ -263,8 +263,13 @@ public struct AuthorizedClient: HTTPTransport {
 
     /// The advice of a reply: one that this library knows, or else one that the call's policy recognises.
     private func advice(in reply: inout HTTPReply, _ terms: CallTerms, limit: Int) async throws -> Advice? {
-        if let advice = try await gate.advice(in: &reply, access: terms.access, limit: limit) { return advice }
-        guard let policy = terms.policy, policy.recognise != nil,
+        // Most replies have none.
+        if ReceivedAdvice.isPossible(reply.status, acceptsDecisions: terms.access.acceptsDecisions),
+            let advice = try await gate.advice(in: &reply, access: terms.access, limit: limit)
+        {
+            return advice
+        }
+        guard terms.policy?.recognise != nil, let policy = terms.policy,
             let advice = try await policy.recognised(in: &reply, clock: clock, logger: gate.logger)
         else { return nil }
         try gate.check(advice)

@@ -146,6 +146,16 @@ public struct ReceivedAdvice: Hashable, Sendable {
         self.init(decision: json)
     }
 
+    /// Whether a reply with this status can have an advice, in its header or, where the resource may send decisions, in
+    /// its body.
+    package static func isPossible(_ status: Int, acceptsDecisions: Bool) -> Bool {
+        switch status {
+        case 401, 307: true
+        case 200, 403: acceptsDecisions
+        default: false
+        }
+    }
+
     /// Finds the advice of a reply, in its header or, where the resource may send decisions, in its body.
     ///
     /// - Parameters:

@@ -170,6 +170,26 @@ struct ReceivedAdviceTests {
         #expect(ReceivedAdvice(decision: Array(body.utf8)) == nil)
     }
 
+    @Test("The status says whether a reply can have an advice at all")
+    func possible() async throws {
+        let location = try Advice(transactionID: Self.id)
+            .redirectLocation(server: "https://am.example.com/am", goto: "https://ig.example.com/x", realm: "/")
+        let fields: HTTPFields = [
+            .wwwAuthenticate: Self.field, .location: location, .contentType: "application/json",
+        ]
+        for status in 100..<600 {
+            for acceptsDecisions in [false, true] {
+                var reply = HTTPReply(
+                    HTTPResponse(status: .init(code: status), headerFields: fields),
+                    body: HTTPBody(#"{"TransactionConditionAdvice":["t"]}"#))
+                let found = try await ReceivedAdvice.find(
+                    in: &reply, acceptsDecisions: acceptsDecisions, limit: 1 << 10)
+                let isPossible = ReceivedAdvice.isPossible(status, acceptsDecisions: acceptsDecisions)
+                #expect((found != nil) == isPossible, "\(status), \(acceptsDecisions)")
+            }
+        }
+    }
+
     @Test("Whatever is changed in a header or a redirect, nothing traps and no other server is taken for ours")
     func mutations() throws {
         let location = try Advice(transactionID: Self.id)
