@@ -49,6 +49,15 @@ package struct ProtectedField: Sendable {
         ProtectedField(name.asciiLowercased, .replacedBySession)
     }
 
+    /// Whether a field carries a session, by the configured name of such fields. Mostly the lengths differ, and the
+    /// name need not be brought into lower case.
+    static func isSession(_ field: HTTPField.Name, named name: String) -> Bool {
+        guard field.canonicalName.utf8.count == name.utf8.count || name.utf8.last == UInt8(ascii: "-") else {
+            return false
+        }
+        return session(name).covers(field)
+    }
+
     private var isFamily: Bool { name.utf8.last == UInt8(ascii: "-") }
 
     /// Whether this is a row of `field`.

@@ -39,11 +39,11 @@ extension ResourceRequest {
 
     private func checkFields(_ domain: ResourceError.Domain, _ sessionField: String) throws(ResourceError) {
         guard !headers.isEmpty else { return }
-        let session = ProtectedField.session(sessionField)
         for field in headers {
             let name = field.name
             let isWritten = name == .contentType && !multipartData.isEmpty
-            if isWritten || session.covers(name) || ProtectedField.isInTable(name) {
+            let isSession = ProtectedField.isSession(name, named: sessionField)
+            if isWritten || isSession || ProtectedField.isInTable(name) {
                 throw ResourceError(
                     domain, .invalidHeaders, "The field \(name.rawName) is not one that an app may give.")
             }

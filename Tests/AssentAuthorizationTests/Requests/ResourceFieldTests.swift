@@ -44,6 +44,10 @@ struct ResourceFieldTests {
                 try request.httpCall(base: resources, sessionField: "our-session")
             }
             #expect(RequestMaker.refusal(request) == nil)
+            // A name that ends in a hyphen is that of a family, as in the table.
+            #expect(throws: ResourceError(.fetchResource, .invalidHeaders, "")) {
+                try request.httpCall(base: resources, sessionField: "Our-")
+            }
         }
     }
 
