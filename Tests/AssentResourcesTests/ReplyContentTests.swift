@@ -61,6 +61,28 @@ struct ReplyContentTests {
         }
     }
 
+    @Test("A reply that comes after its task was cancelled is not handed over")
+    func cancelled() async throws {
+        let (gate, opens) = AsyncStream.makeStream(of: Void.self)
+        let (begun, begins) = AsyncStream.makeStream(of: Void.self)
+        let world = ResourceWorld()
+        world.behaviour.withLock { behaviour in
+            // This transport does not look at cancellations, so that the reply comes all the same.
+            behaviour.resource = { _ in
+                begins.yield()
+                await Task.detached { for await _ in gate { break } }.value
+                return .json(200, [:])
+            }
+        }
+        let assent = try await world.assent()
+        let task = Task { try await assent.deviceClient.sendUnauthenticatedRequest(.get("status")) }
+        for await _ in begun { break }
+        task.cancel()
+        opens.yield()
+        let error = await #expect(throws: ResourceError.self) { try await task.value }
+        #expect(error?.number == 9006)
+    }
+
     @Test("6 No call asks for a coding of the content")
     func coding() async throws {
         let world = answering(.empty)

@@ -101,9 +101,15 @@ package final class ResourceCalls: Sendable {
         return call
     }
 
-    /// Sends a request for which nobody is asked.
+    /// Sends a request for which nobody is asked. Nobody can suspend it or see how far it is: a ``Transfer`` would be
+    /// for nothing.
     func send(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
-        try await send(checked(request), nil)
+        let call = try checked(request)
+        do {
+            return try await response(to: call)
+        } catch {
+            throw ResourceError(error, kind) ?? ResourceError.unforeseen(error, kind)
+        }
     }
 
     /// The same, with the reply's content in a file.
@@ -127,8 +133,25 @@ package final class ResourceCalls: Sendable {
         }
     }
 
+    private func response(to call: HTTPCall) async throws -> ResourceResponse {
+        var received = try ReplyIntake(nil, upTo: call.limits.replyBytes, random: random)
+        try Task.checkCancellation()
+        let reply = try await client.send(try await settled(call))
+        received.authorization = reply.authorization
+        try received.begin(reply.response, length: reply.body.length, isRest: false, asksForPart: false)
+        if let whole = reply.body.inMemory {
+            try Task.checkCancellation()
+            _ = try received.add(whole)
+        } else {
+            var reading = reply.body.makeAsyncIterator()
+            repeat { try Task.checkCancellation() } while try await received.add(reading.next())
+        }
+        guard let response = try received.finish() else { throw ReplyIntake.noReply }
+        return response
+    }
+
     private func send(
-        _ call: HTTPCall, _ download: ResourceDownload?, _ report: Transfer.Report? = nil
+        _ call: HTTPCall, _ download: ResourceDownload, _ report: Transfer.Report?
     ) async throws(ResourceError) -> ResourceResponse {
         let outcome = await Transfer(
             calls: self, call: call, download: download, control: nil, report: report
