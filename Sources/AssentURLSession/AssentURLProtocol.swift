@@ -49,8 +49,9 @@ open class AssentURLProtocol: URLProtocol {
 
     /// Whether the request goes to a resource of ``client``.
     override open class func canInit(with request: URLRequest) -> Bool {
-        guard let client, let url = request.url?.absoluteString, let origin = try? Origin(url) else { return false }
-        return client.configuration.resources[origin] != nil || client.configuration.access(to: origin) != nil
+        guard let client, let url = request.url?.absoluteString, let origin = try? client.origins.origin(of: url)
+        else { return false }
+        return client.configuration.resources[origin] != nil || client.access(to: origin) != nil
     }
 
     /// The request as it is: what is approved is what the app wrote.
@@ -65,7 +66,9 @@ open class AssentURLProtocol: URLProtocol {
             }
             try checkTask()
             loading.start(
-                client, try RequestReader(request: request, limits: Self.limits, bodyLimit: Self.bodyLimit))
+                client,
+                try RequestReader(
+                    request: request, limits: Self.limits, bodyLimit: Self.bodyLimit, remembering: client.origins))
         } catch {
             loading.end(.failure(error))
         }

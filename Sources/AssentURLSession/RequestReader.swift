@@ -15,17 +15,20 @@ struct RequestReader: Sendable {
     /// Reads everything but a stream.
     ///
     /// - Throws: ``URLProtocolError`` with code `invalidRequest` or `bodyTooLarge`.
-    init(request: URLRequest, limits: HTTPLimits, bodyLimit: Int) throws(URLProtocolError) {
+    init(
+        request: URLRequest, limits: HTTPLimits, bodyLimit: Int, remembering origins: OriginMemory
+    ) throws(URLProtocolError) {
         guard let url = request.url?.absoluteString, let method = HTTPRequest.Method(request.httpMethod ?? "GET") else {
             throw URLProtocolError(.invalidRequest, "The request has no URL, or its method is not one.")
         }
         var call: HTTPCall
         do throws(WireError) {
-            call = try HTTPCall(method, url: url, headerFields: try Self.fields(of: request))
+            call = try HTTPCall(
+                method, url: url, headerFields: try Self.fields(of: request), body: nil, limits: limits,
+                remembering: origins)
         } catch {
             throw URLProtocolError(.invalidRequest, "The request cannot be sent: \(error.detail).")
         }
-        call.limits = limits
         // What is not a time, or a very long one, sets no bound.
         let seconds = request.timeoutInterval
         if seconds > 0, seconds < 86_400 { call.limits.read = min(limits.read, .seconds(seconds)) }

@@ -38,6 +38,7 @@ public struct AuthorizedClient: HTTPTransport {
         let clock: any WallClock
         let random: any RandomSource
         let coordinator = StepUpCoordinator()
+        let origins = OriginMemory()
     }
 
     /// What all copies share: each call takes the client along, and the parts refer to dozens of things.
@@ -54,6 +55,9 @@ public struct AuthorizedClient: HTTPTransport {
 
     /// Whether ``access(to:)`` may be asked; see ``AuthorizationConfiguration/settle``.
     package var isSettled: Bool { shared.parts.configuration.isSettled }
+
+    /// Remembers where the request before went, for code that makes calls for this client.
+    package var origins: OriginMemory { shared.parts.origins }
 
     package var clock: any WallClock { shared.parts.clock }
     var journeys: JourneyClient { shared.parts.journeys }
