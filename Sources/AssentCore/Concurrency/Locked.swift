@@ -1,12 +1,13 @@
-import Foundation
+public import Foundation
 
 /// A value behind a lock, for the few places where an actor cannot serve (a synchronous callback, a test double).
 ///
 /// It stands on `NSLock`: `Synchronization.Mutex` makes the thread sanitizer report races that are not there on Linux.
 /// This is the package's only `@unchecked Sendable`: `value` is touched only between `lock()` and `unlock()`.
 public final class Locked<Value>: @unchecked Sendable {
-    private let lock = NSLock()
-    private var value: Value
+    // Not private, so that other modules compile `withLock` for their own type of value. It is generic code otherwise.
+    @usableFromInline let lock = NSLock()
+    @usableFromInline var value: Value
 
     /// Guards `value`.
     public init(_ value: sending Value) {
@@ -14,7 +15,7 @@ public final class Locked<Value>: @unchecked Sendable {
     }
 
     /// Runs `body` while holding the lock. `body` must not block and must not lock again.
-    public func withLock<Result>(_ body: (inout Value) throws -> sending Result) rethrows -> sending Result {
+    @inlinable public func withLock<Result>(_ body: (inout Value) throws -> sending Result) rethrows -> sending Result {
         lock.lock()
         defer { lock.unlock() }
         return try body(&value)
