@@ -55,6 +55,7 @@ final class IntegrityReporter: Sendable {
 
     /// Remembers what was found first; what is found later is not reported any more.
     func note(_ findings: [Finding]) {
+        guard !findings.isEmpty else { return }
         state.withLock { state in
             if state.findings.isEmpty { state.findings = findings }
         }
