@@ -50,11 +50,11 @@ extension Assent.Configuration {
         } else {
             let made = try NIOTransport(
                 configuration: NIOTransportConfiguration(
-                    trustRoots: trustRoots, pins: pins, allowPlaintextLoopback: allowPlaintextLoopback), clock: clock,
-                logger: logger)
+                    trustRoots: trustRoots, pins: pins, allowPlaintextLoopback: allowPlaintextLoopback
+                ).withLeastLimit(leastLimit), clock: clock, logger: logger)
             (own, below) = (made, made)
         }
-        let source = transport ?? TrustSource(roots: trustRoots, clock: clock)
+        let source = transport ?? TrustSource(roots: trustRoots, leastLimit: leastLimit, clock: clock)
         let keeper = trust.map { file in
             TrustKeeper(
                 shipped: file, in: .init(store: store, network: source, clock: clock, logger: logger),
@@ -145,6 +145,7 @@ struct AssentNetwork: Sendable {
 /// asked above all when the pins are wrong.
 private struct TrustSource: HTTPTransport {
     let roots: TrustRoots
+    let leastLimit: Duration?
     let clock: any WallClock
 
     @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
@@ -156,6 +157,7 @@ private struct TrustSource: HTTPTransport {
         }
         var settings = NIOTransportConfiguration(trustRoots: roots, pins: [origin.authority: .unpinned])
         settings.keepsConnections = false
+        settings.leastLimit = leastLimit
         return try await NIOTransport(configuration: settings, clock: clock).send(call)
     }
 }

@@ -185,6 +185,10 @@ extension Assent {
         /// Carries the calls instead of the pinned transport, for tests. Pins and trust roots are then not looked at.
         public var transport: (any HTTPTransport)?
 
+        /// How long the pinned transport gives each limit in time of a call at least; `nil` when the calls' own limits
+        /// hold.
+        package var leastLimit: Duration?
+
         /// A configuration; what is not named here has the safe value.
         public init(
             server: String, realm: String = "/", client: Client, resources: [String: ResourceAccess],

@@ -61,8 +61,9 @@ final class DemoGateway: Sendable {
             .base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
         try write("-----BEGIN PRIVATE KEY-----\n\(pem)\n-----END PRIVATE KEY-----\n", to: place + "/client.key")
         try write(try text(of: world), to: place + "/edge.yaml")
-        let gateway = try GatewayServer(
-            configuration: .load(file: place + "/edge.yaml"), clock: world.clock, logger: logger)
+        var configuration = try GatewayServerConfiguration.load(file: place + "/edge.yaml")
+        configuration.engine.leastLimit = world.leastLimit
+        let gateway = try GatewayServer(configuration: configuration, clock: world.clock, logger: logger)
         let group = ServiceGroup(services: [gateway], logger: logger)
         let running = Task { try await group.run() }
         let result: Result<Void, any Error>

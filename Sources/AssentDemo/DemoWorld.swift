@@ -29,6 +29,9 @@ package final class DemoWorld: Sendable {
     /// The stretch of network between the gateway and the bank, which tells what passes.
     private let bankRelay: Relay
 
+    /// How long each limit in time of the story's calls is at least.
+    let leastLimit: Duration?
+
     /// Where server and gateway are.
     package let endpoints: Endpoints
 
@@ -58,6 +61,9 @@ package final class DemoWorld: Sendable {
         package var configure: @Sendable (inout ServerConfiguration) throws -> Void = { _ in }
         /// Where the network before the gateway leads, when that is not the gateway itself: the port of a balancer.
         package var balancerPort: Int?
+        /// How long each limit in time of the story's calls is at least; `nil` when the calls' own limits hold. No
+        /// machine is too slow for a test.
+        package var leastLimit: Duration?
 
         /// Sources.
         package init(
@@ -90,6 +96,7 @@ package final class DemoWorld: Sendable {
         let relay: Relay
         let bankRelay: Relay
         let elsewhere: DemoGateway
+        let leastLimit: Duration?
     }
 
     /// The server, as it runs.
@@ -113,6 +120,7 @@ package final class DemoWorld: Sendable {
         relay = network.relay
         bankRelay = network.bankRelay
         elsewhere = network.elsewhere
+        leastLimit = network.leastLimit
         endpoints = running.endpoints
         self.configuration = configuration
         app = running.app
@@ -167,7 +175,8 @@ package final class DemoWorld: Sendable {
             }
             return DemoWorld(
                 directory: directory, clock: clock, programs: sources.programs, bank: bank,
-                network: Network(relay: relay, bankRelay: bankRelay, elsewhere: elsewhere),
+                network: Network(
+                    relay: relay, bankRelay: bankRelay, elsewhere: elsewhere, leastLimit: sources.leastLimit),
                 configuration: configuration,
                 running: Running(
                     server: server, services: services, task: running, endpoints: endpoints, account: account, app: app)

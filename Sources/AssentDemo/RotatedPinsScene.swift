@@ -55,6 +55,7 @@ struct RotatedPinsScene: Sendable {
         if let authority = endpoints.authorityFile { configuration.trustRoots = .pemFile(authority) }
         configuration.clock = clock
         configuration.logger = story.logger
+        configuration.leastLimit = story.world.leastLimit
         return try Assent(configuration)
     }
 

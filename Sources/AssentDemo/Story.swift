@@ -47,8 +47,8 @@ package struct Story: Sendable {
         return try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: roots,
-                pins: Dictionary(uniqueKeysWithValues: hosts.map { ($0, .pins(world.endpoints.pins)) })), clock: clock,
-            logger: logger)
+                pins: Dictionary(uniqueKeysWithValues: hosts.map { ($0, .pins(world.endpoints.pins)) })
+            ).withLeastLimit(world.leastLimit), clock: clock, logger: logger)
     }
 
     /// Who answers at which port.

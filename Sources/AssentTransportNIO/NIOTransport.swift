@@ -29,6 +29,7 @@ public final class NIOTransport: HTTPTransport {
     private let allowPlaintextLoopback: Bool
     private let allowsPlaintext: Bool
     private let keepsConnections: Bool
+    private let leastLimit: Duration?
     private let known = OriginMemory()
 
     /// A transport with its own connections.
@@ -70,6 +71,7 @@ public final class NIOTransport: HTTPTransport {
         allowPlaintextLoopback = configuration.allowPlaintextLoopback
         allowsPlaintext = configuration.allowsPlaintext
         keepsConnections = configuration.keepsConnections
+        leastLimit = configuration.leastLimit
     }
 
     deinit {
@@ -81,21 +83,22 @@ public final class NIOTransport: HTTPTransport {
     /// - Throws: `HTTPTransportError`.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
         let request = try RequestHead(call, to: try origin(of: call), isLast: !keepsConnections)
-        var deadline = try Self.deadline(of: call.limits)
+        let limits = leastLimit.map(call.limits.atLeast) ?? call.limits
+        var deadline = try Self.deadline(of: limits)
         var attempts = 0
         var isRepeated = false
         while true {
             let lease: ConnectionPool.Lease
             do {
                 lease = try await pool.lease(
-                    request.origin, limits: call.limits, deadline: &deadline, control: call.control)
+                    request.origin, limits: limits, deadline: &deadline, control: call.control)
             } catch let error as HTTPTransportError where isRepeated {
                 // The first sending may have had its effect.
                 throw error.afterSending()
             }
             do {
                 return try await lease.handle.perform(
-                    request, id: lease.exchange, limits: call.limits, deadline: deadline, isReused: lease.isReused,
+                    request, id: lease.exchange, limits: limits, deadline: deadline, isReused: lease.isReused,
                     control: call.control)
             } catch let failure as ExchangeFailure {
                 attempts += 1

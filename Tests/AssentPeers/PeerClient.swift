@@ -30,7 +30,8 @@ package struct PeerClient: Sendable {
     package static func transport(oneAtATime: Bool = true) throws -> any HTTPTransport {
         let transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
-                pins: ["127.0.0.1": .unpinned, "localhost": .unpinned], allowPlaintextLoopback: true))
+                pins: ["127.0.0.1": .unpinned, "localhost": .unpinned], allowPlaintextLoopback: true
+            ).withLeastLimit(.seconds(Patience.seconds)))
         return oneAtATime ? OneAtATime(base: transport) : transport
     }
 

@@ -2,6 +2,7 @@ import Assent
 import AssentTesting
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @Suite("The façade's users") struct LoginTests {
@@ -14,7 +15,8 @@ import Testing
             Task {
                 let transport = try NIOTransport(
                     configuration: NIOTransportConfiguration(
-                        trustRoots: .system, pins: [:], allowPlaintextLoopback: true))
+                        trustRoots: .system, pins: [:], allowPlaintextLoopback: true
+                    ).withLeastLimit(.seconds(Patience.seconds)))
                 _ = try? await transport.send(
                     HTTPCall(HTTPRequest(.get, url: change("\(uri)?code=c&state=\(state)"))))
                 await transport.shutdown()

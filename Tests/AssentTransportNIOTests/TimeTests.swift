@@ -85,6 +85,22 @@ struct TimeTests {
         await server.stop()
     }
 
+    @Test("With a least time for all limits a call has that time, and one that may take no time is still refused")
+    func leastLimit() async throws {
+        let server = try await TestServer.plaintext { _, peer in
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        }
+        let transport = try makePlaintextTransport { $0.leastLimit = .seconds(600) }
+        // Without it, no time would be left when the call begins.
+        let hurried = HTTPLimits.patient(
+            connect: .nanoseconds(1), read: .nanoseconds(1), total: .nanoseconds(1))
+        #expect(try await transport.send(.to(server.port, scheme: "http", limits: hurried)).status == 200)
+        let error = await transport.failure(.to(server.port, scheme: "http", limits: .patient(total: .zero)))
+        #expect(error?.code == .invalidRequest)
+        await transport.shutdown()
+        await server.stop()
+    }
+
     @Test("A call that waits for a connection is bounded too")
     func waiting() async throws {
         let server = try await TestServer.plaintext { _, _ in }

@@ -86,7 +86,8 @@ struct PythonPayloadServerTests {
         }
         let network = try NIOTransport(
             configuration: NIOTransportConfiguration(
-                trustRoots: .pemFile(directory + "/ca.pem"), pins: ["localhost": .pins(certificates.pins)]))
+                trustRoots: .pemFile(directory + "/ca.pem"), pins: ["localhost": .pins(certificates.pins)]
+            ).withLeastLimit(.seconds(Patience.seconds)))
         let led = Led(port: port, network: network)
         let settings = PayloadSettings(
             origin: try Origin(Self.origin), app: "bank", version: "3.2.0", platform: "linux")

@@ -3,6 +3,7 @@ import AssentCore
 import AssentServer
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import AssentDemo
@@ -205,7 +206,8 @@ struct ResourceFacadeTests {
             var roots = TrustRoots.system
             if let file = story.world.endpoints.authorityFile { roots = .pemFile(file) }
             let mispinned = try NIOTransport(
-                configuration: NIOTransportConfiguration(trustRoots: roots, pins: ["localhost": .pins(others)]),
+                configuration: NIOTransportConfiguration(trustRoots: roots, pins: ["localhost": .pins(others)])
+                    .withLeastLimit(.seconds(Patience.seconds)),
                 clock: story.clock, logger: story.logger)
             let unpinned = try NIOTransport(
                 configuration: NIOTransportConfiguration(trustRoots: roots, pins: [:]), clock: story.clock,
@@ -265,7 +267,8 @@ struct ResourceFacadeTests {
             if let file = story.world.endpoints.authorityFile { roots = .pemFile(file) }
             let others = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
             let mispinned = try NIOTransport(
-                configuration: NIOTransportConfiguration(trustRoots: roots, pins: ["localhost": .pins(others)]),
+                configuration: NIOTransportConfiguration(trustRoots: roots, pins: ["localhost": .pins(others)])
+                    .withLeastLimit(.seconds(Patience.seconds)),
                 clock: story.clock, logger: story.logger)
             let unpinned = try NIOTransport(
                 configuration: NIOTransportConfiguration(trustRoots: roots, pins: [:]), clock: story.clock,

@@ -24,7 +24,9 @@ struct ServiceTests {
         let plain: NIOTransport
 
         init() throws {
-            plain = try NIOTransport(configuration: .init(pins: [:], allowPlaintextLoopback: true))
+            plain = try NIOTransport(
+                configuration: NIOTransportConfiguration(pins: [:], allowPlaintextLoopback: true)
+                    .withLeastLimit(.seconds(Patience.seconds)))
         }
 
         func watching(_ transport: any HTTPTransport) -> any HTTPTransport { Way(network: self, secure: transport) }

@@ -187,6 +187,7 @@ struct StoryTests {
             file.pins = file.pins.map { .init(host: $0.host, pins: others) }
             var configuration = file.configuration(vault: .memory)
             configuration.clock = story.clock
+            configuration.leastLimit = story.world.leastLimit
             let assent = try Assent(configuration)
             let node = await assent.journey.start("Login")
             guard case .failure(let failure) = node else {

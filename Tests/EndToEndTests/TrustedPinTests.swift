@@ -117,6 +117,7 @@ struct TrustedPinTests {
         // Nothing ends because time has passed.
         configuration.clock = ManualClock(story.clock.now)
         configuration.logger = story.logger
+        configuration.leastLimit = story.world.leastLimit
         return try Assent(configuration)
     }
 

@@ -25,7 +25,8 @@ enum TokenAgent {
         let transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: arguments[6].isEmpty ? .system : .pemFile(arguments[6]),
-                pins: ["localhost": .unpinned], allowPlaintextLoopback: true))
+                pins: ["localhost": .unpinned], allowPlaintextLoopback: true
+            ).withLeastLimit(.seconds(3600)))
         let vault = try await FileVault.open(
             directory.appending(path: "vault"),
             keys: .software(SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"))),

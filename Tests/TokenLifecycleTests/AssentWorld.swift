@@ -7,6 +7,7 @@ import Foundation
 import HTTPTypes
 import Logging
 import ServiceLifecycle
+import TestSupport
 import TokenTableSupport
 
 @testable import AssentEngine
@@ -42,7 +43,8 @@ final class AssentWorld: Sendable {
         let endpoints = try await server.endpoints
         let transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
-                trustRoots: endpoints.authorityFile.map { .pemFile($0) } ?? .system, pins: ["localhost": .unpinned]))
+                trustRoots: endpoints.authorityFile.map { .pemFile($0) } ?? .system, pins: ["localhost": .unpinned]
+            ).withLeastLimit(.seconds(Patience.seconds)))
         let port = try await server.serverPort
         target.withLock { $0 = (port, transport) }
         let issuer = relay.url("/am/oauth2/realms/root/realms/alpha")

@@ -150,6 +150,16 @@ public struct HTTPLimits: Sendable, Hashable {
         self.total = total
         self.replyBytes = replyBytes
     }
+
+    /// The same bounds, of which none in time is shorter than `least`. A call that may take no time still may not.
+    package func atLeast(_ least: Duration) -> HTTPLimits {
+        var limits = self
+        limits.connect = max(connect, least)
+        limits.read = max(read, least)
+        limits.head = head.map { max($0, least) }
+        limits.total = total.map { $0 > .zero ? max($0, least) : $0 }
+        return limits
+    }
 }
 
 /// What came back.

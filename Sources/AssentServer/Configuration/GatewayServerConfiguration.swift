@@ -64,6 +64,10 @@ package struct EngineSettings: Sendable {
     /// Whom the gateway trusts, and the certificate by which it comes.
     package var tls = UpstreamSettings.TLS()
 
+    /// How long each limit in time of a call to the server is at least; `nil` when the calls' own limits hold. The file
+    /// does not change it.
+    package var leastLimit: Duration?
+
     /// A client of a realm.
     package struct Client: Sendable {
         /// Its id.

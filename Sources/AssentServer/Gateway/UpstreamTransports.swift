@@ -21,12 +21,12 @@ struct UpstreamTransports: Sendable {
 
     private static let connectionsPerLoop = 1024
 
-    /// Connections to services at these origins.
+    /// Connections to services at these origins. Each limit in time of a call is at least `leastLimit`, if any.
     ///
     /// - Throws: ``/AssentConfiguration/ConfigurationError`` for a file that cannot be used, else `NIOTransportError`.
     init(
-        to origins: some Sequence<Origin>, _ tls: UpstreamSettings.TLS, clock: any WallClock,
-        group: any EventLoopGroup, logger: Logger
+        to origins: some Sequence<Origin>, _ tls: UpstreamSettings.TLS, leastLimit: Duration? = nil,
+        clock: any WallClock, group: any EventLoopGroup, logger: Logger
     ) throws {
         let requirement: PinRequirement =
             switch tls.pins.count {
@@ -42,6 +42,7 @@ struct UpstreamTransports: Sendable {
         configuration.allowsPlaintext = true
         configuration.maximumConnectionsPerOrigin = Self.connectionsPerLoop
         configuration.maximumWaitingPerOrigin = 0
+        configuration.leastLimit = leastLimit
         do {
             let trust = try PinnedChainEvaluator(roots: configuration.trustRoots, clock: clock)
             var kept: [ObjectIdentifier: NIOTransport] = [:]

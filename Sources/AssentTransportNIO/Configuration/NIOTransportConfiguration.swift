@@ -36,6 +36,10 @@ public struct NIOTransportConfiguration: Sendable {
     /// suspended.
     package var maximumSuspendedPerOrigin = 16
 
+    /// How long each limit in time of a call is at least, whatever the call says; `nil` when the calls' limits hold.
+    /// Timeouts run in real time: tests set this, so that no call of theirs is given up because a machine is busy.
+    package var leastLimit: Duration?
+
     /// How long a connection without a call is kept.
     public var idleTimeout: Duration
 
@@ -59,6 +63,13 @@ public struct NIOTransportConfiguration: Sendable {
         idleTimeout = .seconds(30)
         headerBytes = 32 << 10
         headerFields = 128
+    }
+
+    /// The same with a least time for the limits of all calls, or without one.
+    package func withLeastLimit(_ least: Duration?) -> NIOTransportConfiguration {
+        var configuration = self
+        configuration.leastLimit = least
+        return configuration
     }
 
     func validate() throws(NIOTransportError) {

@@ -39,6 +39,19 @@ struct HTTPCallTests {
         #expect(try !HTTPCall(.post, url: "https://a.example/").mayBeRepeated)
     }
 
+    @Test("Limits that are made longer stay where they are long enough, absent or zero")
+    func longerLimits() {
+        var limits = HTTPLimits(connect: .seconds(5), read: .seconds(90), total: nil, replyBytes: 7)
+        var longer = limits.atLeast(.seconds(60))
+        #expect(longer == HTTPLimits(connect: .seconds(60), read: .seconds(90), total: nil, replyBytes: 7))
+        limits.head = .seconds(1)
+        limits.total = .seconds(10)
+        longer = limits.atLeast(.seconds(60))
+        #expect(longer.head == .seconds(60) && longer.total == .seconds(60))
+        limits.total = .zero
+        #expect(limits.atLeast(.seconds(60)).total == .zero)
+    }
+
     private struct Mark: HTTPMiddleware {
         let letter: String
         func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {

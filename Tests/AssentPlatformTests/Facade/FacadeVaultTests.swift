@@ -6,6 +6,7 @@ import AssentServer
 import AssentVault
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -27,9 +28,10 @@ struct FacadeVaultTests {
         static func run(_ body: (Bench) async throws -> Void) async throws {
             let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .deletingLastPathComponent().deletingLastPathComponent()
-            let sources = DemoWorld.Sources(
+            var sources = DemoWorld.Sources(
                 configurationFile: package.appending(path: "Examples/bank/assent.yaml").path,
                 programs: BuiltProgram.beside("AssentExampleBank").deletingLastPathComponent())
+            sources.leastLimit = .seconds(Patience.seconds)
             let clock = DemoClock()
             let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
             let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
@@ -49,6 +51,7 @@ struct FacadeVaultTests {
             let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration))
             var configuration = file.configuration(vault: .file(at: vault(name), keys: keys))
             configuration.clock = clock
+            configuration.leastLimit = world.leastLimit
             return try Assent(configuration)
         }
 

@@ -4,6 +4,7 @@ import AssentPeers
 import AssentServer
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -22,7 +23,8 @@ struct BrowserHistoryTests {
         let transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: .pemFile(try #require(person.world.endpoints.authorityFile)),
-                pins: ["localhost": .pins(person.world.endpoints.pins)]))
+                pins: ["localhost": .pins(person.world.endpoints.pins)]
+            ).withLeastLimit(.seconds(Patience.seconds)))
         let reply = try await transport.send(
             HTTPCall(
                 HTTPRequest(

@@ -4,6 +4,7 @@ import AssentPeers
 import AssentServer
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -71,7 +72,8 @@ struct HostilePageTests {
                 let transport = try NIOTransport(
                     configuration: NIOTransportConfiguration(
                         trustRoots: .pemFile(try #require(person.world.endpoints.authorityFile)),
-                        pins: ["localhost": .pins(person.world.endpoints.pins)]))
+                        pins: ["localhost": .pins(person.world.endpoints.pins)]
+                    ).withLeastLimit(.seconds(Patience.seconds)))
                 let fields: HTTPFields = [.authorization: "Bearer \(token)", .contentType: "application/json"]
                 let call = try HTTPCall(
                     HTTPRequest(.post, url: url, headerFields: fields), body: HTTPBody(body.serializedBytes()))

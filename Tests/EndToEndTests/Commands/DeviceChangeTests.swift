@@ -3,6 +3,7 @@ import AssentPeers
 import AssentServer
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -27,7 +28,8 @@ struct DeviceChangeTests {
         let transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: world.endpoints.authorityFile.map { .pemFile($0) } ?? .system,
-                pins: ["localhost": .unpinned]))
+                pins: ["localhost": .unpinned]
+            ).withLeastLimit(.seconds(Patience.seconds)))
         let client = try PeerClient(transport)
         let (server, realm) = (world.endpoints.server, "realms/root/realms/alpha")
         let basic = Data("shop:\(secret)".utf8).base64EncodedString()

@@ -84,6 +84,7 @@ enum StoryNodes {
         let file = directory + "/assent.yaml"
         try changes.edit(example).write(toFile: file, atomically: false, encoding: .utf8)
         var sources = DemoWorld.Sources(configurationFile: file, programs: World.programs)
+        sources.leastLimit = .seconds(Patience.seconds)
         let (port, configure) = (balancer.port(of: .server), changes.configure)
         sources.configure = { configuration in
             try World.keep(&configuration, in: database)
@@ -142,6 +143,7 @@ enum StoryNodes {
         var configuration = NIOTransportConfiguration(
             trustRoots: roots, pins: ["localhost": .pins(world.endpoints.pins)])
         configuration.keepsConnections = false
+        configuration.leastLimit = world.leastLimit
         return try NIOTransport(configuration: configuration, clock: clock)
     }
 }

@@ -3,6 +3,7 @@ import AssentServer
 import AssentTransportNIO
 import Foundation
 import HTTPTypes
+import TestSupport
 import TokenTableSupport
 
 @testable import AssentDemo
@@ -74,7 +75,8 @@ final class TLSEnder: Sendable {
         url = relay.url("")
         network = try NIOTransport(
             configuration: NIOTransportConfiguration(
-                trustRoots: .pemFile(authority), pins: ["localhost": .pins(certificates.pins)]))
+                trustRoots: .pemFile(authority), pins: ["localhost": .pins(certificates.pins)]
+            ).withLeastLimit(.seconds(Patience.seconds)))
     }
 
     /// Runs `body` beside one, and ends it.
@@ -106,7 +108,8 @@ final class TLSEnder: Sendable {
         let file = story.world.endpoints.authorityFile
         let transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
-                trustRoots: file.map { .pemFile($0) } ?? .system, pins: ["localhost": .unpinned]), clock: story.clock)
+                trustRoots: file.map { .pemFile($0) } ?? .system, pins: ["localhost": .unpinned]
+            ).withLeastLimit(.seconds(Patience.seconds)), clock: story.clock)
         state.withLock { $0.way = ("localhost:\(story.world.relay.port)", transport) }
     }
 

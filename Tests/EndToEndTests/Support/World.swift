@@ -5,6 +5,7 @@ import AssentStore
 import Foundation
 import Logging
 import StoreTesting
+import TestSupport
 
 @testable import AssentCLI
 @testable import AssentDemo
@@ -29,6 +30,7 @@ enum World {
     /// The demo's files; its database is where the tests have theirs (``TestDatabase``).
     static func sources() async throws -> DemoWorld.Sources {
         var sources = DemoWorld.Sources(configurationFile: configurationFile, programs: programs)
+        sources.leastLimit = .seconds(Patience.seconds)
         #if os(Linux)
         if TestDatabase.isPostgreSQL,
             case .postgresql(let database) = try await TestDatabase.location(SystemRandom().uuid())

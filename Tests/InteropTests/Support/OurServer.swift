@@ -7,6 +7,7 @@ import Foundation
 import HTTPTypes
 import Logging
 import ServiceLifecycle
+import TestSupport
 import Testing
 
 @testable import AssentServer
@@ -78,7 +79,8 @@ final class OurServer: Sendable {
         endpoints = try await server.endpoints
         transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
-                trustRoots: .pemFile(try #require(endpoints.authorityFile)), pins: ["localhost": .unpinned]))
+                trustRoots: .pemFile(try #require(endpoints.authorityFile)), pins: ["localhost": .unpinned]
+            ).withLeastLimit(.seconds(Patience.seconds)))
     }
 
     /// Lets go of everything but the server itself, which ends with the process.

@@ -14,8 +14,8 @@ struct EngineTransport: HTTPTransport {
     /// - Throws: ``/AssentConfiguration/ConfigurationError`` for a file that cannot be used, else `NIOTransportError`.
     init(_ engine: EngineSettings, clock: any WallClock, logger: Logger) throws {
         connections = try UpstreamTransports(
-            to: [try Origin(engine.url)], engine.tls, clock: clock, group: MultiThreadedEventLoopGroup.singleton,
-            logger: logger)
+            to: [try Origin(engine.url)], engine.tls, leastLimit: engine.leastLimit, clock: clock,
+            group: MultiThreadedEventLoopGroup.singleton, logger: logger)
     }
 
     @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply { try await connections.sendKept(call) }
