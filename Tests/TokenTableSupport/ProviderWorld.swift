@@ -2,6 +2,7 @@ package import AssentCore
 package import AssentTokens
 package import AssentTransportNIO
 import HTTPTypes
+import TestSupport
 
 /// A provider with the relay in front of it, as a client of it sees it.
 package struct ProviderWorld: Sendable {
@@ -35,20 +36,20 @@ package struct ProviderWorld: Sendable {
         self.sessions = sessions
     }
 
-    /// A transport of the client's own.
-    package func transport() throws -> NIOTransport {
+    /// A transport of the client's own, which gives each limit in time of a call at least so long; by default longer
+    /// than any machine needs.
+    package func transport(leastLimit: Duration? = .seconds(Patience.seconds)) throws -> NIOTransport {
         try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: authorityFile.map { .pemFile($0) } ?? .system, pins: ["localhost": .unpinned],
-                allowPlaintextLoopback: authorityFile == nil))
+                allowPlaintextLoopback: authorityFile == nil
+            ).withLeastLimit(leastLimit))
     }
 
     package func manager(
-        _ store: any SecretStore, _ transport: (any HTTPTransport)? = nil, readLimit: Duration? = nil
+        _ store: any SecretStore, _ transport: (any HTTPTransport)? = nil
     ) throws -> TokenManager {
-        var configuration = configuration
-        if let readLimit { configuration.limits.read = readLimit }
-        return TokenManager(configuration: configuration, transport: try transport ?? self.transport(), store: store)
+        TokenManager(configuration: configuration, transport: try transport ?? self.transport(), store: store)
     }
 
     /// Uses a refresh token up, as somebody who has stolen it.
