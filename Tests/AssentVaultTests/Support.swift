@@ -6,7 +6,7 @@ import Testing
 @testable import AssentVault
 
 /// How many seconds an update waits where waiting is not what is tested: a disk under load is slow.
-let unhurried: Double = 300
+let unhurried: Double = 3600
 
 extension TemporaryDirectory {
     var vault: URL { url.appending(path: "vault") }

@@ -30,7 +30,7 @@ enum TokenAgent {
         let vault = try await FileVault.open(
             directory.appending(path: "vault"),
             keys: .software(SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"))),
-            lockTimeout: 120)
+            lockTimeout: 3600)
         let clock = SkippingClock()
         let manager = TokenManager(
             configuration: configuration, transport: transport, store: vault, clock: clock,

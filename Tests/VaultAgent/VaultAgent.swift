@@ -38,7 +38,7 @@ struct VaultAgent {
         try await FileVault.open(
             directory.appending(path: "vault"),
             keys: .software(SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"))),
-            lockTimeout: 60)
+            lockTimeout: 3600)
     }
 
     /// Every kind of change once, on a vault that is made here.
