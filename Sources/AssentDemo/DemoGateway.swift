@@ -62,7 +62,7 @@ final class DemoGateway: Sendable {
         try write("-----BEGIN PRIVATE KEY-----\n\(pem)\n-----END PRIVATE KEY-----\n", to: place + "/client.key")
         try write(try text(of: world), to: place + "/edge.yaml")
         var configuration = try GatewayServerConfiguration.load(file: place + "/edge.yaml")
-        configuration.engine.leastLimit = world.leastLimit
+        if let least = world.leastLimit { configuration.bePatient(seconds: Int(least.components.seconds)) }
         let gateway = try GatewayServer(configuration: configuration, clock: world.clock, logger: logger)
         let group = ServiceGroup(services: [gateway], logger: logger)
         let running = Task { try await group.run() }

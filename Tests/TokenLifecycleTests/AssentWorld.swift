@@ -34,8 +34,9 @@ final class AssentWorld: Sendable {
             request.authority = "localhost:\(port)"
             return try await transport.send(HTTPCall(request, body: body.isEmpty ? nil : HTTPBody(body)))
         }
-        let configuration = try ServerConfiguration.parse(
+        var configuration = try ServerConfiguration.parse(
             Self.yaml(publicURL: relay.url("/am")), file: directory + "/assent.yaml")
+        configuration.bePatient(seconds: 600)
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         server = try await IdentityServer(configuration: configuration, logger: logger)
         let group = ServiceGroup(services: [server], logger: logger)

@@ -37,6 +37,9 @@ public struct GatewayServerConfiguration: Sendable {
     /// How long a connection may be silent, in seconds.
     package var idleSeconds = 35
 
+    /// How long requests' bodies may take. The file does not change it.
+    var bodies = BodyLimits()
+
     /// How long a stop waits for requests in progress, in seconds.
     package var drainSeconds = 35
 

@@ -75,9 +75,16 @@ public struct ServerConfiguration: Sendable {
     /// How long a connection may be silent, in seconds. It is longer than a protected service may take to answer.
     package var idleSeconds = 35
 
+    /// How long requests' bodies may take, at the server's address and at the gateway's. The file does not change it.
+    var bodies = (server: BodyLimits.ofServer, gateway: BodyLimits())
+
     /// How long a stop waits for requests in progress, in seconds. The default is longer than a protected service may
     /// take.
     package var drainSeconds: Int
+
+    /// Seconds after the end of all connections in which what has begun may still be recorded. The file does not change
+    /// it.
+    package var recordingSeconds = 5
 
     /// From which difference to the database server's clock on the node is not ready, in seconds; `nil` to
     /// compare nothing.

@@ -21,6 +21,9 @@ struct BodyLimits: Sendable {
 
     /// How many such bytes.
     var thrownAway = 1 << 20
+
+    /// Those of the server's own address, where no body is long. What streams to a service may be of any length.
+    static let ofServer = BodyLimits(total: .seconds(60))
 }
 
 /// A body that does not come in time.

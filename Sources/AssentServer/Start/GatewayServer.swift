@@ -57,7 +57,7 @@ public final class GatewayServer: Service {
         listener = Listener(
             .init(
                 host: configuration.host, port: configuration.gateway.port, tls: credentials.tlsConfiguration(),
-                configurationFile: configuration.file, sendsHSTS: configuration.sendsHSTS,
+                configurationFile: configuration.file, bodies: configuration.bodies, sendsHSTS: configuration.sendsHSTS,
                 proxies: configuration.trustedProxies,
                 idleTimeout: .seconds(Int64(configuration.idleSeconds))),
             connections: connections, logger: logger)

@@ -109,14 +109,13 @@ public final class IdentityServer: Service {
     ) -> (Listener, Listener?) {
         var settings = Listener.Settings(
             host: configuration.host, port: configuration.port, tls: credentials.tlsConfiguration(),
-            configurationFile: configuration.file, bodies: BodyLimits(total: .seconds(60)),
+            configurationFile: configuration.file, bodies: configuration.bodies.server,
             sendsHSTS: configuration.sendsHSTS, proxies: configuration.trustedProxies,
             idleTimeout: .seconds(Int64(configuration.idleSeconds)))
         let server = Listener(settings, connections: connections, logger: logger)
         guard let gateway = configuration.gateway else { return (server, nil) }
         settings.port = gateway.port
-        // What streams to a service may be of any length.
-        settings.bodies = BodyLimits()
+        settings.bodies = configuration.bodies.gateway
         return (server, Listener(settings, connections: connections, logger: logger))
     }
 
@@ -189,9 +188,6 @@ public final class IdentityServer: Service {
         for listener in [serverListener, gatewayListener].compactMap(\.self) { listener.giveUpStarting(error) }
     }
 
-    /// Seconds after the end of all connections in which what has begun may still be recorded.
-    private static let recordingSeconds: Int64 = 5
-
     private func serve() async throws {
         let upstream = try Upstream(
             (configuration.gateway?.routes ?? []).map(\.upstream), clock: context.clock, logger: logger)
@@ -204,7 +200,7 @@ public final class IdentityServer: Service {
         }
         @Sendable func end(because reason: String) {
             cut(upstream, because: reason)
-            later(Self.recordingSeconds) { [self] in abandon() }
+            later(Int64(configuration.recordingSeconds)) { [self] in abandon() }
         }
         let result: Result<Void, any Error>
         do {

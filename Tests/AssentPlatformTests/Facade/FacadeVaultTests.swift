@@ -32,6 +32,7 @@ struct FacadeVaultTests {
                 configurationFile: package.appending(path: "Examples/bank/assent.yaml").path,
                 programs: BuiltProgram.beside("AssentExampleBank").deletingLastPathComponent())
             sources.leastLimit = .seconds(Patience.seconds)
+            sources.configure = { $0.bePatient(seconds: 600) }
             let clock = DemoClock()
             let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
             let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)

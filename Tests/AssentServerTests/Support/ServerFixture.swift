@@ -75,8 +75,7 @@ final class ServerFixture: Sendable {
         var configuration = try ServerConfiguration.parse(text, file: directory + "/assent.yaml")
         // The clock is the test's, and the database server's is not.
         configuration.clockDifferenceSeconds = nil
-        // However busy the machine is.
-        configuration.outbound.timeout = .seconds(600)
+        configuration.bePatient(seconds: 600)
         change(&configuration)
         server = try await IdentityServer(
             configuration: configuration, clock: clock, notifier: notifier, logger: logger)

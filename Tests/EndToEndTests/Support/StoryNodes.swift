@@ -88,6 +88,7 @@ enum StoryNodes {
         let (port, configure) = (balancer.port(of: .server), changes.configure)
         sources.configure = { configuration in
             try World.keep(&configuration, in: database)
+            configuration.bePatient(seconds: 600)
             configuration.publicURL = "https://localhost:\(port)/am"
             try configure(&configuration)
         }

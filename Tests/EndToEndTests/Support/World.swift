@@ -31,11 +31,15 @@ enum World {
     static func sources() async throws -> DemoWorld.Sources {
         var sources = DemoWorld.Sources(configurationFile: configurationFile, programs: programs)
         sources.leastLimit = .seconds(Patience.seconds)
+        sources.configure = { $0.bePatient(seconds: 600) }
         #if os(Linux)
         if TestDatabase.isPostgreSQL,
             case .postgresql(let database) = try await TestDatabase.location(SystemRandom().uuid())
         {
-            sources.configure = { try World.keep(&$0, in: database) }
+            sources.configure = {
+                try World.keep(&$0, in: database)
+                $0.bePatient(seconds: 600)
+            }
         }
         #endif
         return sources

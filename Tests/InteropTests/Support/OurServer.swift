@@ -71,9 +71,10 @@ final class OurServer: Sendable {
             try PrivateFile.create(directory + "/" + name, secret.revealBytes())
         }
         let logger = Logger(label: "interop") { _ in SwiftLogNoOpLogHandler() }
-        let server = try await IdentityServer(
-            configuration: try .parse(Self.yaml(clients, apps: apps), file: directory + "/assent.yaml"),
-            clock: other ?? clock, logger: logger)
+        var configuration = try ServerConfiguration.parse(
+            Self.yaml(clients, apps: apps), file: directory + "/assent.yaml")
+        configuration.bePatient(seconds: 600)
+        let server = try await IdentityServer(configuration: configuration, clock: other ?? clock, logger: logger)
         let group = ServiceGroup(services: [server], logger: logger)
         running = Task { try await group.run() }
         endpoints = try await server.endpoints

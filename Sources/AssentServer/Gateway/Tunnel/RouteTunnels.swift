@@ -12,6 +12,15 @@ package struct RouteTunnels: Sendable, Hashable {
     /// After how many seconds the caller is looked up again.
     package var recheckSeconds = 30
 
+    /// How many seconds the gateway waits for the service's connection. The file does not change this and what follows.
+    package var connectSeconds = 5
+
+    /// How many seconds it waits for the service's answer to the handshake.
+    package var answerSeconds = 10
+
+    /// How many seconds it waits, when the service has ended the tunnel, for a client that takes the rest.
+    package var closeSeconds = 10
+
     private static let further = ["maxTunnels", "tunnelSilenceSeconds"]
 
     /// What a route says; `nil` where it has no WebSockets. `handshakes` are the actions that a GET may have there.

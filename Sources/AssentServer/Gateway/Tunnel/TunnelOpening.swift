@@ -10,10 +10,6 @@ struct TunnelOpening: Sendable {
     /// The connection of the request that is being answered, where it may become a tunnel.
     @TaskLocal static var connection: (any Channel)?
 
-    private static let connectTimeout = TimeAmount.seconds(5)
-    private static let answerTimeout = TimeAmount.seconds(10)
-    private static let closeTimeout = TimeAmount.seconds(10)
-
     let route: GatewayRoute
     let settings: RouteTunnels
     let handshake: WebSocketHandshake
@@ -96,7 +92,9 @@ struct TunnelOpening: Sendable {
     /// The service has ended the tunnel, and the client's end closes by itself when all that it was sent is written; a
     /// client that does not take it is not waited for.
     private func waitUntilClosed(_ connection: any Channel) async {
-        let timer = connection.eventLoop.scheduleTask(in: Self.closeTimeout) { connection.close(promise: nil) }
+        let timer = connection.eventLoop.scheduleTask(in: .seconds(Int64(settings.closeSeconds))) {
+            connection.close(promise: nil)
+        }
         try? await connection.closeFuture.get()
         timer.cancel()
     }
@@ -111,7 +109,7 @@ struct TunnelOpening: Sendable {
         let loop = connection.eventLoop
         // A route with WebSockets has one service.
         let origin = try Origin(headerValue: route.upstream.addresses.first ?? "")
-        let channel = try await ClientBootstrap(group: loop).connectTimeout(Self.connectTimeout)
+        let channel = try await ClientBootstrap(group: loop).connectTimeout(.seconds(Int64(settings.connectSeconds)))
             .connect(host: origin.host.text, port: origin.port).get()
         connection.closeFuture.whenComplete { _ in channel.close(promise: nil) }
         let answered = loop.makePromise(of: ServiceHead.self)
@@ -125,7 +123,7 @@ struct TunnelOpening: Sendable {
             }
             return NIOLoopBound(peer, eventLoop: loop)
         }.get()
-        let timer = loop.scheduleTask(in: Self.answerTimeout) { channel.close(promise: nil) }
+        let timer = loop.scheduleTask(in: .seconds(Int64(settings.answerSeconds))) { channel.close(promise: nil) }
         defer { timer.cancel() }
         let head = handshake.request(target: target, authority: origin.authority, fields: fields)
         channel.writeAndFlush(ByteBuffer(string: head), promise: nil)

@@ -78,8 +78,7 @@ final class GatewayAlone: Sendable {
             directory: engine.directory, upstream: upstream.port)
         var configuration = try GatewayServerConfiguration.parse(
             editing(text), file: engine.directory + "/edge.yaml")
-        // However busy the machine is.
-        configuration.engine.leastLimit = .seconds(600)
+        configuration.bePatient(seconds: 600)
         change(&configuration)
         let logger = Logger(label: "edge") { [log = engine.log] _ in log }
         gateway = try GatewayServer(configuration: configuration, clock: engine.clock, logger: logger)
