@@ -35,6 +35,7 @@ package enum TestDatabase {
             ? offPool { try databases.server.makeDatabase() } : offPool { try databases.take(path) }
         // Many tests share the server.
         configuration.connections = 4
+        configuration.bePatient(seconds: Patience.seconds)
         made.withLock { [configuration] in $0[path] = configuration }
         return .postgresql(configuration)
         #else

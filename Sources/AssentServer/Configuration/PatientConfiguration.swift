@@ -1,3 +1,4 @@
+import AssentStore
 import NIOCore
 
 // What runs by the machine's own clock, whatever clock a server goes by.
@@ -11,6 +12,7 @@ extension ServerConfiguration {
         bodies.server.bePatient(seconds: seconds)
         bodies.gateway.bePatient(seconds: seconds)
         gateway?.bePatient(seconds: seconds)
+        postgreSQL?.bePatient(seconds: seconds)
     }
 }
 

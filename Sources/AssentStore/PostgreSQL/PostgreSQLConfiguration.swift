@@ -75,6 +75,9 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
     /// Milliseconds for finding out what became of a transaction whose connection was lost while it was committed.
     package var outcomeLimit = 10_000
 
+    /// Milliseconds for which a commit that confirms others may be outstanding before nothing more is begun.
+    package var overdueLimit = 1_000
+
     /// Whether a commit must be on a standby as well before it is acknowledged: a server that does not say so is not
     /// written to.
     package var requiresStandby = false
@@ -102,6 +105,14 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
             self.id = id
             self.memory = memory
         }
+    }
+
+    /// Lets everything that is waited for take so many seconds: for tests, which must not fail on a busy machine. A
+    /// transaction that stands still is ended as before, since others wait for that where its `COMMIT` was lost.
+    package mutating func bePatient(seconds: Int) {
+        let limit = seconds * 1_000
+        (waitLimit, connectLimit, statementLimit, lockLimit) = (limit, limit, limit, limit)
+        (commitLimit, outcomeLimit, overdueLimit) = (limit, limit, limit)
     }
 
     /// The TLS to one of the hosts; `nil` means: if the server offers it, and nothing is verified.

@@ -46,8 +46,26 @@ struct PostgreSQLFailoverTests {
         SpendingLedger, [any SQLDatabase]
     ) {
         try await pair.replicate()
-        let nodes = [try await node("a", change: change), try await node("b", change: change)]
+        let nodes = [try await opened("a", change: change), try await opened("b", change: change)]
         return (SpendingLedger(nodes), nodes)
+    }
+
+    /// A node, once its first commits are confirmed in the short time that they have: a busy machine may need more.
+    private func opened(
+        _ name: String, change: (inout PostgreSQLConfiguration) -> Void
+    ) async throws -> any SQLDatabase {
+        while true {
+            do {
+                return try await node(name, change: change)
+            } catch let error as StoreError where [.unavailable, .outcomeUnknown].contains(error.code) {
+                try Task.checkCancellation()
+            }
+        }
+    }
+
+    /// For a test in which no standby is silent.
+    private static func wait(_ configuration: inout PostgreSQLConfiguration) {
+        configuration.bePatient(seconds: Patience.seconds)
     }
 
     @Test("A standby that is silent for a while: what could not be confirmed is unknown, and nothing is lost")
@@ -249,7 +267,7 @@ struct PostgreSQLFailoverTests {
     func unnamed() async throws {
         await #expect(throws: StoreError(.unavailable, "")) { try await node("a") }
         try await pair.replicate()
-        let database = try await node("a")
+        let database = try await node("a", change: Self.wait)
         _ = try await database.run(insertNote("x"))
         try await pair.name("")
         while (try? await database.checkHealth()) != nil { await Task.yield() }
@@ -268,7 +286,7 @@ struct PostgreSQLFailoverTests {
                 try $0.sql("ALTER SYSTEM SET synchronous_commit = '\(value)'")
                 try $0.sql("SELECT pg_reload_conf()")
             }
-            let database = try await node("a-\(value)")
+            let database = try await node("a-\(value)", change: Self.wait)
             let row = try await database.run(.read("SELECT current_setting('synchronous_commit') AS value")).first
             #expect(try row?.text("value") == (value == "remote_apply" ? "remote_apply" : "on"))
             try await database.close()
@@ -282,7 +300,10 @@ struct PostgreSQLFailoverTests {
 
     @Test("A copy of the server's disk that is started by itself is refused, once the node has written since")
     func copy() async throws {
-        let (_, nodes) = try await ledger { $0.requiresStandby = false }
+        let (_, nodes) = try await ledger {
+            $0.requiresStandby = false
+            Self.wait(&$0)
+        }
         // A base backup is a copy: promoted on a timeline of its own it would be told by that; here it is not.
         let copied = try await pair.primary.offPool { try PostgreSQLServer(copyOf: $0) }
         let file = NodeMemoryFile(path: directory.appending(path: "a.json").path)
@@ -305,6 +326,7 @@ struct PostgreSQLFailoverTests {
         let (_, nodes) = try await ledger {
             $0.requiresStandby = false
             $0.watchInterval = 3_600_000
+            Self.wait(&$0)
         }
         let copied = try await pair.primary.offPool { try PostgreSQLServer(copyOf: $0) }
         _ = try await nodes[0].run(insertNote("later"))
@@ -345,7 +367,10 @@ struct PostgreSQLFailoverTests {
 
     @Test("A restored backup is refused until an administrator adopts it, and other nodes then follow")
     func adopted() async throws {
-        let (_, nodes) = try await ledger { $0.requiresStandby = false }
+        let (_, nodes) = try await ledger {
+            $0.requiresStandby = false
+            Self.wait(&$0)
+        }
         let file = NodeMemoryFile(path: directory.appending(path: "a.json").path)
         _ = try await nodes[0].run(insertNote("x"))
         while try file.read()?.mark ?? 0 < 1 { await Task.yield() }
@@ -355,11 +380,14 @@ struct PostgreSQLFailoverTests {
             try $0.sql("DELETE FROM history_marks", in: database)
         }
         await #expect(throws: StoreError(.unavailable, "")) { try await node("a") { $0.requiresStandby = false } }
-        let restored = try await node("a") { $0.adoptsHistory = true }
+        let restored = try await node("a") {
+            $0.adoptsHistory = true
+            Self.wait(&$0)
+        }
         try await restored.close()
-        let again = try await node("a")
+        let again = try await node("a", change: Self.wait)
         #expect(try await again.count("history") == 2)
-        let other = try await node("b")
+        let other = try await node("b", change: Self.wait)
         _ = try await other.run(insertNote("y"))
         try await end([again, other])
     }

@@ -47,7 +47,8 @@ struct PostgreSQLFenceTests {
 
     @Test("Who waits for a server that is away keeps nobody from another one, and is told when that one is used")
     func twoRuns() async throws {
-        let place = try await PostgreSQLPlace()
+        var place = try await PostgreSQLPlace()
+        place.configuration.overdueLimit = 1_000
         try await offPool { [configuration = place.configuration] in
             let host = try #require(configuration.hosts.first)
             let session = try PostgreSQLOpening(configuration: configuration).open(host, bell: PostgreSQLBell())
@@ -84,6 +85,19 @@ struct PostgreSQLFenceTests {
             #expect(try fence.pass(run, at: host, until: later))
             #expect(fence.hasPassed(run))
         }
+    }
+
+    @Test("How long a commit may be outstanding before nothing more is begun is a setting", arguments: [true, false])
+    func overdue(isImpatient: Bool) {
+        let run = ServerIncarnation(system: "s", timeline: "1", startedAt: 1)
+        let away = PostgreSQLConfiguration.Host("/tmp/missing")
+        var configuration = PostgreSQLConfiguration(hosts: [away], database: "d", user: "u")
+        configuration.bePatient(seconds: Patience.seconds)
+        if isImpatient { configuration.overdueLimit = -1 }
+        let fence = PostgreSQLFence(configuration)
+        defer { fence.end() }
+        fence.request(run, at: away)
+        #expect(fence.isOverdue == isImpatient && fence.isOverdue(run) == isImpatient)
     }
 
     @Test("A server that does not let commits wait for a standby confirms nothing where one is required")

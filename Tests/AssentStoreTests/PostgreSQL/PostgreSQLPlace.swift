@@ -14,6 +14,7 @@ struct PostgreSQLPlace: Sendable {
         let server = if let server { server } else { try await PostgreSQLServer.shared() }
         self.server = server
         configuration = try await offPool { try server.makeDatabase() }
+        configuration.bePatient(seconds: Patience.seconds)
     }
 
     var location: DatabaseLocation { .postgresql(configuration) }

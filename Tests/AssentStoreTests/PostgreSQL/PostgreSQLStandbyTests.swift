@@ -15,7 +15,7 @@ struct PostgreSQLStandbyTests {
         try await pair.replicate()
         #expect(try await !pair.isSaidToForget())
         var configuration = pair.configuration
-        configuration.outcomeLimit = 60_000
+        configuration.outcomeLimit = Patience.seconds * 1_000
         let database = try await DatabaseLocation.postgresql(configuration).open(
             schema: SQLDatabaseContract.schema, clock: SystemClock())
         let ledger = PostgreSQLLedger(database)

@@ -23,7 +23,9 @@ final class PostgreSQLFence: Sendable {
         var waitsSince: ContinuousClock.Instant?
         var isWorking = false
 
-        var isOverdue: Bool { waitsSince.map { ContinuousClock.now - $0 > PostgreSQLFence.patience } ?? false }
+        func isOverdue(after limit: Duration) -> Bool {
+            waitsSince.map { ContinuousClock.now - $0 > limit } ?? false
+        }
 
         mutating func request() -> UInt64 {
             lastRequest += 1
@@ -60,23 +62,25 @@ final class PostgreSQLFence: Sendable {
         }
     }
 
-    /// For how long a commit may be outstanding before nothing more is begun.
-    private static let patience: Duration = .seconds(1)
-
     private static let isOver = StoreError(
         .unavailable, "The database server was started again, or another server is used now. Nothing has changed.")
 
     private let configuration: PostgreSQLConfiguration
+    /// For how long a commit may be outstanding before nothing more is begun.
+    private let patience: Duration
     private let state = Locked(State())
 
-    init(_ configuration: PostgreSQLConfiguration) { self.configuration = configuration }
+    init(_ configuration: PostgreSQLConfiguration) {
+        self.configuration = configuration
+        patience = .milliseconds(configuration.overdueLimit)
+    }
 
     /// Whether a server's commits have not been confirmed for so long that others should not be tried.
-    var isOverdue: Bool { state.withLock { $0.runs.values.contains(where: \.isOverdue) } }
+    var isOverdue: Bool { state.withLock { state in state.runs.values.contains { $0.isOverdue(after: patience) } } }
 
     /// Whether that is so of this run of a server.
     func isOverdue(_ incarnation: ServerIncarnation) -> Bool {
-        state.withLock { $0.runs[incarnation]?.isOverdue ?? false }
+        state.withLock { $0.runs[incarnation]?.isOverdue(after: patience) ?? false }
     }
 
     /// Whether this run of a server has confirmed a commit since it has last shown what no standby may have.
