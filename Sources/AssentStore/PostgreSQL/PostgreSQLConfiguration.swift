@@ -78,6 +78,9 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
     /// Milliseconds for which a commit that confirms others may be outstanding before nothing more is begun.
     package var overdueLimit = 1_000
 
+    /// Milliseconds for which connections that are counted may still be those of a node that has just ended.
+    package var endingLimit = 1_000
+
     /// Whether a commit must be on a standby as well before it is acknowledged: a server that does not say so is not
     /// written to.
     package var requiresStandby = false

@@ -38,12 +38,15 @@ struct PostgreSQLExamination: Sendable {
             } else {
                 try opening.open(bell: PostgreSQLBell())
             }
+        let before = clock.epochMilliseconds
         let row = try one(Self.look, session)
+        // The server has looked at its clock at some moment of that.
+        let asked = before...max(before, clock.epochMilliseconds)
         let state = try state(row, session)
         let isCurrent = if case .current = state { true } else { false }
         return DatabaseExamination(
             schema: state, isWhole: true, isUnfinishedCopy: try isUnfinishedCopy(session),
-            findings: try findings(row, session) + lossAsStoreError { try servers(survey, session) },
+            findings: try findings(row, session, asked: asked) + lossAsStoreError { try servers(survey, session) },
             rows: isCurrent ? try statements.map { try rows(PostgreSQLCommand($0), session) } : [])
     }
 
@@ -78,7 +81,7 @@ struct PostgreSQLExamination: Sendable {
         let session = try PostgreSQLOpening(configuration: configuration).open(host, bell: PostgreSQLBell())
         var count = 0
         // The server hears of a connection that has just ended a moment later.
-        for attempt in 0..<20 {
+        for attempt in 0..<max(1, configuration.endingLimit / 50) {
             if attempt > 0 { session.pause(milliseconds: 50) }
             count = Int(try one(Self.connections, session).integer("connections"))
             if count == 0 { break }
@@ -136,7 +139,9 @@ struct PostgreSQLExamination: Sendable {
         return schema.state(applied: Int(steps))
     }
 
-    private func findings(_ row: SQLRow, _ session: PostgreSQLSession) throws -> [DatabaseFinding] {
+    private func findings(
+        _ row: SQLRow, _ session: PostgreSQLSession, asked: ClosedRange<Int64>
+    ) throws -> [DatabaseFinding] {
         let version = PQserverVersion(session.connection)
         let host = PQhost(session.connection).map { String(cString: $0) } ?? ""
         let isEncrypted = PQsslInUse(session.connection) == 1
@@ -170,7 +175,8 @@ struct PostgreSQLExamination: Sendable {
                 try row.text(column) == "off",
                 "\(name) is off: a power loss can destroy the database, and a spent transaction could be whole again.")
         }
-        let difference = try row.integer("now") - clock.epochMilliseconds
+        let now = try row.integer("now")
+        let difference = now - min(max(now, asked.lowerBound), asked.upperBound)
         complain(
             abs(difference) > Self.clockTolerance,
             "The server's clock is \(difference) ms ahead of this machine's. Let both follow NTP.")

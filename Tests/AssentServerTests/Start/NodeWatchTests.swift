@@ -22,10 +22,14 @@ struct NodeWatchTests {
         let clock = ManualClock(Date())
         let log = InMemoryLogHandler()
 
-        init(_ configuration: PostgreSQLConfiguration) async throws {
+        /// With `served`, the time of the database server stands still: however long a look takes, the clocks differ by
+        /// what the test says.
+        init(_ configuration: PostgreSQLConfiguration, served: Int64? = nil) async throws {
             location = .postgresql(configuration)
+            var database = try await location.open(clock: clock)
+            if let served { database = TimedDatabase(base: database, served: served) }
             context = EngineContext(
-                database: try await location.open(clock: clock), clock: clock, random: SystemRandom(),
+                database: database, clock: clock, random: SystemRandom(),
                 masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(MasterKey.byteCount))), node: "a",
                 logger: Logger(label: "test") { [log] _ in log })
         }
@@ -52,14 +56,15 @@ struct NodeWatchTests {
 
     @Test("A clock that is off is logged from 5 seconds on, and from the limit on the node is not ready")
     func clocks() async throws {
-        let node = try await Node(try await Self.database())
+        let served = ManualClock().epochMilliseconds
+        let node = try await Node(try await Self.database(), served: served)
         let watch = node.watch(try #require(try await node.location.hold(node: "a")))
         for (ahead, levels, isReady) in [
             (0, [], true), (12, [.warning], true), (14, [], true), (60, [.error], false), (61, [], false),
             (15, [.warning], true), (0, [.notice], true), (-60, [.error], false), (0, [.notice], true),
         ] as [(Double, [Logger.Level], Bool)] {
             let before = node.complaints.count
-            node.clock.advance(by: Date().timeIntervalSince(node.clock.now) + ahead)
+            node.clock.advance(by: Double(served - node.clock.epochMilliseconds) / 1000 + ahead)
             await watch.look()
             #expect(Array(node.complaints.dropFirst(before)) == levels, "\(ahead)")
             #expect(await node.reason(watch) == (isReady ? nil : "clock"), "\(ahead)")

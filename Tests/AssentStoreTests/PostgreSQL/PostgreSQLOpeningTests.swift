@@ -178,6 +178,13 @@ struct PostgreSQLExaminationTests {
         #expect(found.contains { !$0.isProblem && $0.text.contains("synchronous_commit is off") })
     }
 
+    @Test("A question that takes long is not taken for a difference of the clocks")
+    func lateAnswer() async throws {
+        let place = try await PostgreSQLPlace()
+        let found = try await place.location.examine(clock: SlowClock()).findings
+        #expect(!found.contains { $0.text.contains("clock") }, "\(found)")
+    }
+
     @Test("A standby is found and refused; when it is the primary, it knows what became of a lost COMMIT")
     func standby() async throws {
         let server = try await offPool { try PostgreSQLServer(settings: ["fsync = off"]) }
@@ -205,6 +212,21 @@ struct PostgreSQLExaminationTests {
         _ = try await database.run(insertNote("c"))
         #expect(try await database.count("notes") == 3)
     }
+}
+
+/// The clock of somebody for whom half a minute passes between two looks at it.
+private final class SlowClock: WallClock {
+    private let looks = Locked(0)
+
+    var now: Date {
+        let number = looks.withLock { looks in
+            looks += 1
+            return looks
+        }
+        return Date().addingTimeInterval(number == 1 ? -15 : 15)
+    }
+
+    func sleep(until deadline: Date) async throws {}
 }
 
 private struct LateClock: WallClock {
