@@ -26,12 +26,16 @@ extension HTTPCall {
     }
 }
 
+/// How long a connection without a call is kept where that is not what is tested: a busy machine may let a call wait.
+private let unhurried = Duration.seconds(600)
+
 /// A transport that trusts `roots` at the tests' time.
 func makeTransport(
     roots: [TestPKI.Authority], pins: [String: PinRequirement],
     configure: (inout NIOTransportConfiguration) -> Void = { _ in }
 ) throws -> NIOTransport {
     var configuration = NIOTransportConfiguration(trustRoots: .certificates(roots.map(\.der)), pins: pins)
+    configuration.idleTimeout = unhurried
     configure(&configuration)
     return try NIOTransport(configuration: configuration, clock: ManualClock(TestPKI.now))
 }
@@ -41,6 +45,7 @@ func makePlaintextTransport(
     configure: (inout NIOTransportConfiguration) -> Void = { _ in }
 ) throws -> NIOTransport {
     var configuration = NIOTransportConfiguration(trustRoots: .system, pins: [:], allowPlaintextLoopback: true)
+    configuration.idleTimeout = unhurried
     configure(&configuration)
     return try NIOTransport(configuration: configuration)
 }
