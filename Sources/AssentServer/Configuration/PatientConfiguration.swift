@@ -36,7 +36,8 @@ extension GatewayConfiguration {
 }
 
 extension UpstreamSettings.Timeouts {
-    fileprivate mutating func bePatient(seconds: Int) {
+    /// The same for one service, but for what is not as usual.
+    mutating func bePatient(seconds: Int) {
         let usual = UpstreamSettings.Timeouts()
         if connect == usual.connect { connect = seconds }
         if head == usual.head { head = seconds }

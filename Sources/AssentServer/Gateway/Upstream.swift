@@ -187,7 +187,7 @@ extension Upstream {
     private func isWell(_ service: Service, _ index: Int, _ check: UpstreamSettings.HealthCheck) async -> Bool {
         let request = HTTPRequest(method: .get, scheme: nil, authority: nil, path: check.path)
         var call = call(request, nil, service, index, once: true)
-        let time = Duration.seconds(min(check.everySeconds, Self.longestCheck))
+        let time = Duration.seconds(check.limitSeconds ?? min(check.everySeconds, Self.longestCheck))
         call.limits = HTTPLimits(connect: time, read: time, total: time, replyBytes: Self.checkBytes)
         do {
             let reply = try await service.transports.send(call)

@@ -29,6 +29,9 @@ package struct UpstreamSettings: Sendable, Hashable {
         package var path: String
         /// How often, in seconds.
         package var everySeconds: Int
+        /// How many seconds an answer may take; `nil` for five, or until the next one is due. The file does not change
+        /// it.
+        package var limitSeconds: Int?
     }
 
     /// How long each part of a call may take, in seconds.

@@ -43,6 +43,8 @@ struct UpstreamTransports: Sendable {
         configuration.maximumConnectionsPerOrigin = Self.connectionsPerLoop
         configuration.maximumWaitingPerOrigin = 0
         configuration.leastLimit = leastLimit
+        // Who gives calls more time does not want connections to end meanwhile.
+        if let leastLimit { configuration.idleTimeout = max(configuration.idleTimeout, leastLimit) }
         do {
             let trust = try PinnedChainEvaluator(roots: configuration.trustRoots, clock: clock)
             var kept: [ObjectIdentifier: NIOTransport] = [:]

@@ -31,7 +31,7 @@ struct UpstreamFailoverTests {
     func tried() async throws {
         let refusing = try RefusingPort()
         let service = try await TestUpstream.start()
-        let settings = UpstreamSettings([Self.address(refusing.port), Self.address(service.port)])
+        let settings = UpstreamSettings.patient([Self.address(refusing.port), Self.address(service.port)])
         for once in [true, false] {
             let upstream = try Upstream([settings], clock: clock, logger: logger)
             let readings = Locked(0)
@@ -62,7 +62,7 @@ struct UpstreamFailoverTests {
     func unknown(once: Bool) async throws {
         let first = try await TestUpstream.start()
         let second = try await TestUpstream.start()
-        var settings = UpstreamSettings([Self.address(first.port), Self.address(second.port)])
+        var settings = UpstreamSettings.patient([Self.address(first.port), Self.address(second.port)])
         settings.timeouts.head = 1
         let scripts: [TestUpstream.Script] = [
             TestUpstream.closing, { _, peer in peer.send("HTTP/1.1 200 OK\r\nContent-Le") },
@@ -91,7 +91,7 @@ struct UpstreamFailoverTests {
         let first = try await TestUpstream.start()
         let second = try await TestUpstream.start()
         first.answer { _, peer in peer.answer("503 Service Unavailable") }
-        let settings = UpstreamSettings([Self.address(first.port), Self.address(second.port)])
+        let settings = UpstreamSettings.patient([Self.address(first.port), Self.address(second.port)])
         let upstream = try Upstream([settings], clock: clock, logger: logger)
         let reply = try await upstream.forward(.toService(.get), body: nil, to: settings, once: false)
         #expect(reply.status == 503)
@@ -105,7 +105,7 @@ struct UpstreamFailoverTests {
     func leftOut() async throws {
         let refusing = try RefusingPort()
         let service = try await TestUpstream.start()
-        let settings = UpstreamSettings([Self.address(refusing.port), Self.address(service.port)])
+        let settings = UpstreamSettings.patient([Self.address(refusing.port), Self.address(service.port)])
         let upstream = try Upstream([settings], clock: clock, logger: logger)
         func ask(_ count: Int) async throws {
             for _ in 0..<count {
@@ -133,7 +133,7 @@ struct UpstreamFailoverTests {
     @Test("Where none can be reached, each is tried once, and nothing has happened")
     func none() async throws {
         let ports = [try RefusingPort(), try RefusingPort(), try RefusingPort()]
-        let settings = UpstreamSettings(ports.map { Self.address($0.port) })
+        let settings = UpstreamSettings.patient(ports.map { Self.address($0.port) })
         let upstream = try Upstream([settings], clock: clock, logger: logger)
         for round in 1...5 {
             await #expect(throws: Upstream.Failure.notForwarded) {
@@ -151,8 +151,8 @@ struct UpstreamFailoverTests {
         first.answer { request, peer in
             peer.answer(request.line.contains("/healthz") ? "503 Service Unavailable" : "200 OK")
         }
-        var settings = UpstreamSettings([Self.address(first.port), Self.address(second.port)])
-        settings.check = .init(path: "/healthz?deep=1", everySeconds: 10)
+        var settings = UpstreamSettings.patient([Self.address(first.port), Self.address(second.port)])
+        settings.check = .init(path: "/healthz?deep=1", everySeconds: 10, limitSeconds: 600)
         let upstream = try Upstream([settings], clock: clock, logger: logger)
         #expect(upstream.hasChecks)
         func asked() async throws -> Set<Int> {
@@ -184,7 +184,7 @@ struct UpstreamFailoverTests {
     @Test("One service alone is asked whatever was before, and is not checked")
     func alone() async throws {
         let refusing = try RefusingPort()
-        var settings = UpstreamSettings([Self.address(refusing.port)])
+        var settings = UpstreamSettings.patient([Self.address(refusing.port)])
         settings.check = .init(path: "/", everySeconds: 1)
         let upstream = try Upstream([settings], clock: clock, logger: logger)
         #expect(!upstream.hasChecks)

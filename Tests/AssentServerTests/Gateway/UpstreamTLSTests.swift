@@ -83,7 +83,7 @@ struct UpstreamTLSTests {
         let world = try World()
         defer { world.remove() }
         let service = try await TestUpstream.start(tls: try world.tls())
-        var settings = UpstreamSettings(["https://localhost:\(service.port)"])
+        var settings = UpstreamSettings.patient(["https://localhost:\(service.port)"])
         await #expect(throws: Upstream.Failure.notForwarded) { try await status(settings) }
         settings.tls.authorities = .pemFile(
             try world.write("others.pem", GeneratedCertificates.make(now: Date()).authorityPEM))
@@ -102,7 +102,7 @@ struct UpstreamTLSTests {
         defer { world.remove() }
         let other = try GeneratedCertificates.make(now: Date()).pins
         let service = try await TestUpstream.start(tls: try world.tls())
-        var settings = UpstreamSettings(["https://localhost:\(service.port)"])
+        var settings = UpstreamSettings.patient(["https://localhost:\(service.port)"])
         settings.tls.authorities = world.authorities
         for pins in [[other[0]], other] {
             settings.tls.pins = pins
@@ -124,6 +124,7 @@ struct UpstreamTLSTests {
         let url = "https://localhost:\(service.port)"
         var settings = EngineSettings(url: url + "/am", publicURL: url + "/am", realms: [:])
         settings.tls.authorities = world.authorities
+        settings.leastLimit = .seconds(600)
         let transport = try EngineTransport(settings, clock: SystemClock(), logger: Self.logger)
         for _ in 1...3 {
             let reply = try await transport.send(HTTPCall(.post, url: url + "/decide", body: HTTPBody("{}")))
@@ -141,7 +142,7 @@ struct UpstreamTLSTests {
         defer { world.remove() }
         let foreign = try await TestUpstream.start(tls: try World.tls(GeneratedCertificates.make(now: Date())))
         let service = try await TestUpstream.start(tls: try world.tls())
-        var settings = UpstreamSettings(["https://localhost:\(foreign.port)", "https://localhost:\(service.port)"])
+        var settings = UpstreamSettings.patient([foreign, service].map { "https://localhost:\($0.port)" })
         settings.tls.authorities = world.authorities
         #expect(try await status(settings) == 201)
         #expect(foreign.seen.value.bytes == 0 && service.requests.count == 1)
@@ -161,7 +162,7 @@ struct UpstreamTLSTests {
             tls.certificateVerification = .noHostnameVerification
             tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(known.certificate.utf8)))
             let service = try await TestUpstream.start(tls: tls)
-            var settings = UpstreamSettings(["https://localhost:\(service.port)"])
+            var settings = UpstreamSettings.patient(["https://localhost:\(service.port)"])
             settings.tls.authorities = world.authorities
             // In 1.3 the service refuses a certificate when the request may be on its way.
             await #expect(throws: Upstream.Failure.self) { try await status(settings) }
@@ -192,7 +193,7 @@ struct UpstreamTLSTests {
         let open = try world.write("open.key", client.key)
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: open)
         func fault(_ change: (inout UpstreamSettings.TLS) -> Void) -> ConfigurationError? {
-            var settings = UpstreamSettings(["https://localhost:1"])
+            var settings = UpstreamSettings.patient(["https://localhost:1"])
             change(&settings.tls)
             return #expect(throws: ConfigurationError.self) { try Upstream([settings], logger: Self.logger) }
         }
@@ -210,7 +211,7 @@ struct UpstreamTLSTests {
             #expect(error?.file == file && error?.message.contains(message) == true, "\(error as Any)")
             #expect(!"\(error as Any)".contains("BEGIN"))
         }
-        var settings = UpstreamSettings(["https://localhost:1"])
+        var settings = UpstreamSettings.patient(["https://localhost:1"])
         settings.tls.certificate = .init(chain: chain, privateKey: key)
         #expect(throws: Never.self) { try Upstream([settings], logger: Self.logger) }
     }

@@ -12,9 +12,9 @@ import Testing
 struct UpstreamTests {
     /// Sends a request to a port as for a transaction, or else, and returns why there was no reply.
     private func failure(
-        _ service: String, once: Bool, headSeconds: Int = 30
+        _ service: String, once: Bool, headSeconds: Int = 600
     ) async throws -> Upstream.Failure? {
-        var settings = UpstreamSettings([service])
+        var settings = UpstreamSettings.patient([service])
         settings.timeouts.head = headSeconds
         let upstream = try Upstream([settings], logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var failure: Upstream.Failure?
@@ -43,7 +43,7 @@ struct UpstreamTests {
         arguments: [(true, 1), (false, 2)])
     func put(once: Bool, sendings: Int) async throws {
         let service = try await TestUpstream.start()
-        let settings = UpstreamSettings(["http://127.0.0.1:\(service.port)"])
+        let settings = UpstreamSettings.patient(["http://127.0.0.1:\(service.port)"])
         // On one event loop, so that a request of either kind could use the connection that the first one leaves.
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let upstream = try Upstream(
@@ -71,7 +71,7 @@ struct UpstreamTests {
     func lastRequest(method: HTTPRequest.Method) async throws {
         let service = try await TestUpstream.start()
         let other = try await TestUpstream.start()
-        let settings = UpstreamSettings([service, other].map { "http://127.0.0.1:\($0.port)" })
+        let settings = UpstreamSettings.patient([service, other].map { "http://127.0.0.1:\($0.port)" })
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let upstream = try Upstream(
             [settings], group: group, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

@@ -5,6 +5,8 @@ import NIOPosix
 import NIOSSL
 import TestSupport
 
+@testable import AssentServer
+
 /// A protected service that keeps every byte it gets and answers as the test tells it.
 final class TestUpstream: Sendable {
     /// A request as it came.
@@ -139,6 +141,15 @@ final class TestUpstream: Sendable {
             channel.close(promise: nil)
             try? await channel.closeFuture.get()
         }
+    }
+}
+
+extension UpstreamSettings {
+    /// Services that are waited for as long as a busy machine needs.
+    static func patient(_ addresses: [String]) -> UpstreamSettings {
+        var settings = UpstreamSettings(addresses)
+        settings.timeouts.bePatient(seconds: 600)
+        return settings
     }
 }
 
