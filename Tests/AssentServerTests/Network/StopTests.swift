@@ -145,7 +145,10 @@ struct StopTests {
 
     @Test("After drainSeconds it cuts what is left and says so; what was forwarded is on record as unknown")
     func deadline() async throws {
-        try await ServerFixture.run(configuring: { $0.drainSeconds = 1 }) { fixture in
+        try await ServerFixture.run(configuring: {
+            $0.drainSeconds = 1
+            $0.recordingSeconds = 600
+        }) { fixture in
             try await expectUnknown(fixture) { await fixture.triggerShutdown() }
             #expect(
                 fixture.log.entries.contains {
@@ -156,7 +159,10 @@ struct StopTests {
 
     @Test("Cut short, it does not wait; what was forwarded is on record as unknown")
     func cutShort() async throws {
-        try await ServerFixture.run(configuring: { $0.drainSeconds = 3600 }) { fixture in
+        try await ServerFixture.run(configuring: {
+            $0.drainSeconds = 3600
+            $0.recordingSeconds = 600
+        }) { fixture in
             try await expectUnknown(fixture) { fixture.cancel() }
         }
     }
