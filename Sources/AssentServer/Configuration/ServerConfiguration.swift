@@ -51,6 +51,9 @@ public struct ServerConfiguration: Sendable {
     /// What passwords must be like.
     package var passwordRules = PasswordRequirements()
 
+    /// How many codes of authenticator apps may be tried, and which are good. The file does not change it.
+    package var oneTimePasswords = OneTimePasswordLimits()
+
     /// How many transactions a session may have made for one policy in a minute.
     package let transactionLimits: TransactionLimits
 

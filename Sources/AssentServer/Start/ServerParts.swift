@@ -69,7 +69,8 @@ struct ServerParts: Sendable {
             transactions: transactions)
         authentication = Authentication(
             context, realms: try configuration.signIn, startsPerMinute: Int64(configuration.journeyStartsPerMinute),
-            transactions: transactions, passwords: passwords, oneTimePasswords: OneTimePasswords(context),
+            transactions: transactions, passwords: passwords,
+            oneTimePasswords: OneTimePasswords(context, limits: configuration.oneTimePasswords),
             signing: signing, proofs: proofs, clients: providers.mapValues(\.configuration))
     }
 

@@ -1,7 +1,6 @@
 import AssentCore
 import AssentOTP
 import AssentServer
-import AssentTesting
 import Foundation
 import Testing
 
@@ -11,7 +10,7 @@ import Testing
 /// Somebody who types commands, beside the demo's world.
 struct Typist: Sendable {
     let world: DemoWorld
-    let clock: ManualClock
+    let clock: FollowingClock
     let program: Program
 
     /// A code that was not used before.
@@ -20,9 +19,9 @@ struct Typist: Sendable {
         return try TOTP(secret: world.account.totpSeed).code(at: clock.now)
     }
 
-    /// Lets the server's clock catch up with the machine's, by which programs date assertions and proofs. It stays ten
-    /// seconds behind, since each code moves it by thirty.
-    func catchUp() { clock.advance(by: max(0, Date().timeIntervalSince(clock.now) - 10)) }
+    /// Lets the server's clock catch up with the machine's, by which programs date assertions and proofs, and follow it
+    /// from then on. It stays ten seconds behind, since each code moves it by thirty.
+    func catchUp() { clock.follow() }
 
     func login(_ options: [String] = []) async throws -> Program.Result {
         try await program.run(
@@ -59,11 +58,20 @@ struct Typist: Sendable {
             atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(atPath: directory) }
         // The program goes by the machine's clock: the server's stays behind it, however often it is moved.
-        let clock = ManualClock(Date(timeIntervalSinceNow: -150))
+        let clock = FollowingClock(Date(timeIntervalSinceNow: -150))
         var sources = try await World.sources()
         let example = try World.example()
         sources.configurationFile = directory + "/assent.yaml"
-        try edit(example).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
+        // Once the clock follows, some of these stories take longer than a session lives that nobody uses.
+        let text = edit(example).replacing(
+            "maxMinutes: 120, idleMinutes: 30", with: "maxMinutes: 1440, idleMinutes: 1440")
+        try text.write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
+        let usual = sources.configure
+        sources.configure = {
+            try usual(&$0)
+            // A code is good for minutes, since its server's clock may follow.
+            $0.oneTimePasswords.tolerance = 10
+        }
         let world = try await DemoWorld.start(
             sources: sources, clock: clock, logger: CollectingLog().logger)
         do {
