@@ -1,7 +1,6 @@
 import AssentCore
 import AssentJOSE
 import AssentPeers
-import AssentTesting
 import AssentTokens
 import AssentVault
 import Foundation
@@ -12,7 +11,7 @@ import Testing
 @Suite("The bad provider")
 struct BadProviderTests {
     private func manager(
-        _ provider: BadProvider, client: String = "app", clock: ManualClock = ManualClock(Date()),
+        _ provider: BadProvider, client: String = "app", clock: any WallClock = OurServer.GoingClock(),
         transport: any HTTPTransport
     ) async throws -> TokenManager {
         let manager = TokenManager(
@@ -26,7 +25,7 @@ struct BadProviderTests {
     @Test("All that it offers works: code, an ID token without kid, userinfo, a refresh that keeps the refresh token")
     func wholeFlow() async throws {
         let provider = try await BadProvider.shared
-        let clock = ManualClock(Date())
+        let clock = OurServer.GoingClock()
         let manager = try await manager(provider, clock: clock, transport: try BadProvider.user())
         let first = try await manager.tokens()
         #expect(first.idToken?.subject == "alice@example.org")

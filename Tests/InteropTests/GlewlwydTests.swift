@@ -1,7 +1,6 @@
 import AssentCore
 import AssentJOSE
 import AssentPeers
-import AssentTesting
 import AssentTokens
 import AssentVault
 import Foundation
@@ -14,7 +13,7 @@ struct GlewlwydTests {
     @Test("Code with PKCE, a checked ID token, userinfo, rotated refresh, sign-out")
     func wholeFlow() async throws {
         let provider = try await Glewlwyd.shared
-        let clock = ManualClock(Date())
+        let clock = OurServer.GoingClock()
         let manager = TokenManager(
             configuration: try provider.configuration(), transport: try PeerClient.transport(),
             store: MemorySecretStore(), clock: clock)
@@ -52,7 +51,7 @@ struct GlewlwydTests {
         let keys = SoftwareKeyProvider(unprotectedFile: URL(fileURLWithPath: directory + "/keys"))
         var configuration = try provider.configuration(issuer: provider.provedIssuer)
         configuration.dpop = .on(keys: keys)
-        let clock = ManualClock(Date())
+        let clock = OurServer.GoingClock()
         let wire = Tampering(try PeerClient.transport())
         let manager = TokenManager(
             configuration: configuration, transport: wire, store: MemorySecretStore(), clock: clock)

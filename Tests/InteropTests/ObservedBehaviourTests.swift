@@ -14,7 +14,7 @@ import Testing
 struct ObservedBehaviourTests {
     private func manager(
         _ configuration: TokenConfiguration, _ transport: any HTTPTransport, _ session: Session?,
-        clock: any WallClock = ManualClock(Date())
+        clock: any WallClock = OurServer.GoingClock()
     ) async throws -> TokenManager {
         let manager = TokenManager(
             configuration: configuration, transport: transport, store: MemorySecretStore(), clock: clock)
@@ -48,7 +48,7 @@ struct ObservedBehaviourTests {
     @Test("1. An error with an empty body, 400 and 401, is a refusal, not a reply that cannot be read")
     func emptyError() async throws {
         let provider = try await Glewlwyd.shared
-        let clock = ManualClock(Date())
+        let clock = OurServer.GoingClock()
         let transport = Tampering(try PeerClient.transport())
         let manager = try await manager(provider.configuration(), transport, try await provider.session(), clock: clock)
         let tokens = try await manager.tokens()
@@ -102,7 +102,7 @@ struct ObservedBehaviourTests {
         arguments: [true, false])
     func rotation(rotates: Bool) async throws {
         let provider = try await Glewlwyd.shared
-        let clock = ManualClock(Date())
+        let clock = OurServer.GoingClock()
         let manager = try await manager(
             provider.configuration(issuer: rotates ? provider.issuer : provider.keepingIssuer),
             try PeerClient.transport(), try await provider.session(), clock: clock)
@@ -151,7 +151,7 @@ struct ObservedBehaviourTests {
     func opaqueEndpoints() async throws {
         let provider = try await Glewlwyd(doublesSlash: true)
         defer { provider.stop() }
-        let clock = ManualClock(Date())
+        let clock = OurServer.GoingClock()
         let transport = Tampering(try PeerClient.transport())
         let manager = try await manager(provider.configuration(), transport, try await provider.session(), clock: clock)
         _ = try await manager.tokens()
