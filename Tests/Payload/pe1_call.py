@@ -146,9 +146,9 @@ class Client:
     def post(self, path, kind, body, proofs=(), node=0):
         way, context = self.nodes[node]
         if context:
-            connection = http.client.HTTPSConnection(way.hostname, way.port, timeout=40, context=context)
+            connection = http.client.HTTPSConnection(way.hostname, way.port, timeout=3600, context=context)
         else:
-            connection = http.client.HTTPConnection(way.hostname, way.port, timeout=40)
+            connection = http.client.HTTPConnection(way.hostname, way.port, timeout=3600)
         try:
             data = body.encode() if isinstance(body, str) else body
             connection.putrequest("POST", ROOT + path, skip_host=True)

@@ -72,7 +72,7 @@ def control(server, name, content):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    timeout = 30
+    timeout = 3600
 
     def log_message(self, *_):
         pass

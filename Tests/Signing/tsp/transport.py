@@ -10,7 +10,7 @@ class HTTPTransport:
     """Sends to `connect` (a URL), or to the issuer itself. `ca` is a file with the certificates to trust, `source` the
     address to send from."""
 
-    def __init__(self, ca=None, connect=None, timeout=40, source=None):
+    def __init__(self, ca=None, connect=None, timeout=3600, source=None):
         self.connect = connect
         self.timeout = timeout
         self.source = (source, 0) if source else None
