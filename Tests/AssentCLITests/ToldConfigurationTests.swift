@@ -239,8 +239,7 @@ struct ToldConfigurationTests {
             host: host, issuer: "https://\(host)/am/oauth2/alpha", at: SystemClock().epochSeconds)
         let path = world.directory + "/trust"
         try Data(file.compact.utf8).write(to: URL(fileURLWithPath: path))
-        let found = await ClientExamination(profile: "default", file: client, trust: path, places: world.places)
-            .findings()
+        let found = await world.examination(profile: "default", file: client, trust: path, asking: true).findings()
         #expect(found.allSatisfy { $0.verdict != .problem }, "\(found)")
         let name = "the device configuration for version 0 of bank-app/linux/production could not be looked at"
         #expect(found.contains { $0.verdict == .note && $0.text.hasPrefix(name) }, "\(found)")

@@ -23,6 +23,9 @@ struct ClientExamination {
     /// Whether a server whose pins hold is asked anything.
     var asksServer = true
 
+    /// A least time for each connection and each question.
+    var leastLimit: Duration?
+
     func findings() async -> [Diagnosis] {
         let path = file ?? places.configurationFile(profile: profile)
         var client: ClientFile
@@ -54,8 +57,9 @@ struct ClientExamination {
                 findings.append(Diagnosis(.problem, "\(origin) is not an https:// URL"))
                 continue
             }
-            findings += await PinExamination(client: client, origin: origin, authorities: authorities, clock: clock)
-                .findings()
+            findings += await PinExamination(
+                client: client, origin: origin, authorities: authorities, clock: clock, leastLimit: leastLimit
+            ).findings()
         }
         guard asksServer, !findings.contains(where: { $0.verdict == .problem }) else { return findings }
         return findings + (await told(to: client, trusted))
@@ -67,6 +71,7 @@ struct ClientExamination {
             let configuration = client.configuration(vault: .memory)
             var settings = NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins)
             settings.maximumConnectionsPerOrigin = 1
+            settings.leastLimit = leastLimit
             let transport = try NIOTransport(configuration: settings, clock: clock)
             var findings = await RegistrationExamination(client: client, transport: transport).findings()
             if let trusted {

@@ -14,6 +14,9 @@ struct PinExamination {
 
     let clock: any WallClock
 
+    /// A least time for a connection.
+    let leastLimit: Duration?
+
     func findings() async -> [Diagnosis] {
         let name = origin.authority
         guard let entry = entry else {
@@ -35,6 +38,7 @@ struct PinExamination {
             let configuration = client.configuration(vault: .memory)
             var transport = NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins)
             transport.maximumConnectionsPerOrigin = 1
+            transport.leastLimit = leastLimit
             let served = try await ServedChain.look(at: origin, configuration: transport, clock: clock)
             findings += compared(Array(entry.distinct), with: served)
         } catch let error as HTTPTransportError {
