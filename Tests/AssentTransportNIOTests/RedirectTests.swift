@@ -32,7 +32,7 @@ struct RedirectTests {
     ) async throws -> Waiting {
         let opened = Locked<[String]>([])
         let (stream, opening) = AsyncStream.makeStream(of: Void.self)
-        let receiver = try await LoopbackRedirectReceiver.listening(at: uri, timeout: 60) { url in
+        let receiver = try await LoopbackRedirectReceiver.listening(at: uri, timeout: 3600) { url in
             opened.withLock { $0.append(url) }
             opening.finish()
         }
