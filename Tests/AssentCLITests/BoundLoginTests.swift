@@ -2,6 +2,7 @@
 import Assent
 import AssentCore
 import AssentJOSE
+import AssentTesting
 import AssentTokens
 import Foundation
 import HTTPTypes
@@ -15,6 +16,7 @@ struct BoundLoginTests {
 
     /// An authorization server that binds tokens to the key of a proof, when there is one.
     private final class Provider: HTTPTransport {
+        let clock = ManualClock(Date())
         let types = Locked<[String]>([])
 
         @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
@@ -34,7 +36,7 @@ struct BoundLoginTests {
                 let name = try #require(HTTPField.Name("DPoP"))
                 var type = "Bearer"
                 if let proof = call.request.headerFields[name] {
-                    _ = try DPoPProof.verify(proof, method: "POST", uri: url, clock: SystemClock())
+                    _ = try DPoPProof.verify(proof, method: "POST", uri: url, clock: clock)
                     type = "DPoP"
                 }
                 let count = types.withLock { types in
@@ -67,23 +69,23 @@ struct BoundLoginTests {
             resources: [.init(origin: "https://api.example", credential: "accessToken")], authority: nil, pins: [])
         let profile = ClientProfile(file: file, places: places, name: "default")
         let provider = Provider()
-        let login = try profile.assent(bindsTokens: true, transport: provider)
+        let login = try profile.assent(bindsTokens: true, transport: provider, clock: provider.clock)
         try await login.tokens.install(Session(token: Secret("S1")))
         let tokens = try await login.tokens.tokens()
         #expect(tokens.isBound)
         // Another command in another process.
-        let later = try profile.assent(transport: provider)
+        let later = try profile.assent(transport: provider, clock: provider.clock)
         #expect(try await later.tokens.tokens() == tokens)
         let credential = try await later.tokens.credential(for: .get, url: "https://api.example/accounts?all=1")
         let proof = try #require(credential.proof).reveal()
         let verified = try DPoPProof.verify(
             proof, method: "GET", uri: "https://api.example/accounts", accessToken: tokens.accessToken,
-            clock: SystemClock())
+            clock: provider.clock)
         #expect(verified.thumbprint == tokens.keyThumbprint && credential.authorization == Secret("DPoP access-1"))
         try await later.tokens.install(Session(token: Secret("S2")))
         #expect(try await later.tokens.tokens().keyThumbprint == tokens.keyThumbprint)
         _ = await later.tokens.signOut()
-        let fresh = try profile.assent(transport: provider)
+        let fresh = try profile.assent(transport: provider, clock: provider.clock)
         try await fresh.tokens.install(Session(token: Secret("S3")))
         #expect(try await !fresh.tokens.tokens().isBound)
         #expect(provider.types.withLock { $0 } == ["DPoP", "DPoP", "Bearer"])

@@ -3,6 +3,7 @@ import Assent
 import AssentConfiguration
 import AssentCore
 import AssentJOSE
+import AssentTesting
 import AssentTokens
 import AssentVault
 import Foundation
@@ -169,17 +170,18 @@ struct ClientsCommandTests {
         let profile = ClientProfile(file: file, places: places, name: "default")
         let sent = Locked<[FormItems]>([])
         let transport = AnsweringTransport(issuer: Self.issuer, forms: sent)
-        let early = try profile.assent(transport: transport)
+        let clock = ManualClock(Date())
+        let early = try profile.assent(transport: transport, clock: clock)
         try await early.tokens.install(Session(token: Secret("S1")))
         let error = await #expect(throws: TokenError.self) { try await early.tokens.tokens() }
         #expect(error?.code == .clientKeyMissing && sent.withLock(\.isEmpty))
 
         let keys = try keySet(home.run("clients", "key", "bank-app").out)
-        let assent = try profile.assent(transport: transport)
+        let assent = try profile.assent(transport: transport, clock: clock)
         #expect(try await assent.tokens.tokens().accessToken == Secret("access"))
         let form = try #require(sent.withLock { $0.first })
         let assertion = try UnverifiedJWS.parse(try #require(form["client_assertion"]))
-        let claims = try JWTValidation(issuer: "app", audience: Self.issuer, clock: SystemClock())
+        let claims = try JWTValidation(issuer: "app", audience: Self.issuer, clock: clock)
             .validate(try assertion.verified(with: keys, algorithms: [.es256]))
         #expect(claims.sub == "app" && form["client_id"] == "app")
     }
