@@ -57,6 +57,9 @@ package final class PayloadSessions: Sendable {
     private let versions: SealedVersions
     private let limit: Int
     private let entries = Locked<[[UInt8]: Entry]>([:])
+    /// The names of the static keys that sessions were made with, each text once: one of its own is a tenth of what a
+    /// session takes.
+    private let keyNames = Locked<Set<String>>([])
     /// The place of the next session.
     private let nextPlace = Locked(0)
     /// The installations that have ended, or got another key, at this node since all sessions were last looked through.
@@ -347,8 +350,9 @@ package final class PayloadSessions: Sendable {
             defer { place += 1 }
             return place
         }
+        let kid = keyNames.withLock { $0.insert(stored.kid).memberAfterInsert }
         let entry = Entry(
-            session: session, kid: stored.kid, clientKey: stored.clientKey, place: place, usedAt: stored.usedAt)
+            session: session, kid: kid, clientKey: stored.clientKey, place: place, usedAt: stored.usedAt)
         entries.withLock { entries in
             if entries[stored.id] == nil { entries[stored.id] = entry }
         }
