@@ -154,7 +154,7 @@ extension PayloadPeer {
             ]))
     }
 
-    fileprivate init?(json: JSONValue) {
+    fileprivate convenience init?(json: JSONValue) {
         guard let role = json["role"]?.string.flatMap(Role.init(rawValue:)), let origin = json["origin"]?.string,
             let app = json["app"]?.string, let version = json["version"]?.string,
             let platform = json["platform"]?.string
