@@ -199,7 +199,7 @@ struct PostgreSQLOpening {
                 set_config('lock_timeout', \(configuration.lockLimit)::text, false) AS locks,
                 set_config('idle_in_transaction_session_timeout', \(configuration.idleLimit)::text, false) AS idle,
                 set_config('default_transaction_isolation', 'read committed', false) AS isolation,
-                set_config('default_transaction_read_only', 'on', false) AS reading,
+                \(Self.reading),
                 set_config('jit', 'off', false) AS jit
             """, isKept: false)
         let answer = try session.exchange([settings]).first
@@ -216,10 +216,12 @@ struct PostgreSQLOpening {
 
     /// A server that is configured to acknowledge before its disk has a commit, or the disk of a standby that it waits
     /// for, is overruled.
-    private static let commits = """
+    static let commits = """
         set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') = 'remote_apply'
             THEN 'remote_apply' ELSE 'on' END, false) AS commits
         """
+
+    static let reading = "set_config('default_transaction_read_only', 'on', false) AS reading"
 
     /// Sets how a connection commits, as all connections that serve do.
     static func demandCommits(_ session: PostgreSQLSession) throws {

@@ -21,6 +21,10 @@ final class PostgreSQLSession {
     private let remarks = Remarks()
     /// The run of the server that it leads to, once that is known.
     var incarnation: ServerIncarnation?
+    /// How many calls in a row have written only what a crash may take.
+    var unloggedCalls = 0
+    /// Whether it is set up for such calls alone (``setUp(for:)``).
+    var isForUnlogged = false
 
     /// More prepared statements than this server has are somebody's mistake; they are forgotten, all at once.
     private static let mostPrepared = 500

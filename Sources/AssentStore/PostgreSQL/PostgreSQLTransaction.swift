@@ -60,7 +60,9 @@ struct PostgreSQLTransaction {
     ///   the server has to be asked what has happened; ``Passing``; anything else: nothing has happened, and the
     ///   connection is fit for the next call.
     func run() throws -> [[SQLRow]] {
-        switch work.kind {
+        // Who cancels meanwhile has rung for nothing.
+        if try session.setUp(for: work.kind), isCancelled() { throw CancellationError() }
+        return switch work.kind {
         case .read: try readOne()
         case .snapshot: try exchange(after: [.beginSnapshot])
         case .unlogged: try writeUnlogged()
@@ -77,8 +79,14 @@ struct PostgreSQLTransaction {
 
     /// What it commits needs no evidence: a crash may take it, and it may be done a second time.
     private func writeUnlogged() throws -> [[SQLRow]] {
-        // What it reads may let the server tidy a logged table up, and the commit would then wait for the disk.
-        let rows = try exchange(after: [.begin, .withoutWaiting], before: .commitUnlogged)
+        let rows: [[SQLRow]]
+        if session.isForUnlogged {
+            // By itself: the server commits it before it answers that all has come.
+            rows = try checked(session.exchange(commands, isCancelled: isCancelled))
+        } else {
+            // What it reads may let the server tidy a logged table up, and the commit would then wait for the disk.
+            rows = try exchange(after: [.begin, .withoutWaiting], before: .commitUnlogged)
+        }
         // Meanwhile another server has taken over, where the table is empty: it has to be asked.
         guard isCurrent() else { throw PostgreSQLLoss("Another database server was chosen meanwhile.") }
         return rows

@@ -75,6 +75,42 @@ struct PostgreSQLCommitTests {
         }
     }
 
+    @Test("Many in a row that a crash may take are one statement each, and what comes after them waits as before")
+    func manyUnlogged() async throws {
+        let database = try await open()
+        func settings(_ statement: (SQL) -> SQLStatement) async throws -> [String?] {
+            let row = try await database.run(
+                statement(
+                    """
+                    SELECT current_setting('synchronous_commit') AS commits,
+                        current_setting('default_transaction_read_only') AS reading
+                    """)
+            ).first
+            return [try row?.text("commits"), try row?.text("reading")]
+        }
+        let write = SQLStatement.unlogged("UPDATE notes SET count = count + 1 WHERE id = 'a' RETURNING count")
+        let usual = try await settings { .read($0) }
+        #expect(usual == ["on", "on"])
+        for round in 0..<3 {
+            for _ in 0...PostgreSQLSession.unloggedRun { #expect(try await database.run(write).count == 1) }
+            let before = proxy.roundTrips
+            #expect(try await settings { .unlogged($0) } == ["off", "off"])
+            #expect(proxy.roundTrips - before == 1, "round \(round)")
+            // What fails changes nothing, and the next one is served.
+            await #expect(throws: StoreError(.constraint, "")) {
+                try await database.run(.unlogged("INSERT INTO notes (id, count) VALUES ('a', 1) RETURNING id"))
+            }
+            #expect(try await database.run(write).count == 1)
+            switch round {
+            case 0: #expect(try await settings { .read($0) } == usual)
+            case 1: #expect(try await settings { SQLStatement($0) } == usual)
+            default:
+                await #expect(throws: StoreError(.statement, "")) { try await database.run(.read(write.sql)) }
+            }
+            #expect(try await settings { SQLStatement($0) } == usual)
+        }
+    }
+
     @Test(
         "Whatever is cut, the caller gets the rows and it is done once, with a record of its own and without",
         arguments: PostgreSQLProxy.Cut.allCases)
