@@ -34,6 +34,9 @@ struct DeviceRequest: Sendable {
     let address: String
     /// The renewal whose new device key has proved the call; `nil` when the container's device key has.
     let renewal: SigningRenewalRecord?
+    /// The container's keys that are or were valid, as they were read together with it; `nil` for a call that needs
+    /// none of them.
+    let keys: [SigningKeyRow]?
 
     /// The container, whatever its state.
     var container: SigningContainerRecord? { if case .container(let container) = party { container } else { nil } }

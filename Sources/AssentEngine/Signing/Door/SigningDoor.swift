@@ -93,7 +93,7 @@ package struct SigningDoor: SigningPart {
         let content = unverified.content
         let did = content.did
         let nonceMadeAt = nonces.madeAt(content.nonce)
-        let (party, isOfBefore) = try await party(did, nonceMadeAt: nonceMadeAt)
+        let (party, keys, isOfBefore) = try await party(did, nonceMadeAt: nonceMadeAt, call)
         let renewal = try await prover(unverified, of: party, call)
         guard StrictJSON.same(content.issuer, iss), content.method == "POST",
             StrictJSON.same(content.url, iss + call.path), content.bodyHash == SigningHash(sha256: body)
@@ -106,24 +106,31 @@ package struct SigningDoor: SigningPart {
         return DeviceRequest(
             party: party, did: did, plaintext: plaintext, hash: .request(proof),
             proof: SpentProof(jti: content.jti, did: did), nonceMadeAt: madeAt, now: now, address: address,
-            renewal: renewal)
+            renewal: renewal, keys: keys)
     }
 
-    /// Whose call it is, and whether its nonce may have been made before a restore: both are looked up at once.
+    /// The calls in which a key of a password slot has signed something.
+    private static let callsWithKeys: Set<DeviceCall> = [.confirmEvaluation, .startChange, .commitChange]
+
+    /// Whose call it is, its keys where the call needs them, and whether its nonce may have been made before a restore:
+    /// all are looked up at once.
     private func party(
-        _ did: SigningID, nonceMadeAt: Int64?
-    ) async throws -> (party: DeviceRequest.Party, isOfBefore: Bool) {
+        _ did: SigningID, nonceMadeAt: Int64?, _ call: DeviceCall
+    ) async throws -> (party: DeviceRequest.Party, keys: [SigningKeyRow]?, isOfBefore: Bool) {
         var queries = [ContainerSQL.container(did, issuer: iss)]
+        if Self.callsWithKeys.contains(call) { queries.append(ContainerSQL.keys(of: did)) }
+        let count = queries.count
         if let nonceMadeAt { queries.append(SigningNonces.restore(after: nonceMadeAt)) }
         let rows = try await store.together(queries)
-        let isOfBefore = rows.dropFirst().contains { !$0.isEmpty }
+        let keys: [SigningKeyRow]? = count == 1 ? nil : try (rows.dropFirst().first ?? []).map(SigningKeyRow.init)
+        let isOfBefore = rows.dropFirst(count).contains { !$0.isEmpty }
         if let container = try rows.first?.first.map(SigningContainerRecord.init) {
             let isForgotten = container.endedAt.map { now - $0 > DeviceRequest.memory } ?? false
             guard !isForgotten else { throw SigningRefusal(.unknownContainer) }
-            return (.container(container), isOfBefore)
+            return (.container(container), keys, isOfBefore)
         }
         guard let enrolment = try await enrolments.find(did) else { throw SigningRefusal(.unknownContainer) }
-        return (.enrolment(enrolment), isOfBefore)
+        return (.enrolment(enrolment), keys, isOfBefore)
     }
 
     /// Verifies who proves a call: the device key, or from `complete` of a renewal on for `confirm` and `status` the

@@ -118,7 +118,7 @@ package struct SigningSlots: SigningPart {
         }
         _ = try container.required(evaluation.slot)
         let (message, slot) = try await signedBySlotKey(
-            body.confirmation, as: EvaluationConfirmation.self, of: container)
+            body.confirmation, as: EvaluationConfirmation.self, in: request)
         let confirmation = message.content
         guard let n = evaluation.n, let unl = evaluation.unl, StrictJSON.same(confirmation.issuer, iss),
             confirmation.did == request.did, slot == evaluation.slot, confirmation.slot == slot,
@@ -163,7 +163,7 @@ package struct SigningSlots: SigningPart {
     private func change(
         _ text: String, _ step: PasswordChangeStep, _ request: DeviceRequest, _ container: SigningContainerRecord
     ) async throws -> (PasswordChange, SlotChange, AssistedSlot) {
-        let (message, slot) = try await signedBySlotKey(text, as: PasswordChange.self, of: container)
+        let (message, slot) = try await signedBySlotKey(text, as: PasswordChange.self, in: request)
         let content = message.content
         guard StrictJSON.same(content.issuer, iss), content.did == request.did, content.slot == slot,
             content.step == step
@@ -174,14 +174,16 @@ package struct SigningSlots: SigningPart {
         return (content, change, try container.required(slot))
     }
 
-    /// A message that an active key of a password slot has signed, and the slot.
+    /// A message that an active key of a password slot of the caller has signed, and the slot.
     private func signedBySlotKey<Content: SignedContent>(
-        _ text: String, as type: Content.Type, of container: SigningContainerRecord
+        _ text: String, as type: Content.Type, in request: DeviceRequest
     ) async throws -> (message: SignedMessage<Content>, slot: PasswordSlot) {
         let unverified = try UnverifiedMessage<Content>(text)
-        guard let key = try await devices.keys(of: container.did).first(where: { $0.kid == unverified.kid }),
-            let slot = key.slot
-        else { throw SigningRefusal(.badSignature, "It is not signed by a key of a password slot.") }
+        var known = request.keys
+        if known == nil { known = try await devices.keys(of: request.did) }
+        guard let key = known?.first(where: { $0.kid == unverified.kid }), let slot = key.slot else {
+            throw SigningRefusal(.badSignature, "It is not signed by a key of a password slot.")
+        }
         guard key.isActive else { throw SigningRefusal(.keyRetired) }
         do {
             return (try unverified.verified(with: ProtocolKey(JSONValue.parse(key.publicJWK))), slot)
