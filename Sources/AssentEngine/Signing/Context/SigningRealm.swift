@@ -12,6 +12,8 @@ struct SigningRealm: Sendable {
     let bell: SigningBell
     /// Counts calls, codes and proofs.
     let attempts: AttemptCounter
+    /// The keys of devices that have called lately.
+    let deviceKeys = DeviceKeys()
     /// Who tells users what happens.
     let notifier: any Notifier
 

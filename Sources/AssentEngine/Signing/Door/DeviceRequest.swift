@@ -8,12 +8,11 @@ struct DeviceRequest: Sendable {
         case enrolment(SigningEnrolmentRecord)
         case container(SigningContainerRecord)
 
-        var deviceKey: ProtocolKey {
-            get throws {
-                switch self {
-                case .enrolment(let enrolment): try ProtocolKey(JSONValue.parse(enrolment.deviceJWK))
-                case .container(let container): try ProtocolKey(JSONValue.parse(container.deviceJWK))
-                }
+        /// The device key as a JWK.
+        var deviceJWK: String {
+            switch self {
+            case .enrolment(let enrolment): enrolment.deviceJWK
+            case .container(let container): container.deviceJWK
             }
         }
     }

@@ -141,10 +141,10 @@ package struct SigningDoor: SigningPart {
     private func prover(
         _ proof: UnverifiedMessage<CallProof>, of party: DeviceRequest.Party, _ call: DeviceCall
     ) async throws -> SigningRenewalRecord? {
-        if (try? proof.verified(with: try party.deviceKey)) != nil { return nil }
+        if (try? proof.verified(with: realm.deviceKeys.key(party.deviceJWK))) != nil { return nil }
         guard case .container(let container) = party else { throw SigningRefusal(.badProof) }
         func hasSigned(_ jwk: String) -> Bool {
-            (try? proof.verified(with: ProtocolKey(JSONValue.parse(jwk)))) != nil
+            (try? proof.verified(with: realm.deviceKeys.key(jwk))) != nil
         }
         if call == .status || call == .renewConfirm,
             let renewal = try await enrolments.renewal(of: container.did, at: now),

@@ -136,7 +136,7 @@ package struct SigningLogins: SigningPart {
         else { throw unknown }
         let message: SignedMessage<LoginAssertion>
         do {
-            message = try unverified.verified(with: ProtocolKey(JSONValue.parse(key.publicJWK)))
+            message = try unverified.verified(with: realm.deviceKeys.key(key.publicJWK))
         } catch {
             throw unknown
         }

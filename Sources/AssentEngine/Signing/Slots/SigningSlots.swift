@@ -186,7 +186,7 @@ package struct SigningSlots: SigningPart {
         }
         guard key.isActive else { throw SigningRefusal(.keyRetired) }
         do {
-            return (try unverified.verified(with: ProtocolKey(JSONValue.parse(key.publicJWK))), slot)
+            return (try unverified.verified(with: realm.deviceKeys.key(key.publicJWK)), slot)
         } catch {
             throw SigningRefusal(.badSignature, "The signature is not good.")
         }

@@ -88,8 +88,8 @@ struct SigningDecisions: SigningPart {
         }
         let possession = try judged.possession.map { try UnverifiedMessage<Possession>($0) }
         do {
-            _ = try judged.message.verified(with: ProtocolKey(JSONValue.parse(key.publicJWK)))
-            _ = try possession?.verified(with: ProtocolKey(JSONValue.parse(container.deviceJWK)))
+            _ = try judged.message.verified(with: realm.deviceKeys.key(key.publicJWK))
+            _ = try possession?.verified(with: realm.deviceKeys.key(container.deviceJWK))
         } catch {
             try await fail(txn: judged.txn, because: .badSignature, container: container)
             throw SigningRefusal(.badSignature)
