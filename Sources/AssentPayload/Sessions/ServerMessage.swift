@@ -5,7 +5,7 @@ package import HTTPTypes
 /// (docs/payload-encryption.md, "What a listener does").
 package struct ServerMessage {
     /// What has happened.
-    package enum Event {
+    package enum Event: Sendable {
         /// Bytes of the body.
         case bytes([UInt8])
         /// The body has ended.

@@ -73,10 +73,9 @@ struct SealedDoor: RequestHandler {
         }
         let isChunked = request.headers.contains(.transferEncoding)
         let length = isChunked ? nil : request.headers[.contentLength].flatMap(Int.init)
-        let sealed = SealedRequest(
-            request.body.makeAsyncIterator(), at: origin, sessions: sessions, length: length)
         do {
-            switch try await sealed.begin() {
+            let (beginning, content, sealed) = try await begin(request, length: length)
+            switch beginning {
             case .refused(let refusal): return Self.refused(refusal)
             case .unacceptable(let refusal, let reply):
                 return try await reply.sealing(.crest(refusal.rawValue, refusal.message), toHead: false)
@@ -87,10 +86,10 @@ struct SealedDoor: RequestHandler {
                 // It may have ended since its message was claimed.
                 guard let peer = sessions.peer(of: head) else { return Self.refused(.unknownSession) }
                 let response = await SealedSession.$peer.withValue(peer) {
-                    await answer(Self.plain(inner, hasContent: hasContent, sealed), from: client)
+                    await answer(Self.plain(inner, hasContent ? content : nil), from: client)
                 }
                 // Who has no content to read cannot have met damage. To ask costs a turn of the event loop.
-                if hasContent, await sealed.isDamaged { return Self.ending }
+                if hasContent, let sealed, await sealed.isDamaged { return Self.ending }
                 return try await reply.sealing(response, toHead: inner.method == .head)
             }
         } catch let refusal as PayloadRefusal {
@@ -103,6 +102,19 @@ struct SealedDoor: RequestHandler {
         }
     }
 
+    /// What a message has led to, its content, and what reads that; `nil` for one that is whole.
+    private func begin(
+        _ request: Request, length: Int?
+    ) async throws -> (SealedRequest.Beginning, content: RequestBody, sealed: SealedRequest?) {
+        if let length, length <= WholeSealedRequest.limit {
+            let whole = try await WholeSealedRequest(request.body, at: origin, sessions: sessions)
+            return (whole.beginning, RequestBody(buffer: ByteBuffer(bytes: whole.content)), nil)
+        }
+        let sealed = SealedRequest(
+            request.body.makeAsyncIterator(), at: origin, sessions: sessions, length: length)
+        return (try await sealed.begin(), RequestBody(sealed), sealed)
+    }
+
     /// The upstream has not got a regular end, and the connection gets none either.
     private static var ending: Response {
         var response = refused(.malformed)
@@ -110,14 +122,16 @@ struct SealedDoor: RequestHandler {
         return response
     }
 
-    /// The request as a plain listener would have it.
-    private static func plain(_ request: HTTPRequest, hasContent: Bool, _ sealed: SealedRequest) -> Request {
+    private static let host = HTTPField.Name("Host")
+
+    /// The request as a plain listener would have it; `content` is `nil` where it has none.
+    private static func plain(_ request: HTTPRequest, _ content: RequestBody?) -> Request {
         var head = request
-        if let host = HTTPField.Name("Host") { head.headerFields[host] = nil }
-        guard hasContent else { return Request(head: head, body: RequestBody(buffer: ByteBuffer())) }
+        if let host { head.headerFields[host] = nil }
+        guard let content else { return Request(head: head, body: RequestBody(buffer: ByteBuffer())) }
         // So handlers know that there is one.
         if !head.headerFields.contains(.contentLength) { head.headerFields[.transferEncoding] = "chunked" }
-        return Request(head: head, body: RequestBody(sealed))
+        return Request(head: head, body: content)
     }
 
     private func answer(_ request: Request, from client: ClientAddress) async -> Response {

@@ -156,8 +156,11 @@ actor SealedRequest {
             switch action {
             case .lookUp(let head):
                 self.head = head
-                waiting += message.take(try await found(head))
-            case .claim: waiting += message.take(claimed())
+                waiting += message.take(try await sessions.opening(head, origin: origin))
+            case .claim:
+                let (event, sealed) = sessions.claiming(head)
+                reply = sealed
+                waiting += message.take(event)
             default: actions.append(action)
             }
         }
@@ -169,22 +172,27 @@ actor SealedRequest {
         guard let buffer else { return message.take(.end) }
         return buffer.withUnsafeReadableBytes { message.take(bytes: $0) }
     }
+}
 
-    private func found(_ head: FrameHead) async throws -> ServerMessage.Event {
+extension PayloadSessions {
+    /// Looks up the session of a message, and says so as ``/AssentPayload/ServerMessage`` hears of it.
+    ///
+    /// - Throws: ``StoreError``.
+    func opening(_ head: FrameHead, origin: String) async throws -> ServerMessage.Event {
         do {
-            return .opener(try await sessions.opener(head, origin: origin))
+            return .opener(try await opener(head, origin: origin))
         } catch let refusal as PayloadRefusal {
             return .refused(refusal)
         }
     }
 
-    private func claimed() -> ServerMessage.Event {
-        guard let head else { return .refused(.malformed) }
+    /// Claims the number of a message in the same way. What seals its reply comes with it.
+    func claiming(_ head: FrameHead?) -> (ServerMessage.Event, SealedReply?) {
+        guard let head else { return (.refused(.malformed), nil) }
         do {
-            reply = SealedReply(try sessions.claim(head), RunningMessage(head, in: sessions))
-            return .claimed
+            return (.claimed, SealedReply(try claim(head), RunningMessage(head, in: self)))
         } catch {
-            return .refused(error)
+            return (.refused(error), nil)
         }
     }
 }

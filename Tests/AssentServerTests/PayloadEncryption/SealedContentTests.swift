@@ -14,12 +14,14 @@ struct SealedContentTests {
     private static let count = 30_000
 
     /// A message of indeterminate length (RFC 9292 §3.2) whose content comes byte by byte.
-    private static func message(_ secrets: PayloadSecrets, to origin: Origin) throws -> [UInt8] {
+    private static func message(
+        _ secrets: PayloadSecrets, to origin: Origin, count: Int = Self.count, number: UInt64 = 1
+    ) throws -> [UInt8] {
         let request = HTTPRequest(
             method: .post, scheme: origin.scheme, authority: origin.authority, path: "/orders")
         let pieces = (0..<count).flatMap { BinaryHTTPWriter.piece([UInt8(truncatingIfNeeded: $0)]) }
         let plaintext = try BinaryHTTPWriter.head(request) + pieces + BinaryHTTPWriter.end
-        let head = FrameHead(.request, session: secrets.session, number: 1, random: SystemRandom())
+        let head = FrameHead(.request, session: secrets.session, number: number, random: SystemRandom())
         var sealer = FrameSealer(head, key: secrets.request, bound: [])
         return try sealer.seal(plaintext + Padding.bytes(behind: plaintext.count)) + sealer.finish()
     }
@@ -59,6 +61,41 @@ struct SealedContentTests {
             }
             #expect(content == (0..<Self.count).map { UInt8(truncatingIfNeeded: $0) })
             #expect(buffers < 10)
+        }
+    }
+
+    @Test("A short message is read whole, in whatever pieces it comes, and one that is not whole leads to no call")
+    func short() async throws {
+        try await ServerFixture.run { node in
+            let origin = try Origin("https://api.bank.example")
+            let (sessions, secrets) = try await Self.session(at: node, for: origin)
+            func read(_ pieces: [ArraySlice<UInt8>]) async throws -> WholeSealedRequest {
+                let (bytes, source) = AsyncStream<ByteBuffer>.makeStream()
+                for piece in pieces { source.yield(ByteBuffer(bytes: piece)) }
+                source.finish()
+                return try await WholeSealedRequest(RequestBody(asyncSequence: bytes), at: origin, sessions: sessions)
+            }
+            for cut in [1, 40, 60, 700] {
+                let message = try Self.message(secrets, to: origin, count: 300, number: UInt64(cut))
+                let whole = try await read([message.prefix(cut), message.dropFirst(cut)])
+                guard case .call(let request, hasContent: true, _, _) = whole.beginning else {
+                    Issue.record("the handler is not called")
+                    continue
+                }
+                #expect(request.path == "/orders")
+                #expect(whole.content == (0..<300).map { UInt8(truncatingIfNeeded: $0) })
+            }
+            let message = try Self.message(secrets, to: origin, count: 300, number: 2)
+            var changed = message
+            changed[message.count - 1] ^= 1
+            for broken in [message.prefix(40), message.dropLast(), changed[...], (message + [0])[...]] {
+                let whole = try await read([broken])
+                guard case .refused(.malformed) = whole.beginning else {
+                    Issue.record("\(broken.count) bytes are taken")
+                    continue
+                }
+                #expect(whole.content.isEmpty)
+            }
         }
     }
 
