@@ -59,6 +59,25 @@ struct ClientSessionTests {
         }
     }
 
+    @Test("A call for which there is a session begins at once, and one that has to wait leaves all as it is")
+    func ready() throws {
+        let call = ClientSession.Call(id: 2, mayRepeat: true)
+        var session = fresh()
+        #expect(session.message(for: call, at: Self.start) == nil)
+        #expect(session.pending == 0)
+        session = sent(mayRepeat: true)
+        // Nothing is begun twice.
+        #expect(session.message(for: .init(id: 1, mayRepeat: true), at: Self.start) == nil)
+        let message = try #require(session.message(for: call, at: Self.start))
+        #expect((message.session, message.number) == (1, 2))
+        #expect(session.pending == 2)
+        #expect(session.take(.answer(2, .sealed), at: Self.start) == [.handOver(2)])
+        // A session that nobody has used for too long is left to the call that waits for another one.
+        let late = Self.start.addingTimeInterval(ClientSession.idleLimit)
+        #expect(session.message(for: .init(id: 3, mayRepeat: true), at: late) == nil)
+        #expect(session.take(.begin(.init(id: 3, mayRepeat: true)), at: late).last == .wait(3))
+    }
+
     @Test("A repetition goes through the new session, with a number of its own, and is not repeated again")
     func repetition() throws {
         var session = sent(mayRepeat: true)

@@ -115,10 +115,14 @@ package final class PayloadChannel: Sendable {
     private func message(
         within limit: Duration?, mayRepeat: Bool
     ) async throws -> (id: Int, ClientSession.Message) {
-        let id = state.withLock { state in
+        let (id, ready) = state.withLock { state -> (Int, ClientSession.Message?) in
             state.lastCall += 1
-            return state.lastCall
+            let call = ClientSession.Call(id: state.lastCall, mayRepeat: mayRepeat)
+            if Task.isCancelled { return (call.id, nil) }
+            return (call.id, state.session.message(for: call, at: handshakes.seams.clock.now))
         }
+        // Most calls have a session, and wait for nothing.
+        if let ready { return (id, ready) }
         var timer: Task<Void, any Error>?
         defer { timer?.cancel() }
         let message = try await withTaskCancellationHandler {

@@ -91,12 +91,8 @@ package struct ClientSession: Sendable {
 
     private mutating func begin(_ call: Call, at now: Date) -> [Action] {
         guard sent[call.id] == nil, !waiting.contains(where: { $0.id == call.id }) else { return [] }
-        if case .live(let live) = phase, Self.isOver(live, at: now) { phase = .none }
-        if case .live(var live) = phase {
-            let action = send(call, &live, at: now)
-            phase = .live(live)
-            return [action]
-        }
+        if let message = message(for: call, at: now) { return [.send(call.id, message)] }
+        if case .live = phase { phase = .none }
         guard waiting.count < Self.waitingLimit else {
             return [.giveUp(call.id, Failure(reason: .tooMany, mayHaveHadEffect: false))]
         }
@@ -107,13 +103,22 @@ package struct ClientSession: Sendable {
         return waiting.isEmpty ? actions : actions + [.wait(call.id)]
     }
 
-    private mutating func send(_ call: Call, _ live: inout Live, at now: Date) -> Action {
+    /// Begins a call where there is a session for it: what it is sealed with. As ``take(_:at:)`` of `begin`, but `nil`
+    /// for a call that has to wait, of which nothing is known then.
+    package mutating func message(for call: Call, at now: Date) -> Message? {
+        guard case .live(var live) = phase, !Self.isOver(live, at: now), sent[call.id] == nil else { return nil }
+        let message = message(for: call, &live, at: now)
+        phase = .live(live)
+        return message
+    }
+
+    private mutating func message(for call: Call, _ live: inout Live, at now: Date) -> Message {
         let message = Message(
             session: sessions, number: live.next, begun: live.begun, secrets: live.secrets)
         live.next += 1
         live.lastUse = now
         sent[call.id] = Sent(call: call, session: sessions)
-        return .send(call.id, message)
+        return message
     }
 
     private static func isOver(_ live: Live, at now: Date) -> Bool {
@@ -203,7 +208,7 @@ package struct ClientSession: Sendable {
         guard !Self.isOver(live, at: now) else { return end(.noHandshake) }
         let calls = waiting
         waiting = []
-        let actions = calls.map { send($0, &live, at: now) }
+        let actions = calls.map { Action.send($0.id, message(for: $0, &live, at: now)) }
         phase = .live(live)
         return actions
     }
