@@ -46,7 +46,8 @@ struct OpenedReply: Sendable {
                     let unread = Array(rest.dropFirst(length))
                     return OpenedReply(
                         content: SealedContent(
-                            opener, plaintext: first, unread: unread, pull, call, received: buffer.count))
+                            opener, plaintext: first, unread: unread, pull, call, received: buffer.count,
+                            isThere: reply.body.inMemory != nil))
                 }
                 try await more(&buffer, pull)
             }
@@ -55,13 +56,14 @@ struct OpenedReply: Sendable {
         }
     }
 
-    /// The reply, with a content that is opened as it is read.
+    /// The reply, with a content that is opened as it is read, or that is there already.
     ///
     /// - Parameter ended: is called with the bytes of the whole message when all of it has opened.
     /// - Returns: status, fields and content.
     /// - Throws: `HTTPTransportError` when what is sealed is not a reply.
     func handedOver(_ ended: @escaping @Sendable (Int) -> Void) async throws -> HTTPReply {
         let response = try await content.response(ended)
+        if let bytes = content.whole() { return HTTPReply(response, body: HTTPBody(bytes)) }
         let content = content
         return HTTPReply(
             response, body: HTTPBody(length: content.length, isReplayable: false) { { try await content.next() } })
@@ -107,12 +109,15 @@ private final class SealedContent: Sendable {
     private let limit: Int
     private let isHEAD: Bool
     private let first: [UInt8]
+    /// Whether all of the message came at once.
+    private let isThere: Bool
 
     init(
         _ opener: FrameOpener, plaintext: [UInt8], unread: [UInt8],
-        _ pull: @escaping @Sendable () async throws -> [UInt8]?, _ call: HTTPCall, received: Int
+        _ pull: @escaping @Sendable () async throws -> [UInt8]?, _ call: HTTPCall, received: Int, isThere: Bool
     ) {
         state = Locked(State(opener: opener, received: received, unread: unread))
+        self.isThere = isThere
         (self.pull, first) = (pull, plaintext)
         (limit, isHEAD) = (call.limits.replyBytes, call.request.method == .head)
     }
@@ -128,6 +133,20 @@ private final class SealedContent: Sendable {
             if let response = state.withLock({ $0.response }) { return response }
             guard !state.withLock({ $0.hasEnded }) else { throw Self.damaged }
             try await read()
+        }
+    }
+
+    /// All of the content, where the message has come at once in one chunk, and is as it should be; else `nil`, and who
+    /// reads on hears what is wrong.
+    func whole() -> [UInt8]? {
+        guard isThere, state.withLock({ $0.unread.isEmpty && $0.failure == nil && $0.opener.hasEnded }),
+            (try? end()) != nil
+        else { return nil }
+        return state.withLock { state in
+            var bytes: [UInt8] = []
+            for piece in state.opened { bytes.join(piece) }
+            state.opened = []
+            return bytes
         }
     }
 
