@@ -49,13 +49,16 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
     public var isSecure: Bool { scheme == "https" }
 
     /// Host and port; the port is left out when it is the scheme's own.
-    public var authority: String { hasDefaultPort ? host.description : "\(host):\(port)" }
+    public var authority: String {
+        // Not by interpolation: each call asks several times.
+        hasDefaultPort ? host.description : host.description + ":" + String(port)
+    }
 
     /// Whether the port is the scheme's own.
     package var hasDefaultPort: Bool { port == Self.defaultPort(of: scheme) }
 
     /// The origin as an `Origin` field has it.
-    public var description: String { "\(scheme)://\(authority)" }
+    public var description: String { scheme + "://" + authority }
 
     private init(scheme: String, host: NormalizedHost, port: Int) {
         self.scheme = scheme
