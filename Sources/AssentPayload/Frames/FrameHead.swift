@@ -10,46 +10,39 @@ package struct FrameHead: Hashable, Sendable {
     }
 
     package static let length = 41
-    static let saltLength = 16
+    private static let saltLength = 16
 
     package let kind: Kind
     package let session: [UInt8]
     /// Counts the requests of a session, from 1; a reply has that of its request.
     package let number: UInt64
-    /// Random: it gives each message a key of its own.
-    package let salt: [UInt8]
+    /// All of it, as it is sent. The last 16 bytes are random: they give each message a key of its own.
+    package let bytes: [UInt8]
 
     package init(_ kind: Kind, session: [UInt8], number: UInt64, random: some RandomSource) {
         (self.kind, self.session, self.number) = (kind, session, number)
-        salt = random.bytes(Self.saltLength)
-    }
-
-    /// - Throws: ``PayloadError/foreignFrame`` for bytes that are not a frame's head, `truncated` for too few of them.
-    package init(_ bytes: ArraySlice<UInt8>) throws(PayloadError) {
-        // Not of any collection: other modules would call generic code, which takes longer.
-        var rest = bytes.prefix(Self.length)
-        guard rest.count == Self.length else { throw .truncated }
-        func take(_ count: Int) -> [UInt8] {
-            defer { rest = rest.dropFirst(count) }
-            return Array(rest.prefix(count))
-        }
-        guard let kind = take(1).first.flatMap(Kind.init(rawValue:)) else { throw .foreignFrame }
-        self.kind = kind
-        session = take(PayloadSecrets.sessionLength)
-        number = take(8).reduce(0) { $0 << 8 | UInt64($1) }
-        salt = take(Self.saltLength)
-        guard number > 0 else { throw .foreignFrame }
-    }
-
-    package var bytes: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Self.length)
         bytes.append(kind.rawValue)
         bytes += session
         // Not by a function of another module, which is generic code there: a sealed call writes a dozen numbers.
         withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
-        bytes += salt
-        return bytes
+        bytes += random.bytes(Self.saltLength)
+        self.bytes = bytes
+    }
+
+    /// - Throws: ``PayloadError/foreignFrame`` for bytes that are not a frame's head, `truncated` for too few of them.
+    package init(_ bytes: ArraySlice<UInt8>) throws(PayloadError) {
+        // Not of any collection: other modules would call generic code, which takes longer.
+        let all = Array(bytes.prefix(Self.length))
+        guard all.count == Self.length, let first = all.first else { throw .truncated }
+        guard let kind = Kind(rawValue: first) else { throw .foreignFrame }
+        let rest = all.dropFirst().dropFirst(PayloadSecrets.sessionLength)
+        var number: UInt64 = 0
+        for byte in rest.prefix(8) { number = number << 8 | UInt64(byte) }
+        guard number > 0 else { throw .foreignFrame }
+        (self.kind, self.number, self.bytes) = (kind, number, all)
+        session = Array(all.dropFirst().prefix(PayloadSecrets.sessionLength))
     }
 
     /// What binds a reply to this request.
