@@ -52,7 +52,9 @@ extension ResponseBody {
         if let bytes = body.inMemory {
             self.init(byteBuffer: ByteBuffer(bytes: bytes))
         } else {
-            self.init { writer in
+            // Its length is said for one that is sealed. A short one is sent on as it comes all the same.
+            let length = body.length.flatMap { $0 > SealedReply.wholeLimit ? $0 : nil }
+            self.init(contentLength: length) { writer in
                 for try await chunk in body { try await writer.write(ByteBuffer(bytes: chunk)) }
                 try await writer.finish(nil)
             }

@@ -10,7 +10,7 @@ struct SealedReply: Sendable {
     static let mediaType = "application/assent-pe"
 
     /// Up to this length a content that is known is sealed in one piece.
-    private static let wholeLimit = 65_536
+    static let wholeLimit = 65_536
 
     /// What belongs to a connection (RFC 9110 §7.6.1).
     private static let connectionFields = [
@@ -71,8 +71,11 @@ struct SealedReply: Sendable {
 /// A content that has another length than its head says.
 private struct WrongLength: Error {}
 
-/// Seals a content piece by piece. A stream's pieces are sent at once; those of a known length when a chunk is full.
+/// Seals a content piece by piece. A stream's pieces are sent at once; those of a known length when a chunk is full, or
+/// nothing was sent for a second: a slow service must not seem to be silent. The first one goes out with the head.
 private struct SealingWriter: ResponseBodyWriter {
+    private static let patience = TimeAmount.seconds(1)
+
     private var base: any ResponseBodyWriter
     private var sealer: FrameSealer
     private var beginning: [UInt8]
@@ -80,6 +83,8 @@ private struct SealingWriter: ResponseBodyWriter {
     private let isStreamed: Bool
     /// The bytes before the padding.
     private var count = 0
+    /// When something was sent last.
+    private var sentAt = NIODeadline.distantPast
 
     init(
         _ base: any ResponseBodyWriter, _ sealer: FrameSealer, beginning: [UInt8], length: Int?, isStreamed: Bool
@@ -93,8 +98,11 @@ private struct SealingWriter: ResponseBodyWriter {
             guard buffer.readableBytes <= left else { throw WrongLength() }
             self.left = left - buffer.readableBytes
         }
-        let sealed = try seal(buffer)
-        if sealed.readableBytes > 0 { try await base.write(sealed) }
+        let now = NIODeadline.now()
+        let sealed = try seal(buffer, isFlushed: isStreamed || now - sentAt >= Self.patience)
+        guard sealed.readableBytes > 0 else { return }
+        sentAt = now
+        try await base.write(sealed)
     }
 
     @concurrent consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
@@ -107,7 +115,7 @@ private struct SealingWriter: ResponseBodyWriter {
 
     /// What can be sent once these bytes are there. They are sealed from where they lie, into what is sent: an array
     /// before and one behind would be two more copies of all bytes.
-    private mutating func seal(_ content: ByteBuffer) throws -> ByteBuffer {
+    private mutating func seal(_ content: ByteBuffer, isFlushed: Bool) throws -> ByteBuffer {
         // The head goes out with the first piece.
         var before = beginning
         beginning = []
@@ -115,10 +123,10 @@ private struct SealingWriter: ResponseBodyWriter {
         let length = before.count + content.readableBytes
         count += length
         var sealed = ByteBufferAllocator().buffer(
-            capacity: sealer.sealedLength(adding: length, isFlushed: isStreamed))
+            capacity: sealer.sealedLength(adding: length, isFlushed: isFlushed))
         try before.withUnsafeBytes { bytes in try sealer.seal(bytes) { sealed.writeBytes($0) } }
         try content.withUnsafeReadableBytes { bytes in try sealer.seal(bytes) { sealed.writeBytes($0) } }
-        if isStreamed { try sealer.flush { sealed.writeBytes($0) } }
+        if isFlushed { try sealer.flush { sealed.writeBytes($0) } }
         return sealed
     }
 }
