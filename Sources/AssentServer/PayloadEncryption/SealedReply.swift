@@ -75,6 +75,7 @@ private struct WrongLength: Error {}
 /// nothing was sent for a second: a slow service must not seem to be silent. The first one goes out with the head.
 private struct SealingWriter: ResponseBodyWriter {
     private static let patience = TimeAmount.seconds(1)
+    private static let paddingPiece = 65_536
 
     private var base: any ResponseBodyWriter
     private var sealer: FrameSealer
@@ -100,33 +101,70 @@ private struct SealingWriter: ResponseBodyWriter {
         }
         let now = NIODeadline.now()
         let sealed = try seal(buffer, isFlushed: isStreamed || now - sentAt >= Self.patience)
-        guard sealed.readableBytes > 0 else { return }
+        guard !sealed.isEmpty else { return }
         sentAt = now
-        try await base.write(sealed)
+        try await base.write(contentsOf: sealed)
     }
 
     @concurrent consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
         guard left ?? 0 == 0 else { throw WrongLength() }
         let end = beginning + (isStreamed ? BinaryHTTPWriter.end : BinaryHTTPWriter.knownEnd)
-        let sealed = try sealer.finish(with: end + Padding.bytes(behind: count + end.count))
-        try await base.write(ByteBuffer(bytes: sealed))
+        let length = count + end.count
+        var rest = try sealer.seal(end)
+        // In pieces: behind a long content there may be megabytes.
+        var padding = Padding.length(of: length) - length
+        while padding > 0 {
+            let piece = [UInt8](repeating: 0, count: min(padding, Self.paddingPiece))
+            rest.join(try sealer.seal(piece))
+            padding -= piece.count
+            guard !rest.isEmpty, padding > 0 else { continue }
+            try await base.write(ByteBuffer(bytes: rest))
+            rest = []
+        }
+        rest.join(try sealer.finish())
+        try await base.write(ByteBuffer(bytes: rest))
         try await base.finish(nil)
     }
 
     /// What can be sent once these bytes are there. They are sealed from where they lie, into what is sent: an array
     /// before and one behind would be two more copies of all bytes.
-    private mutating func seal(_ content: ByteBuffer, isFlushed: Bool) throws -> ByteBuffer {
+    private mutating func seal(_ content: ByteBuffer, isFlushed: Bool) throws -> [ByteBuffer] {
         // The head goes out with the first piece.
         var before = beginning
         beginning = []
         if isStreamed { before += BinaryHTTPWriter.pieceHead(content.readableBytes) }
         let length = before.count + content.readableBytes
         count += length
-        var sealed = ByteBufferAllocator().buffer(
-            capacity: sealer.sealedLength(adding: length, isFlushed: isFlushed))
-        try before.withUnsafeBytes { bytes in try sealer.seal(bytes) { sealed.writeBytes($0) } }
-        try content.withUnsafeReadableBytes { bytes in try sealer.seal(bytes) { sealed.writeBytes($0) } }
-        if isFlushed { try sealer.flush { sealed.writeBytes($0) } }
-        return sealed
+        var sealed = SealedPieces(length: sealer.sealedLength(adding: length, isFlushed: isFlushed))
+        try before.withUnsafeBytes { bytes in try sealer.seal(bytes) { sealed.append($0) } }
+        try content.withUnsafeReadableBytes { bytes in try sealer.seal(bytes) { sealed.append($0) } }
+        if isFlushed { try sealer.flush { sealed.append($0) } }
+        return sealed.buffers
+    }
+}
+
+/// Sealed bytes on their way out, in buffers of 64 KiB. A buffer is as large as the next power of two: one for a full
+/// chunk, which is a little longer, would be twice as large, and such a block is mapped anew for each chunk.
+private struct SealedPieces {
+    private static let most = 65_536
+
+    private(set) var buffers: [ByteBuffer] = []
+    /// How many bytes are still to come.
+    private var left: Int
+
+    init(length: Int) { left = length }
+
+    mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        var rest = bytes
+        while !rest.isEmpty {
+            if buffers.isEmpty || buffers[buffers.count - 1].readableBytes == Self.most {
+                buffers.append(ByteBufferAllocator().buffer(capacity: max(0, min(left, Self.most))))
+            }
+            let last = buffers.count - 1
+            let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.most - buffers[last].readableBytes))
+            buffers[last].writeBytes(piece)
+            left -= piece.count
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))
+        }
     }
 }
