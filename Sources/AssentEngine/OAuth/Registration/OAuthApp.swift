@@ -69,11 +69,12 @@ package struct OAuthApp: Sendable, Hashable {
 
     /// The app that a client id is of; `nil` for an id that no instance can have.
     static func id(ofInstance id: String) -> String? {
-        let parts = id.split(separator: separator, omittingEmptySubsequences: false)
-        guard parts.count == 2, let app = parts.first, let own = parts.last, own.utf8.count == 22,
-            Base64URL.decode(String(own))?.count == randomBytes
-        else { return nil }
-        return String(app)
+        // By bytes: each call with a token asks several times, and most ids have no such character.
+        let mark = separator.asciiValue
+        guard let end = id.utf8.firstIndex(where: { $0 == mark }) else { return nil }
+        let own = Substring(id.utf8[id.utf8.index(after: end)...])
+        guard own.utf8.count == 22, Base64URL.decode(own)?.count == randomBytes else { return nil }
+        return String(Substring(id.utf8[..<end]))
     }
 
     /// The kinds of sessions that its installations may not have. Sessions of these kinds that began earlier are no
