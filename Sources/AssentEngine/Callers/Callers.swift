@@ -141,14 +141,16 @@ package struct Callers: Sendable {
             return .refusedToken(TokenRefusal(.notOurs, .dpop))
         }
         guard claims.expiresAt > provider.now else { return .refusedToken(TokenRefusal(.expired, .dpop)) }
-        let client = provider.configuration.definition(of: claims.clientID)
+        // `nil` for a client that is not defined any more.
+        let policy = provider.configuration.noncePolicy(ofDefined: claims.clientID)
         let checked = proofs.checked(
-            presented, accessToken: token, policy: provider.configuration.noncePolicy(of: client))
+            presented, accessToken: token, tokenDigest: claims.digest,
+            policy: policy ?? provider.configuration.noncePolicy(of: nil))
         // Refused further below, when the token is known to be valid; the proof is not spent until then.
         let counts = SealedSession.refusal(of: claims.clientID, requiresSealing: false, isSealed: isSealed) == nil
         // The token is signed, so its key is known before anything is looked up.
         let proof = (try? checked.get()).flatMap { proof in
-            client != nil && claims.sender?.isProved(byKey: proof.thumbprint) == true ? proof : nil
+            policy != nil && claims.sender?.isProved(byKey: proof.thumbprint) == true ? proof : nil
         }
         let found = try await proofs.find(
             provider.lookUps.lookUp(

@@ -73,6 +73,20 @@ package struct OAuthProviderConfiguration: Sendable {
             ? .required : .offered
     }
 
+    /// The same by the client's id; `nil` where ``definition(of:)`` knows no such client. It is asked with each proof,
+    /// and a client is too large to be copied for that.
+    func noncePolicy(ofDefined id: String) -> NoncePolicy? {
+        let isDemanded: Bool
+        if let place = clients.index(forKey: id) {
+            isDemanded = clients.values[place].requiresNonce
+        } else if let app = OAuthApp.id(ofInstance: id), let place = apps.index(forKey: app) {
+            isDemanded = apps.values[place].client.requiresNonce
+        } else {
+            return nil
+        }
+        return requiresNonce || isDemanded ? .required : .offered
+    }
+
     /// The client of that id in the file. ``ClientAuthenticator/find(_:)`` knows instances of apps, too.
     package func client(_ id: String) -> OAuthClient? { clients[id] }
 

@@ -108,17 +108,19 @@ package final class SenderProofs: Sendable {
     /// - Parameters:
     ///   - presented: what the request says.
     ///   - accessToken: the token that came with the request; `nil` at the token endpoint.
+    ///   - tokenDigest: the token's SHA-256 as base64url, for somebody who has it already.
     ///   - policy: whether there must be a nonce.
     /// - Returns: the proof; `nil` when there is no field.
     /// - Throws: ``SenderProofRefusal``.
     package func check(
-        _ presented: PresentedProof, accessToken: Secret?, policy: NoncePolicy = .offered
+        _ presented: PresentedProof, accessToken: Secret?, tokenDigest: String? = nil, policy: NoncePolicy = .offered
     ) throws(SenderProofRefusal) -> CheckedProof? {
         guard let field = try presented.field else { return nil }
         let proof: DPoPProof
         do {
             proof = try DPoPProof.verifyUndated(
-                field, method: presented.method, uri: presented.url, accessToken: accessToken, headers: headers)
+                field, method: presented.method, uri: presented.url, accessToken: accessToken,
+                tokenDigest: tokenDigest, headers: headers)
         } catch {
             context.logger.debug("a DPoP proof was refused", metadata: ["reason": "\(error.code.rawValue)"])
             throw SenderProofRefusal(.invalidProof, error.detail)

@@ -62,10 +62,13 @@ extension SenderProofs {
 
     /// Checks a request's proof, which must be there, and spends nothing.
     func checked(
-        _ presented: PresentedProof?, accessToken: Secret?, policy: NoncePolicy
+        _ presented: PresentedProof?, accessToken: Secret?, tokenDigest: String? = nil, policy: NoncePolicy
     ) -> Result<CheckedProof, SenderProofRefusal> {
         Result { () throws(SenderProofRefusal) in
-            guard let presented, let proof = try check(presented, accessToken: accessToken, policy: policy) else {
+            guard let presented,
+                let proof = try check(
+                    presented, accessToken: accessToken, tokenDigest: tokenDigest, policy: policy)
+            else {
                 throw SenderProofRefusal(
                     .invalidProof, "The request has no field DPoP with a proof of the session's key.")
             }

@@ -101,11 +101,12 @@ public struct DPoPProof: Sendable {
     ///   - method: the request's method.
     ///   - uri: the request's URI as the client sees it; query and fragment do not matter.
     ///   - accessToken: the token that came with the request; `nil` at the token endpoint.
+    ///   - tokenDigest: the token's SHA-256 as base64url, for somebody who has it already.
     ///   - headers: reads its header.
     /// - Returns: the proof.
     /// - Throws: ``JOSEError`` with the code of what is wrong.
     package static func verifyUndated(
-        _ proof: String, method: String, uri: String, accessToken: Secret? = nil,
+        _ proof: String, method: String, uri: String, accessToken: Secret? = nil, tokenDigest: String? = nil,
         headers: DPoPHeaders = DPoPHeaders(limit: 0)
     ) throws(JOSEError) -> DPoPProof {
         let parts = try CompactParts(proof, limit: sizeLimit)
@@ -127,7 +128,7 @@ public struct DPoPProof: Sendable {
         guard written.utf8.elementsEqual(uri.utf8) || HTTPTarget(uri) == htu else { throw JOSEError(.wrongURI) }
         if let accessToken {
             guard let ath = claims.ath else { throw JOSEError(.missingClaim("ath")) }
-            guard ConstantTime.equal(try text(ath, "ath"), digest(accessToken)) else {
+            guard ConstantTime.equal(try text(ath, "ath"), tokenDigest ?? digest(accessToken)) else {
                 throw JOSEError(.wrongAccessToken)
             }
         }

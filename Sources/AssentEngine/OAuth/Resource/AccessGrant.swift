@@ -158,8 +158,9 @@ extension OAuthProvider {
             return known.claims
         }
         let verified = try await keys.verified(token, type: Self.accessTokenType, for: .accessToken)
-        guard let verified, verified.claims.iss == configuration.issuer, let claims = AccessClaims(verified.claims)
+        guard let verified, verified.claims.iss == configuration.issuer, var claims = AccessClaims(verified.claims)
         else { return nil }
+        claims.digest = VerifiedTokens.text(of: digest)
         verifiedTokens.keep(.init(claims: claims, keyID: verified.keyID), for: digest, now: now)
         return claims
     }
@@ -176,6 +177,9 @@ struct AccessClaims: Sendable {
     let issuedAt: Int64
     let expiresAt: Int64
     let sender: SenderBinding?
+
+    /// The SHA-256 of the whole token as base64url, which the proofs of its key name (RFC 9449 §4.2).
+    var digest: String?
 
     /// How the rest of what an access token stands for is found.
     func reading(realm: String, at now: Int64) -> SQLStatement { Self.reading(values(realm: realm, at: now)) }

@@ -27,6 +27,9 @@ final class VerifiedTokens: Sendable {
         token.withUnsafeBytes { SHA256.hash(data: $0) }
     }
 
+    /// A digest as proofs name it.
+    static func text(of digest: SHA256Digest) -> String { digest.withUnsafeBytes { Base64URL.encode($0) } }
+
     /// How many tokens are kept.
     var count: Int { state.withLock { $0.count } }
 
