@@ -32,6 +32,11 @@ struct SealedDoor: RequestHandler {
     private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options, .trace]
 
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
+        // By bytes, and without a path of its own: each plain request comes by here.
+        let target = (request.head.path ?? "").utf8
+        guard target.first != UInt8(ascii: "/") || target.starts(with: ContentRules.root.utf8) else {
+            return try await plain.respond(to: request, from: client)
+        }
         let path = request.uri.path
         guard path == ContentRules.root || path.hasPrefix(ContentRules.root + "/") else {
             return try await plain.respond(to: request, from: client)
