@@ -459,6 +459,21 @@ import Testing
         #expect(world.calls.count == 1)
     }
 
+    @Test("A sign-in that fails, or gives the session that is there, leaves the user's calls alone")
+    func sameUserMeanwhile() async throws {
+        let world = World()
+        let tokens = try world.tokens()
+        let client = try await world.client(of: tokens)
+        let reply = try await client.send(try post()) { approval in
+            // Nobody has the key of this session.
+            let foreign = Session(token: Secret("BOB"), keyThumbprint: "none")
+            await #expect(throws: TokenError.self) { try await tokens.install(foreign) }
+            try await tokens.install(Session(token: Secret("SESS")))
+            return agree(&approval)
+        }
+        #expect(reply.status == 201 && world.calls.count == 2)
+    }
+
     @Test("A server that asks again for the same journey is refused, one that wants something else is named")
     func refusals() async throws {
         let world = World()

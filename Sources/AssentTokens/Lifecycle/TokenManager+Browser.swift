@@ -45,13 +45,16 @@ extension TokenManager {
 
     /// Stores tokens in place of those of the user who was signed in.
     private func takeOver(_ tokens: TokenSet) async throws -> (tokens: TokenSet?, session: Session?) {
-        storage.markSignIn()
-        defer { storage.markSignIn() }
         do {
+            var isMarked = false
+            defer { if isMarked { storage.markSignIn() } }
             let before = try await exclusively {
                 let contents = try await storage.load()
                 // Somebody may have signed out meanwhile, and so removed the key.
                 if let binding = tokens.key { _ = try await proofs.keys.key(of: binding, isAnew: true) }
+                // Where it fails before, the user is still who it was.
+                isMarked = true
+                storage.markSignIn()
                 // The session first: whatever stops this between the two, tokens and session are never of two users.
                 if contents.session != nil { try await storage.save(nil) }
                 guard try await storage.save(tokens, since: contents.tokensVersion) else {

@@ -149,25 +149,36 @@ public actor TokenManager {
     /// - Throws: ``TokenError`` with code `storageFailed` or `busy`, and `signInNeeded` or `keyUnavailable` when the
     ///   session belongs to a key that is not there; then the old session is still there.
     public func install(_ session: Session) async throws {
-        storage.markSignIn()
-        defer { storage.markSignIn() }
-        _ = try await install(session) { _ in true }
+        _ = try await install(session, isSignIn: true) { _ in true }
     }
 
-    /// Does so if the stored session is the expected one; returns whether that was so.
-    func install(_ session: Session, where isExpected: @Sendable (Session?) -> Bool) async throws -> Bool {
+    /// Does so if the stored session is the expected one; returns whether that was so. With `isSignIn`, another session
+    /// than the stored one may be another user's.
+    func install(
+        _ session: Session, isSignIn: Bool = false, where isExpected: @Sendable (Session?) -> Bool
+    ) async throws -> Bool {
         var isTaken = false
-        let old: TokenSet? = try await exclusively {
-            let contents = try await storage.load()
-            guard isExpected(contents.session) else { return nil }
-            isTaken = true
-            var session = session
-            // Somebody may have signed out meanwhile, and so removed the key.
-            session.keyName = try await proofs.keys.key(of: session, isAnew: true)?.binding.name
-            try await storage.save(session)
-            guard let tokens = contents.tokens, !tokens.belongs(to: session) else { return nil }
-            try await storage.removeTokens()
-            return tokens
+        var isMarked = false
+        let old: TokenSet?
+        do {
+            // Not after the revocation below, which may take long: calls that begin meanwhile are the new user's.
+            defer { if isMarked { storage.markSignIn() } }
+            old = try await exclusively { () async throws -> TokenSet? in
+                let contents = try await storage.load()
+                guard isExpected(contents.session) else { return nil }
+                isTaken = true
+                var session = session
+                // Somebody may have signed out meanwhile, and so removed the key.
+                session.keyName = try await proofs.keys.key(of: session, isAnew: true)?.binding.name
+                if isSignIn, contents.session?.token != session.token {
+                    isMarked = true
+                    storage.markSignIn()
+                }
+                try await storage.save(session)
+                guard let tokens = contents.tokens, !tokens.belongs(to: session) else { return nil }
+                try await storage.removeTokens()
+                return tokens
+            }
         }
         guard isTaken else { return false }
         unsaved = nil
