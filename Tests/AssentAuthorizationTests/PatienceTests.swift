@@ -104,6 +104,7 @@ import Testing
         await #expect(throws: AuthorizationError.like(.sessionChanged)) { try await second.value }
         #expect(world.calls.count == 2 && world.steps.count == 2)
         // Who comes after them is asked.
+        world.change { $0.resultToken = "BOB" }
         #expect(try await client.send(try post()).status == 201)
     }
 
