@@ -92,8 +92,7 @@ public struct AuthorizationError: AssentError {
         /// effect.
         public static let cancelled = Code("cancelled")
         /// The journey of a transaction ended with another session than the one it was to approve for, or somebody has
-        /// signed out, or in, during a journey that gave another session, or in while the call waited or its user was
-        /// asked. The request had no effect.
+        /// signed out, or in, while the call waited or its user was asked. The request had no effect.
         public static let sessionChanged = Code("sessionChanged")
         /// The server asks again for what was just done. The request had no effect.
         public static let refused = Code("refused")

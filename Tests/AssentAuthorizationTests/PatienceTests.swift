@@ -108,6 +108,38 @@ import Testing
         #expect(try await client.send(try post()).status == 201)
     }
 
+    @Test("Where the user has signed out while a call waited for its turn, nobody is asked to sign in for it")
+    func signedOut() async throws {
+        let world = World()
+        world.change {
+            $0.states = false
+            $0.gateway = { exchange in
+                guard exchange.url.hasSuffix("/other") else { return nil }
+                return World.header(advices: ["AuthenticateToServiceConditionAdvice": ["/:Strong"]])
+            }
+        }
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (changed, change) = AsyncStream.makeStream(of: Void.self)
+        let tokens = try world.tokens()
+        let client = try await world.client(policies: [policy(.seconds(60)) { agree(&$0) }], of: tokens)
+        let first = Task {
+            try await client.send(try post()) { _ in
+                ask.yield()
+                for await _ in changed { break }
+                return .decline
+            }
+        }
+        for await _ in asked { break }
+        let second = Task { try await client.send(try post("/other")) }
+        while world.clock.sleeperCount == 0 { await Task.yield() }
+        #expect(await tokens.signOut().isComplete)
+        change.finish()
+        await #expect(throws: AuthorizationError.like(.declined)) { try await first.value }
+        await #expect(throws: AuthorizationError.like(.sessionChanged)) { try await second.value }
+        #expect(world.calls.count == 2 && world.steps.count == 2)
+        #expect(try await tokens.session() == nil)
+    }
+
     @Test("One whose id expired while it waited sends its call once more, and once only", arguments: [1, 2])
     func expiredWhileWaiting(times: Int) async throws {
         let world = World()

@@ -110,7 +110,7 @@ extension AuthorizedClient {
     private func checkUser(_ terms: CallTerms) throws(AuthorizationError) {
         guard source.signIn !== terms.signIn else { return }
         throw AuthorizationError(
-            .sessionChanged, "Somebody has signed in since the call began, so nobody is asked about it any more.",
+            .sessionChanged, "Somebody has signed out, or in, since the call began, so it is not sent any more.",
             suggestion: "Send the request again if the user is still the same.")
     }
 

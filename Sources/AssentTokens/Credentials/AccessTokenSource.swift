@@ -25,7 +25,7 @@ extension AccessTokenSource {
     /// The manager itself; of any other source there is no session.
     public var user: TokenManager? { self as? TokenManager }
 
-    /// The sign-in of the user; another one as soon as somebody signs in.
+    /// The sign-in of the user; another one as soon as somebody signs out, or in.
     package var signIn: SignInMark? { user?.storage.signIn }
 }
 

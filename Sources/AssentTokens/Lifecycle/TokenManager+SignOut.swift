@@ -138,6 +138,8 @@ extension TokenManager {
             if lease == nil { await forgotten.forgetLateTokens(storage, pending, random: random, now: clock.now) }
         }
         forgetCache()
+        // Calls that wait are those of who has gone, and not of who may come.
+        if endsSession { storage.markSignIn() }
         await lease?.release()
         return forgotten
     }

@@ -35,10 +35,11 @@ struct TokenStorage: Sendable {
     /// The name whose lease makes a renewal, a sign-in or a sign-out the only one.
     var leaseName: String { tokens }
 
-    /// The sign-in of this process's user. A step-up adds to it.
+    /// The sign-in of this process's user. A step-up adds to it, and a sign-out ends it.
     var signIn: SignInMark { mark.withLock { $0 } }
 
-    /// A sign-in begins to take the place of the one before, or has done so: what is read in between is nobody's.
+    /// A sign-in begins to take the place of the one before, or has done so: what is read in between is nobody's. Or
+    /// the user has signed out.
     func markSignIn() { mark.withLock { $0 = SignInMark() } }
 
     func load() async throws -> Contents {
