@@ -459,6 +459,31 @@ import Testing
         #expect(world.calls.count == 1)
     }
 
+    @Test("What one user has approved is not sent for another who has signed in while its content was read again")
+    func anotherUserAtTheEnd() async throws {
+        let world = World()
+        let tokens = try world.tokens()
+        let client = try await world.client(of: tokens)
+        let isApproved = Locked(false)
+        let body = HTTPBody(length: nil, isReplayable: true) {
+            let rest = Locked<[UInt8]?>(Array(transfer.utf8))
+            return {
+                if isApproved.withLock({ $0 }) { try await tokens.install(Session(token: Secret("BOB"))) }
+                return rest.withLock { $0.take() }
+            }
+        }
+        let call = HTTPCall(
+            try HTTPRequest(.post, url: "\(api)/transfers", headerFields: [.contentType: "application/json"]),
+            body: body)
+        await #expect(throws: AuthorizationError.like(.sessionChanged)) {
+            try await client.send(call) { approval in
+                isApproved.withLock { $0 = true }
+                return agree(&approval)
+            }
+        }
+        #expect(world.calls.count == 1)
+    }
+
     @Test("A sign-in that fails, or gives the session that is there, leaves the user's calls alone")
     func sameUserMeanwhile() async throws {
         let world = World()

@@ -293,6 +293,8 @@ public struct AuthorizedClient: HTTPTransport {
         let unknown = AuthorizationError(
             .outcomeUnknown, "Nobody can say whether the approved request had an effect.",
             pending: pending)
+        // Since the user was asked, the content was read once more, which may take long.
+        try checkUser(terms)
         var sent = approved
         sent.isSentOnce = true
         var reply: HTTPReply

@@ -107,7 +107,7 @@ extension AuthorizedClient {
 
     /// A call is that of the user who was signed in when it began: nobody else is asked about it, and it does not go
     /// out in anybody else's name.
-    private func checkUser(_ terms: CallTerms) throws(AuthorizationError) {
+    func checkUser(_ terms: CallTerms) throws(AuthorizationError) {
         guard source.signIn !== terms.signIn else { return }
         throw AuthorizationError(
             .sessionChanged, "Somebody has signed out, or in, since the call began, so it is not sent any more.",
