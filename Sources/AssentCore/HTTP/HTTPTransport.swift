@@ -168,7 +168,10 @@ public struct HTTPReply: Sendable {
     public var response: HTTPResponse
 
     /// The content; reading it stops at ``HTTPLimits/replyBytes``.
-    public var body: HTTPBody
+    public var body: HTTPBody {
+        // Also what a layer puts in its place.
+        didSet { body.isOfReply = true }
+    }
 
     /// Whether the user was asked for it.
     public var authorization = ReplyAuthorization.notAsked

@@ -67,6 +67,11 @@ struct HTTPBodyTests {
             let peeked = content
             let again = await #expect(throws: HTTPTransportError.self) { try await peeked.collect(upTo: 1) }
             #expect(again?.mayHaveHadEffect == true)
+            var changed = HTTPReply(HTTPResponse(status: .created))
+            changed.body = body
+            let put = changed.body
+            let replaced = await #expect(throws: HTTPTransportError.self) { try await put.collect(upTo: 1) }
+            #expect(replaced?.mayHaveHadEffect == true)
             let early = await #expect(throws: HTTPTransportError.self) { try await body.collect(upTo: 1) }
             #expect(early?.code == .bodyTooLarge && early?.mayHaveHadEffect == false)
         }
