@@ -72,7 +72,8 @@ struct SealedReply: Sendable {
 private struct WrongLength: Error {}
 
 /// Seals a content piece by piece. A stream's pieces are sent at once; those of a known length when a chunk is full, or
-/// nothing was sent for a second: a slow service must not seem to be silent. The first one goes out with the head.
+/// nothing was sent for a second: a slow service must not seem to be silent. The first one goes out with the head, and
+/// what ends the content with the padding.
 private struct SealingWriter: ResponseBodyWriter {
     private static let patience = TimeAmount.seconds(1)
     private static let paddingPiece = 65_536
@@ -100,7 +101,9 @@ private struct SealingWriter: ResponseBodyWriter {
             self.left = left - buffer.readableBytes
         }
         let now = NIODeadline.now()
-        let sealed = try seal(buffer, isFlushed: isStreamed || now - sentAt >= Self.patience)
+        // The lengths of chunks are not sealed: one that ended with the content would tell how long that is.
+        let isFlushed = isStreamed || left != 0 && now - sentAt >= Self.patience
+        let sealed = try seal(buffer, isFlushed: isFlushed)
         guard !sealed.isEmpty else { return }
         sentAt = now
         try await base.write(contentsOf: sealed)

@@ -27,7 +27,7 @@ struct SealedContentTests {
     }
 
     /// A session at a node, and its keys.
-    private static func session(
+    static func session(
         at node: ServerFixture, for origin: Origin
     ) async throws -> (PayloadSessions, PayloadSecrets) {
         let context = node.server.context
