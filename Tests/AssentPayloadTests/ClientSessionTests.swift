@@ -68,7 +68,8 @@ struct ClientSessionTests {
         session = sent(mayRepeat: true)
         // Nothing is begun twice.
         #expect(session.message(for: .init(id: 1, mayRepeat: true), at: Self.start) == nil)
-        let message = try #require(session.message(for: call, at: Self.start))
+        let begun = session.message(for: call, at: Self.start)
+        let message = try #require(begun)
         #expect((message.session, message.number) == (1, 2))
         #expect(session.pending == 2)
         #expect(session.take(.answer(2, .sealed), at: Self.start) == [.handOver(2)])
