@@ -36,9 +36,11 @@ package struct ProviderWorld: Sendable {
         self.sessions = sessions
     }
 
-    /// A transport of the client's own, which gives each limit in time of a call at least so long; by default longer
-    /// than any machine needs.
-    package func transport(leastLimit: Duration? = .seconds(Patience.seconds)) throws -> NIOTransport {
+    /// A transport of the client's own, which waits longer than any machine needs.
+    package func transport() throws -> NIOTransport { try transport(leastLimit: .seconds(Patience.seconds)) }
+
+    /// The same which gives each limit in time of a call at least so long; `nil` when the calls' own limits hold.
+    package func transport(leastLimit: Duration?) throws -> NIOTransport {
         try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: authorityFile.map { .pemFile($0) } ?? .system, pins: ["localhost": .unpinned],
