@@ -139,9 +139,11 @@ private final class SealedContent: Sendable {
     /// All of the content, where the message has come at once in one chunk, and is as it should be; else `nil`, and who
     /// reads on hears what is wrong.
     func whole() -> [UInt8]? {
-        guard isThere, state.withLock({ $0.unread.isEmpty && $0.failure == nil && $0.opener.hasEnded }),
-            (try? end()) != nil
-        else { return nil }
+        let (isWhole, isOver) = state.withLock { state in
+            (state.unread.isEmpty && state.failure == nil && state.opener.hasEnded, state.hasEnded)
+        }
+        // A head without a field section behind it is read with the end, which is told of once.
+        guard isThere, isWhole, isOver || (try? end()) != nil else { return nil }
         return state.withLock { state in
             var bytes: [UInt8] = []
             for piece in state.opened { bytes.join(piece) }

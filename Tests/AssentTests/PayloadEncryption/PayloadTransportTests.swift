@@ -50,6 +50,19 @@ struct PayloadTransportTests {
         #expect(request.headerFields[.contentType] == "text/plain")
     }
 
+    @Test("A reply that is a status alone is handed over, and is told of once")
+    func bare() async throws {
+        let listener = SealedListener()
+        listener.isBare.withLock { $0 = true }
+        let traces = Locked<[PayloadTrace]>([])
+        let transport = try listener.transport(observing: { trace in traces.withLock { $0.append(trace) } })
+        let reply = try await transport.send(try HTTPCall(.get, url: Self.url))
+        let content = try await reply.body.collect(upTo: 1)
+        #expect(reply.status == 201 && content.isEmpty)
+        let kinds = traces.withLock { $0.map(\.kind) }
+        #expect(kinds == [.handshake, .request, .reply])
+    }
+
     @Test("Row 36 (answers): whatever is not sealed for the request is repeated once if that is safe, else unknown")
     func unsealed() async throws {
         let plain = [200, 302, 401, 403, 404, 503].map { status -> (name: String, change: Change) in

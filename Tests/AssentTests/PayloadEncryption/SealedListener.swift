@@ -25,6 +25,8 @@ final class SealedListener: Sendable {
     private let count = Locked(0)
     /// How many bytes more than they have its sealed replies say that they have; `nil` when they say nothing of it.
     let surplus = Locked<Int?>(nil)
+    /// Whether its sealed replies are a status alone: empty sections at the end may be left out (RFC 9292 §3.8).
+    let isBare = Locked(false)
 
     init(_ fault: @escaping @Sendable (Int, String, HTTPReply) async throws -> HTTPReply = { $2 }) {
         self.fault = fault
@@ -34,7 +36,9 @@ final class SealedListener: Sendable {
     var handshakes: Int { state.withLock { $0.handshakes } }
     var calls: [(HTTPRequest, [UInt8])] { state.withLock { $0.calls } }
 
-    func transport(proving prover: (any PayloadProver)? = nil) throws -> PayloadTransport {
+    func transport(
+        proving prover: (any PayloadProver)? = nil, observing observe: (@Sendable (PayloadTrace) -> Void)? = nil
+    ) throws -> PayloadTransport {
         let network = InMemoryTransport { [self] exchange in try await answer(exchange) }
         let settings = PayloadSettings(
             origin: try Origin(Self.origin), app: "bank", version: "3.2.0", platform: "linux")
@@ -44,7 +48,7 @@ final class SealedListener: Sendable {
                 PayloadOrigin(
                     settings, keys: [.init(PayloadKey(of: key), notAfter: .distantFuture)], prover: prover,
                     over: network,
-                    seams: PayloadSeams(clock: clock, random: SystemRandom()))
+                    seams: PayloadSeams(clock: clock, random: SystemRandom(), observe: observe))
             ])
     }
 
@@ -96,8 +100,11 @@ final class SealedListener: Sendable {
         var sealer = known.session.sealer(replyTo: head, random: SystemRandom())
         var fields: HTTPFields = [.retryAfter: "7"]
         if let surplus = surplus.withLock({ $0 }) { fields[.contentLength] = String(content.count + surplus) }
-        let reply = BinaryHTTPWriter.response(HTTPResponse(status: .created, headerFields: fields), content: content)
-        let sealed = try sealer.seal(reply + Padding.bytes(behind: reply.count)) + sealer.finish()
+        var reply = BinaryHTTPWriter.response(HTTPResponse(status: .created, headerFields: fields), content: content)
+        reply += Padding.bytes(behind: reply.count)
+        // Of known length, 201.
+        if isBare.withLock({ $0 }) { reply = [1, 0x40, 0xC9] }
+        let sealed = try sealer.seal(reply) + sealer.finish()
         return HTTPReply(
             HTTPResponse(status: .ok, headerFields: [.contentType: "application/assent-pe"]), body: HTTPBody(sealed))
     }
