@@ -148,7 +148,9 @@ struct FaultTests {
         "What only reads goes on where the use of a session cannot be noted, until the session ends without a use",
         .enabled(if: !TestDatabase.isPostgreSQL, "it changes what a SQLite file allows"))
     func unnotedUse() async throws {
-        try await ServerFixture.run { fixture in
+        // The access token must outlive the session.
+        let edit: (String) -> String = { $0.replacing("accessTokenSeconds: 600", with: "accessTokenSeconds: 3600") }
+        try await ServerFixture.run(editing: edit) { fixture in
             let token = try await fixture.session()
             let session = ServerFixture.session(token)
             let bearer = ServerFixture.bearer(try await fixture.tokens(session: token).access)
