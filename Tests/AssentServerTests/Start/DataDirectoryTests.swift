@@ -119,12 +119,11 @@ struct DataDirectoryTests {
         }
     }
 
-    @Test("A directory that gets another id keeps the generation that it has seen, and not the mark of the earlier id")
+    @Test("A directory that gets another id keeps what it has seen, but no mark of which it does not know whose it is")
     func anotherID() throws {
         let directory = try DataDirectory(try temporary())
         defer { try? FileManager.default.removeItem(atPath: directory.path) }
-        func remember() throws {
-            let text = #"{"generation":2,"token":"b","mark":5}"#
+        func remember(_ text: String = #"{"generation":2,"token":"b","mark":5}"#) throws {
             try Data(text.utf8).write(to: URL(fileURLWithPath: directory.memory.path))
         }
         func remembered() throws -> JSONValue {
@@ -140,6 +139,11 @@ struct DataDirectoryTests {
         #expect(second != first)
         let kept = try remembered()
         #expect(kept["mark"]?.integer == 0 && kept["generation"]?.integer == 2 && kept["token"] == "b")
+        try remember(#"{"generation":2,"token":"b","mark":5,"node":"m"}"#)
+        let owned = try remembered()
+        try FileManager.default.removeItem(atPath: directory.file("node"))
+        _ = try directory.node(random: SystemRandom())
+        #expect(try remembered() == owned)
         // What nobody can read is not thrown away.
         try FileManager.default.removeItem(atPath: directory.file("node"))
         try Data("x".utf8).write(to: URL(fileURLWithPath: directory.memory.path))

@@ -42,7 +42,28 @@ struct ServerBeliefTests {
         let others = server(1, [generation(1, "a")], ["m": 9, "N": 9, "": 9])
         #expect(memory.judge(others, node: "n") == .copy)
         let belief = ServerBelief(node: "n", requiresStandby: true)
-        #expect(try belief.memory(of: others) == NodeMemory(generation: 1, token: "a", mark: 0))
+        #expect(try belief.memory(of: others) == NodeMemory(generation: 1, token: "a", mark: 0, owner: "n"))
+    }
+
+    @Test("A mark that another id has written is looked for under that one: a copied directory lets no backup in")
+    func copiedMark() throws {
+        let history = [generation(1, "a")]
+        let memory = NodeMemory(generation: 1, token: "a", mark: 5, owner: "m")
+        #expect(NodeMemory(text: memory.text) == memory)
+        let right = server(1, history, ["m": 5])
+        #expect(memory.judge(right, node: "n") == .accepted)
+        #expect(memory.judge(server(1, history, ["m": 4, "n": 9]), node: "n") == .copy)
+        #expect(memory.judge(server(1, history), node: "n") == .copy)
+        let restored = history + [generation(2, "b", isRestored: true)]
+        #expect(memory.judge(server(1, restored, ["m": 4]), node: "n") == .accepted)
+        // From then on the node goes by its own.
+        var belief = ServerBelief(node: "n", requiresStandby: true, memory: memory)
+        belief.use(right.incarnation, remembering: try belief.memory(of: right))
+        #expect(belief.memory == NodeMemory(generation: 1, token: "a", mark: 0, owner: "n"))
+        for wrong in ["\"\"", "7", "null"] {
+            let text = memory.text.replacing("\"m\"", with: wrong)
+            #expect(NodeMemory(text: text) == nil, "\(text)")
+        }
     }
 
     @Test("A number is one generation only with its token, and a token only with its number")

@@ -134,7 +134,7 @@ struct ServerHistoryTests {
         let right = server(1, [generation(1, "a")], ["n": 5])
         belief.use(right.incarnation, remembering: try belief.memory(of: right))
         let memory = belief.memory
-        #expect(memory == NodeMemory(generation: 1, token: "a", mark: 5))
+        #expect(memory == NodeMemory(generation: 1, token: "a", mark: 5, owner: "n"))
         #expect(try belief.isKnown(right, remembering: memory))
         #expect(try belief.isKnown(server(1, [generation(1, "a")], ["n": 6]), remembering: memory))
         #expect(throws: ServerRefusal.copy) { try belief.isKnown(server(1, [generation(1, "a")]), remembering: memory) }

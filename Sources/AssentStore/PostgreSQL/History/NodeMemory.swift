@@ -8,6 +8,9 @@ struct NodeMemory: Sendable, Hashable {
     var token: String
     /// The highest mark of its own that the database has acknowledged.
     var mark: Int64
+    /// The id by which that mark was written; `nil` in a file of an earlier version. In a directory that was copied,
+    /// and whose id was removed, it is the other node's.
+    var owner: String?
 
     /// What a node thinks of a server.
     enum Judgement: Sendable, Hashable {
@@ -21,12 +24,13 @@ struct NodeMemory: Sendable, Hashable {
         case copy
     }
 
-    /// Judges a server by its history and by the mark of `node` there.
+    /// Judges a server by its history, and by the mark there of the node that has written the one that is remembered:
+    /// `node`, unless it was another.
     func judge(_ sighting: ServerSighting, node: String) -> Judgement {
         guard sighting.generations.contains(where: { $0.number == generation && $0.token == token }) else {
             return .otherHistory
         }
-        guard sighting.marks[node] ?? 0 < mark else { return .accepted }
+        guard sighting.marks[owner ?? node] ?? 0 < mark else { return .accepted }
         let later = sighting.generations.filter { $0.number > generation }
         if later.contains(where: \.isRestored) { return .accepted }
         return later.isEmpty && !sighting.lacksGeneration ? .copy : .lossy
@@ -41,19 +45,25 @@ struct NodeMemory: Sendable, Hashable {
             !token.isEmpty
         else { return nil }
         self.init(generation: generation, token: token, mark: mark)
+        if let said = value["node"] {
+            guard let id = said.string, !id.isEmpty else { return nil }
+            owner = id
+        }
     }
 
-    init(generation: Int64, token: String, mark: Int64) {
+    init(generation: Int64, token: String, mark: Int64, owner: String? = nil) {
         self.generation = generation
         self.token = token
         self.mark = mark
+        self.owner = owner
     }
 
     /// A line of JSON.
     var text: String {
-        let members: JSONValue = [
+        var members: JSONObject = [
             "generation": .integer(generation), "token": .string(token), "mark": .integer(mark),
         ]
-        return members.serialized() + "\n"
+        if let owner { members["node"] = .string(owner) }
+        return JSONValue.object(members).serialized() + "\n"
     }
 }

@@ -49,12 +49,13 @@ package struct NodeMemoryFile: Sendable, Hashable {
         guard fsync(directory) == 0 || errno == EINVAL else { throw failure() }
     }
 
-    /// Forgets the mark, and keeps the generation: the node gets another id, by which it has written no mark. With that
-    /// of the earlier id, as in a directory that was copied, the right database would look like a copy.
+    /// Forgets a mark of which an earlier version has not kept whose it is, where the node gets another id, by which it
+    /// has written none: the right database would look like a copy. The generation is kept. A mark that has its node's
+    /// id is looked for under that, and stays: without it a backup would be let in that no fence was run on.
     ///
     /// - Throws: ``StoreError``: the file is not what a node has written, or cannot be written.
     package func forgetMark() throws(StoreError) {
-        guard var memory = try read(), memory.mark > 0 else { return }
+        guard var memory = try read(), memory.owner == nil, memory.mark > 0 else { return }
         memory.mark = 0
         try write(memory)
     }

@@ -86,7 +86,8 @@ struct ServerBelief: Sendable, Hashable {
     /// - Throws: ``ServerRefusal``: nobody has written there which generation it is.
     func memory(of sighting: ServerSighting) throws(ServerRefusal) -> NodeMemory {
         guard let latest = sighting.generations.last, !sighting.lacksGeneration else { throw .forgetful }
-        return NodeMemory(generation: latest.number, token: latest.token, mark: sighting.marks[node] ?? 0)
+        return NodeMemory(
+            generation: latest.number, token: latest.token, mark: sighting.marks[node] ?? 0, owner: node)
     }
 
     // MARK: - Changes
