@@ -1,5 +1,7 @@
+import AssentPeers
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -75,6 +77,17 @@ struct LogStreamTests {
         stream.write("whole\n")
         #expect(
             reader.take() == "\nLines of the log are missing here, because nobody took them: 1\nwhole\n")
+    }
+
+    @Test("A server that does not start ends, too, where nobody takes what it says")
+    func refused() throws {
+        let reader = try StillReader()
+        reader.fill()
+        let errors = FileHandle(fileDescriptor: reader.writing, closeOnDealloc: false)
+        let process = try SpawnedProcess(
+            BuiltProgram.beside("assent").path, ["serve", "--config", "/nowhere/assent.yaml"], errors: .file(errors))
+        #expect(process.wait() == 78)
+        #expect(!reader.take().contains("assent"))
     }
 
     @Test("A descriptor that nothing can be written to holds nobody up either")

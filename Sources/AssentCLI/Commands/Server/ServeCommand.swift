@@ -65,10 +65,11 @@ struct ServeCommand: AsyncParsableCommand {
             try await Self.run(group)
             try console.finish()
         } catch let error as ConfigurationError {
-            console.warn("assent serve: \(error)")
+            // By the log: where nobody takes what it says, the console would wait for ever.
+            log.write("assent serve: \(error)\n")
             throw ExitCode(78)
         } catch is CutShort {
-            console.warn("assent serve: stopped at the second signal, without waiting for requests in progress")
+            log.write("assent serve: stopped at the second signal, without waiting for requests in progress\n")
             throw ExitCode(1)
         }
     }
