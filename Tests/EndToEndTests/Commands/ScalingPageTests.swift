@@ -117,7 +117,11 @@ struct ScalingPageTests {
                 try await operating.serve("two.yaml") { second in
                     try await Self.ready(second)
                     try await operating.type("assent login --config two/client.yaml", Self.answers(account))
-                    let looked = try await operating.type("assent doctor --config two.yaml")
+                    var looked = try await operating.type("assent doctor --config two.yaml")
+                    // A node says that it is there just after it has begun to answer.
+                    while looked.output.components(separatedBy: ", last seen ").count < 3 {
+                        looked = try await operating.type("assent doctor --config two.yaml")
+                    }
                     let nodes = looked.output.components(separatedBy: ", decides by the policies of this file")
                     #expect(nodes.count == 3, "\(looked.output)")
                 }
