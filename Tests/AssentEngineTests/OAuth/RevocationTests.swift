@@ -92,6 +92,18 @@ struct RevocationTests {
         }
     }
 
+    @Test("A token that has expired by the clock of a node that is ahead is revoked: by another's it is valid")
+    func clockAhead() async throws {
+        let fixture = try await ProviderFixture()
+        let token = try await fixture.tokens().accessToken
+        fixture.clock.advance(by: 3630)
+        try await revoke(token, fixture)
+        fixture.clock.advance(by: -31)
+        guard case .refused(.revoked) = try await fixture.grants.check(accessToken: token) else {
+            throw UnexpectedOutcome()
+        }
+    }
+
     @Test("What nobody can use any more is purged, and nothing else")
     func purge() async throws {
         let fixture = try await ProviderFixture()
