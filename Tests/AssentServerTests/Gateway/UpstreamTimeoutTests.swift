@@ -2,6 +2,7 @@ import AssentCore
 import HTTPTypes
 import Logging
 import NIOCore
+import TestSupport
 import Testing
 
 @testable import AssentServer

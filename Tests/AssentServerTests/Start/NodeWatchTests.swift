@@ -160,7 +160,8 @@ struct NodeWatchTests {
         let directory = try ServerFixture.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let node = FixtureNode(database: try await Self.database(), keyFile: directory + "/key")
-        let first = try await ServerFixture(kept: directory, node: node) { $0.postgreSQL?.watchInterval = 20 }
+        let first = try await ServerFixture(
+            kept: directory, node: node, configuring: { $0.postgreSQL?.watchInterval = 20 })
         let memory = directory + "/data/database-history"
         while try String(contentsOfFile: memory, encoding: .utf8).contains(#""mark":0"#) { await Task.yield() }
         await first.stop()
