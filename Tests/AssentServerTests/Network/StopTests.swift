@@ -20,27 +20,32 @@ struct StopTests {
     func storm() async throws {
         // In a process of its own: what this looks for would take all other tests with it.
         await #expect(processExitsWith: .success) {
-            for round in 0..<16 {
-                let fixture = try await ServerFixture()
-                let token = try await fixture.session()
-                let id = try await fixture.completedTransaction(body: StopTests.body, session: token)
-                fixture.upstream.hold()
-                async let reply = fixture.send(
-                    "POST", fixture.gateway("/nods?_txid=\(id)"),
-                    ServerFixture.session(token) + [("Content-Type", "application/json")], text: StopTests.body)
-                await fixture.upstream.waitUntilHeld()
-                let storm = Storm(ports: [fixture.gatewayPort, fixture.serverPort])
-                await storm.rages(connections: 40)
-                let isGraceful = round.isMultiple(of: 2)
-                if isGraceful { await fixture.triggerShutdown() } else { fixture.cancel() }
-                await fixture.waitUntilDraining()
-                await fixture.upstream.release()
-                if isGraceful { #expect(try await reply.status == 201) } else { _ = try? await reply }
-                await fixture.waitUntilEnded()
-                await storm.end()
-                #expect(fixture.upstream.requests.count == 1)
-                await fixture.stop()
-            }
+            // An error that is thrown here would end the process without a word about it.
+            do { try await StopTests.stopInStorms() } catch { Issue.record(error) }
+        }
+    }
+
+    private static func stopInStorms() async throws {
+        for round in 0..<16 {
+            let fixture = try await ServerFixture()
+            let token = try await fixture.session()
+            let id = try await fixture.completedTransaction(body: body, session: token)
+            fixture.upstream.hold()
+            async let reply = fixture.send(
+                "POST", fixture.gateway("/nods?_txid=\(id)"),
+                ServerFixture.session(token) + [("Content-Type", "application/json")], text: body)
+            await fixture.upstream.waitUntilHeld()
+            let storm = Storm(ports: [fixture.gatewayPort, fixture.serverPort])
+            await storm.rages(connections: 40)
+            let isGraceful = round.isMultiple(of: 2)
+            if isGraceful { await fixture.triggerShutdown() } else { fixture.cancel() }
+            await fixture.waitUntilDraining()
+            await fixture.upstream.release()
+            if isGraceful { #expect(try await reply.status == 201) } else { _ = try? await reply }
+            await fixture.waitUntilEnded()
+            await storm.end()
+            #expect(fixture.upstream.requests.count == 1)
+            await fixture.stop()
         }
     }
 
