@@ -14,7 +14,7 @@ extension Assent {
     /// ```
     ///
     /// There is no AM session afterwards: the refresh token alone renews the tokens, and a step-up that needs the
-    /// session is not possible. Who was signed in in memory is not any more. Cancel the task to give up.
+    /// session is not possible. A sign-in in memory ends. Cancel the task to give up.
     ///
     /// - Parameters:
     ///   - parameters: more items of the authorization request, for example `login_hint`, `prompt` or `acr_values`.

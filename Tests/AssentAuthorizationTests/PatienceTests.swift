@@ -80,14 +80,12 @@ import Testing
         #expect(try await client.send(try post()).status == 201)
     }
 
-    @Test("Who has signed in while a call waited for its turn is not asked about it")
-    func anotherUser() async throws {
-        let world = World()
-        world.change { $0.states = false }
+    /// A call that waits for its turn behind another one ends with `sessionChanged` once `change` is done.
+    private func refusesWaiting(
+        _ client: AuthorizedClient, _ world: World, after change: () async throws -> Void
+    ) async throws {
         let (asked, ask) = AsyncStream.makeStream(of: Void.self)
-        let (changed, change) = AsyncStream.makeStream(of: Void.self)
-        let tokens = try world.tokens()
-        let client = try await world.client(policies: [policy(.seconds(60)) { agree(&$0) }], of: tokens)
+        let (changed, ended) = AsyncStream.makeStream(of: Void.self)
         let first = Task {
             try await client.send(try post()) { _ in
                 ask.yield()
@@ -98,11 +96,20 @@ import Testing
         for await _ in asked { break }
         let second = Task { try await client.send(try post("/other")) }
         while world.clock.sleeperCount == 0 { await Task.yield() }
-        try await tokens.install(Session(token: Secret("BOB")))
-        change.finish()
+        try await change()
+        ended.finish()
         await #expect(throws: AuthorizationError.like(.declined)) { try await first.value }
         await #expect(throws: AuthorizationError.like(.sessionChanged)) { try await second.value }
         #expect(world.calls.count == 2 && world.steps.count == 2)
+    }
+
+    @Test("Who has signed in while a call waited for its turn is not asked about it")
+    func anotherUser() async throws {
+        let world = World()
+        world.change { $0.states = false }
+        let tokens = try world.tokens()
+        let client = try await world.client(policies: [policy(.seconds(60)) { agree(&$0) }], of: tokens)
+        try await refusesWaiting(client, world) { try await tokens.install(Session(token: Secret("BOB"))) }
         // Who comes after them is asked.
         world.change { $0.resultToken = "BOB" }
         #expect(try await client.send(try post()).status == 201)
@@ -118,25 +125,12 @@ import Testing
                 return World.header(advices: ["AuthenticateToServiceConditionAdvice": ["/:Strong"]])
             }
         }
-        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
-        let (changed, change) = AsyncStream.makeStream(of: Void.self)
         let tokens = try world.tokens()
         let client = try await world.client(policies: [policy(.seconds(60)) { agree(&$0) }], of: tokens)
-        let first = Task {
-            try await client.send(try post()) { _ in
-                ask.yield()
-                for await _ in changed { break }
-                return .decline
-            }
+        try await refusesWaiting(client, world) {
+            let signedOut = await tokens.signOut()
+            #expect(signedOut.isComplete)
         }
-        for await _ in asked { break }
-        let second = Task { try await client.send(try post("/other")) }
-        while world.clock.sleeperCount == 0 { await Task.yield() }
-        #expect(await tokens.signOut().isComplete)
-        change.finish()
-        await #expect(throws: AuthorizationError.like(.declined)) { try await first.value }
-        await #expect(throws: AuthorizationError.like(.sessionChanged)) { try await second.value }
-        #expect(world.calls.count == 2 && world.steps.count == 2)
         #expect(try await tokens.session() == nil)
     }
 

@@ -151,7 +151,7 @@ public struct HTTPLimits: Sendable, Hashable {
         self.replyBytes = replyBytes
     }
 
-    /// The same bounds, of which none in time is shorter than `least`. A call that may take no time still may not.
+    /// The same limits, each time limit at least `least`. A total of zero stays zero.
     package func atLeast(_ least: Duration) -> HTTPLimits {
         var limits = self
         limits.connect = max(connect, least)

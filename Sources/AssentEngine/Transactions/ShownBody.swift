@@ -23,7 +23,7 @@ final class ShownBody: Sendable {
     /// What it says.
     ///
     /// - Parameter isNeeded: whether something in it is to be shown, so that there must be one.
-    /// - Returns: the content as JSON; an empty object when there is no body and none is needed.
+    /// - Returns: the content as JSON; an empty object when the body is missing and may be.
     /// - Throws: ``EngineError``: `tooLarge`; `unsupportedMediaType` for a body that is neither JSON nor a form by its
     ///   media type; `invalidRequest` for one that two programs could read differently.
     func value(isNeeded: Bool) throws(EngineError) -> JSONValue {
@@ -43,7 +43,7 @@ final class ShownBody: Sendable {
         return .object(JSONObject())
     }
 
-    /// Reads a body; `nil` when there is none, and nothing says what it would be.
+    /// Reads a body; `nil` when the request has no body and no media type.
     static func reading(_ content: RequestContent?) throws(EngineError) -> JSONValue? {
         let bytes = content?.body ?? []
         let type = mediaType(of: content)

@@ -43,7 +43,7 @@ struct UpstreamTransports: Sendable {
         configuration.maximumConnectionsPerOrigin = Self.connectionsPerLoop
         configuration.maximumWaitingPerOrigin = 0
         configuration.leastLimit = leastLimit
-        // Who gives calls more time does not want connections to end meanwhile.
+        // Calls that get more time must not lose their connections meanwhile.
         if let leastLimit { configuration.idleTimeout = max(configuration.idleTimeout, leastLimit) }
         do {
             let trust = try PinnedChainEvaluator(roots: configuration.trustRoots, clock: clock)

@@ -45,7 +45,7 @@ final class DataDirectoryLock: Sendable {
         close(file)
     }
 
-    /// Why there is no lock, as the system says it (`errno`), and what to do. Some file systems of networks have none.
+    /// Why the lock failed, as the system says it (`errno`), and what to do. Some network file systems lack locks.
     static func refusal(_ number: Int32, holder: String) -> String {
         number == EWOULDBLOCK
             ? "another server\(holder) uses this data directory: stop it first, or give this one a directory of its own"

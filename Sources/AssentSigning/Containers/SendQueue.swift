@@ -87,7 +87,7 @@ struct SendQueue: Sendable {
         }
     }
 
-    /// Whether a transaction is over by the time that the server signed last, or long over by the device's own clock.
+    /// Whether a transaction has ended by the server's latest signed time, or long ago by the device's own clock.
     private func isLongOver(_ decision: DecisionRecord, in container: SigningID) async throws -> Bool {
         let record = try await parts.records.load(container)
         return decision.expires < record.serverTime

@@ -60,7 +60,7 @@ struct PostgreSQLTransaction {
     ///   the server has to be asked what has happened; ``Passing``; anything else: nothing has happened, and the
     ///   connection is fit for the next call.
     func run() throws -> [[SQLRow]] {
-        // Who cancels meanwhile has rung for nothing.
+        // A cancellation that came meanwhile found nothing to interrupt.
         if try session.setUp(for: work.kind), isCancelled() { throw CancellationError() }
         return switch work.kind {
         case .read: try readOne()

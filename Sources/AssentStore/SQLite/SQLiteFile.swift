@@ -11,7 +11,7 @@ struct SQLiteFile: Sendable {
         let device: UInt64
         let number: UInt64
 
-        /// `nil` where there is no file.
+        /// `nil` if the file is missing.
         init?(_ path: String) {
             var status = stat()
             guard stat(path, &status) == 0 else { return nil }
