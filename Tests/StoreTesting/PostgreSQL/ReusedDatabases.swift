@@ -47,7 +47,7 @@ final class ReusedDatabases: Sendable {
         return configuration
     }
 
-    /// One whose test has ended, has left no connection and has changed no table.
+    /// One whose test has ended, has left no connection and has not changed the schema.
     private func reused() -> PostgreSQLConfiguration? {
         guard let ended = nextEnded() else { return nil }
         do {
@@ -90,9 +90,11 @@ final class ReusedDatabases: Sendable {
             """, in: database)
     }
 
-    /// Steps of the schema; names, kinds and columns of all tables and indexes.
+    /// Steps of the schema, functions, triggers and constraints; names, kinds and columns of all tables and indexes.
     private static let shape = """
-        (SELECT count(*) FROM schema_steps)
+        (SELECT count(*) FROM schema_steps) || ' '
+            || (SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace) || ' '
+            || (SELECT count(*) FROM pg_trigger) || ' ' || (SELECT count(*) FROM pg_constraint) || ' '
             || md5(string_agg(
                 concat_ws(' ', c.relname, c.relkind, c.relpersistence, a.attname, a.atttypid, a.attnotnull),
                 ',' ORDER BY c.relname, a.attnum))
