@@ -54,12 +54,11 @@ struct PostgreSQLFailoverTests {
     private func opened(
         _ name: String, change: (inout PostgreSQLConfiguration) -> Void
     ) async throws -> any SQLDatabase {
-        while true {
-            do {
-                return try await node(name, change: change)
-            } catch let error as StoreError where [.unavailable, .outcomeUnknown].contains(error.code) {
-                try Task.checkCancellation()
-            }
+        try await Patience.retry("a node opens its database") {
+            try await node(name, change: change)
+        } unless: { error in
+            guard let error = error as? StoreError else { return true }
+            return ![.unavailable, .outcomeUnknown].contains(error.code)
         }
     }
 

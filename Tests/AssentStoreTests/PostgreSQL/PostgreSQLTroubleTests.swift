@@ -89,11 +89,19 @@ struct PostgreSQLTroubleTests {
         #expect(refused == 100)
         try await holder.release()
         // On a machine that stands still, even two seconds can be too few for one.
-        for _ in 0..<30 { while await Self.touch(database, times: 1).served == 0, !Task.isCancelled {} }
+        for _ in 0..<30 {
+            try await Patience.retry("a call is served when the lock is free") {
+                try await Self.touch(database)
+            } unless: {
+                ($0 as? StoreError)?.code != .unavailable
+            }
+        }
         // With the holder's. A server that is busy takes a while to end those that were given up.
         let connections =
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'assent'"
-        while try await place.sql(connections) != "3" { try await SystemClock().sleep(until: .now + 0.01) }
+        try await Patience.wait(until: "two connections and the holder's are left") {
+            try await place.sql(connections) == "3"
+        }
         try await database.close()
         await #expect(throws: StoreError(.unavailable, "")) { try await database.run(insertNote("b")) }
         // Where calls may wait for long, as many at once are all served.
@@ -260,12 +268,16 @@ struct PostgreSQLTroubleTests {
         while (try? await database.run(nothing)) == nil { try await SystemClock().sleep(until: .now + 0.01) }
     }
 
+    private static func touch(_ database: any SQLDatabase) async throws {
+        _ = try await database.run(SQLStatement("UPDATE notes SET count = count + 1 WHERE id = 'a'"))
+    }
+
     private static func touch(_ database: any SQLDatabase, times: Int) async -> (served: Int, refused: Int) {
         await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<times {
                 group.addTask {
                     do {
-                        _ = try await database.run(SQLStatement("UPDATE notes SET count = count + 1 WHERE id = 'a'"))
+                        try await Self.touch(database)
                         return true
                     } catch {
                         #expect((error as? StoreError)?.code == .unavailable)
