@@ -25,13 +25,27 @@ final class ReusedDatabases: Sendable {
             "max_wal_size = 4GB", "checkpoint_timeout = 1h",
         ]
         server = try await PostgreSQLServer.start(settings: settings)
-        let configuration = try await offPool { [server] in try server.makeDatabase() }
+        var configuration = try await offPool { [server] in try server.makeDatabase() }
+        // Where many tests begin at once, a server's usual seconds are not enough, and all tests of this process fail.
+        configuration.bePatient(seconds: Patience.seconds)
         try await DatabaseLocation.postgresql(configuration).open(clock: SystemClock()).close()
-        template = configuration.database
-        shape = try await offPool { [server] in
-            try server.sql("SELECT \(Self.shape)", in: configuration.database)
+        let name = configuration.database
+        template = name
+        shape = try await offPool { [server] in try server.sql("SELECT \(Self.shape)", in: name) }
+        // One that is in use is not emptied, and after five seconds not copied either.
+        try await waitUntilUnused(name)
+        try await offPool { [self] in try empty(name) }
+        try await waitUntilUnused(name)
+    }
+
+    /// Waits until the server has ended what served the connections to a database: it does that a moment after they
+    /// were closed.
+    private func waitUntilUnused(_ database: String) async throws {
+        try await Patience.wait(until: "no connection to the template of the tests' databases is left") {
+            try await offPool { [server] in
+                try server.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(database)'")
+            } == "0"
         }
-        try await offPool { [self] in try empty(configuration.database) }
     }
 
     /// A database with the store's tables and no rows, until the directory of the path goes. It blocks.
