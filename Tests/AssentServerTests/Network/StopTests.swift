@@ -27,7 +27,7 @@ struct StopTests {
 
     private static func stopInStorms() async throws {
         for round in 0..<16 {
-            let fixture = try await ServerFixture()
+            let fixture = try await ServerFixture(configuring: Self.waitingLong)
             let token = try await fixture.session()
             let id = try await fixture.completedTransaction(body: body, session: token)
             fixture.upstream.hold()
@@ -47,6 +47,11 @@ struct StopTests {
             #expect(fixture.upstream.requests.count == 1)
             await fixture.stop()
         }
+    }
+
+    /// So that a stop neither cuts nor gives up what only takes long because the machine is busy.
+    private static func waitingLong(_ configuration: inout ServerConfiguration) {
+        (configuration.drainSeconds, configuration.recordingSeconds) = (Patience.seconds, Patience.seconds)
     }
 
     @Test("Clients that keep a connection open, idle or silent from the beginning, do not delay it")
@@ -74,7 +79,7 @@ struct StopTests {
 
     @Test("A request that was begun before it and ends after it is answered, with Connection: close")
     func lastReply() async throws {
-        try await ServerFixture.run { fixture in
+        try await ServerFixture.run(configuring: Self.waitingLong) { fixture in
             let token = try await fixture.session()
             let connection = try await fixture.rawConnection()
             let head =

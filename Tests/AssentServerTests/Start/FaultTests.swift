@@ -253,7 +253,7 @@ struct FaultTests {
 
     @Test("A server that ends finishes what it has begun, records it, and takes nothing new")
     func shutdown() async throws {
-        try await ServerFixture.run { fixture in
+        try await ServerFixture.run(configuring: { $0.drainSeconds = Patience.seconds }) { fixture in
             let token = try await fixture.session()
             let fields = ServerFixture.session(token) + [("Content-Type", "application/json")]
             let id = try await fixture.completedTransaction(body: Self.body, session: token)
