@@ -90,10 +90,17 @@ struct LogStreamTests {
         #expect(!reader.take().contains("assent"))
     }
 
-    @Test("A descriptor that nothing can be written to holds nobody up either")
-    func closed() {
-        let stream = LogStream(descriptor: -1, patience: 0)
+    @Test("Lines that a descriptor refuses hold nobody up either, and the next one that is taken says how many")
+    func refusing() throws {
+        let reader = try StillReader()
+        let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        let stream = LogStream(descriptor: descriptor, patience: 0)
         stream.write("lost\n")
         stream.write("lost\n")
+        try #require(dup2(reader.writing, descriptor) == descriptor)
+        stream.write("whole\n")
+        #expect(reader.take() == "Lines of the log are missing here, because nobody took them: 2\nwhole\n")
     }
 }
