@@ -298,7 +298,7 @@ let package = Package(
             name: "AssentAuthorizationTests",
             dependencies: [
                 "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault", "AssentCore", "AssentTesting",
-                httpTypes,
+                "TestSupport", httpTypes,
             ]),
         .testTarget(
             name: "AssentEnforcementTests",

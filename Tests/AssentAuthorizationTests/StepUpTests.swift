@@ -5,6 +5,7 @@ import AssentTesting
 import AssentTokens
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @Suite struct StepUpTests {
@@ -336,22 +337,11 @@ import Testing
         }
     }
 
-    /// A browser in which somebody has signed in.
-    private struct Browser: RedirectReceiver {
-        let redirectURI = "app:/cb"
-
-        func receive(
-            opening url: String, accepting accepts: @escaping @Sendable (String) -> Bool
-        ) async throws -> String {
-            "\(redirectURI)?code=c&state=\(URLText.query(of: url)?[all: "state"].first ?? "")"
-        }
-    }
-
     @Test("Who has a browser's tokens and no session cannot approve, and is told so")
     func tokensWithoutSession() async throws {
         let world = World()
         let client = try await world.client(.accessToken, signedIn: false)
-        _ = try await world.tokens().signIn(through: Browser())
+        _ = try await world.tokens().signIn(through: SignedInBrowser())
         await #expect(throws: AuthorizationError.like(.noSession)) {
             try await client.send(try post(), approve: agree)
         }

@@ -3,6 +3,7 @@ import AssentTesting
 import AssentVault
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @Suite("The façade's switch for registration") struct RegisteredConfigurationTests {
@@ -103,24 +104,13 @@ import Testing
         }
     }
 
-    /// A browser in which somebody signs in at once.
-    private struct Browser: RedirectReceiver {
-        let redirectURI = "app:/cb"
-
-        func receive(
-            opening url: String, accepting accepts: @escaping @Sendable (String) -> Bool
-        ) async throws -> String {
-            "\(redirectURI)?code=c&state=\(URLText.query(of: url)?[all: "state"].first ?? "")"
-        }
-    }
-
     @Test("A sign-in in a browser takes the place of the one that is in memory: calls are the new user's")
     func browser() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (servers, assent) = try await installation()
         try await signIn(assent)
         #expect(try await assent.user()?.session?.token == Secret("SESS"))
-        let user = try await assent.signIn(through: Browser())
+        let user = try await assent.signIn(through: SignedInBrowser())
         #expect(user.session == nil)
         let now = try #require(try await assent.user())
         #expect(now.session == nil)
