@@ -33,6 +33,31 @@ import Testing
         #expect(try await provider.manager().storedTokens() == tokens)
     }
 
+    @Test(
+        "Tokens of a new grant whose ID token is missing, not right, or cannot be verified are revoked and not kept",
+        arguments: ["missing", "wrong", "unverified"])
+    func refused(idToken: String) async throws {
+        let provider = try FakeProvider()
+        provider.change { now in
+            switch idToken {
+            case "missing":
+                now.tokenReply = { form in
+                    guard case .object(var reply) = try await provider.grant(form) else { return nil }
+                    reply["id_token"] = nil
+                    return .json(200, .object(reply))
+                }
+            case "wrong": now.claims = { $0["nonce"] = "another" }
+            default: now.keysReply = { throw HTTPTransportError(.connectFailed, "down") }
+            }
+        }
+        let manager = try await provider.signedIn()
+        let code: TokenError.Code = idToken == "unverified" ? .transport : .invalidIDToken
+        await #expect(throws: TokenError.like(code)) { try await manager.tokens() }
+        #expect(provider.sent("/token/revoke").map { $0.form["token"] } == ["refresh+1&=%", "access-1"])
+        #expect(try await manager.storedTokens() == nil)
+        #expect(try await manager.session() != nil)
+    }
+
     @Test("One of those who wait for a renewal has them revoked, and the others do not wait for that")
     func others() async throws {
         let provider = try await brokenOff()

@@ -99,16 +99,29 @@ actor ProviderClient {
         form.append("client_id", attempt.client.id)
         form.append("code_verifier", attempt.verifier.reveal())
         let reply = try await token(form, as: attempt.client, key, metadata, isNewGrant: true)
-        let wantsIDToken = configuration.scopes.contains("openid")
-        if wantsIDToken, reply.idToken == nil { throw TokenError(.invalidIDToken, "The provider sent no ID token.") }
-        var idToken: IDToken?
-        if wantsIDToken, let text = reply.idToken {
-            idToken = try await verified(
-                text, reply.accessToken, of: attempt.client, nonce: attempt.nonce, maxAge: attempt.maxAge, metadata)
+        let idToken: IDToken?
+        do {
+            idToken = try await self.idToken(of: reply, attempt, metadata)
+        } catch {
+            // Nobody will ever use the tokens that came with it.
+            await discard(refreshToken: reply.refreshToken, accessToken: reply.accessToken)
+            throw error
         }
         return TokenSet(
             reply, idToken: idToken, requestedScopes: configuration.scopes, now: clock.now,
             sessionFingerprint: sessionFingerprint, key: key?.binding)
+    }
+
+    /// Who has signed in, where `openid` was asked for.
+    private func idToken(
+        of reply: TokenReply, _ attempt: AuthorizationAttempt, _ metadata: ProviderMetadata
+    ) async throws -> IDToken? {
+        guard configuration.scopes.contains("openid") else { return nil }
+        guard let text = reply.idToken else {
+            throw TokenError(.invalidIDToken, "The provider sent no ID token.")
+        }
+        return try await verified(
+            text, reply.accessToken, of: attempt.client, nonce: attempt.nonce, maxAge: attempt.maxAge, metadata)
     }
 
     private func code(
