@@ -195,6 +195,9 @@ public struct TokenError: AssentError {
         public static let invalidIDToken = Code("invalidIDToken")
         /// The user has to sign in; see ``TokenError/signInReason``.
         public static let signInNeeded = Code("signInNeeded")
+        /// Somebody has signed out, or in, while a call waited to be sent. It was not sent: it would have gone out in
+        /// another user's name.
+        public static let sessionChanged = Code("sessionChanged")
         /// The userinfo endpoint refused, or told of another user.
         public static let userInfoRefused = Code("userInfoRefused")
         /// The server has no links into a browser for this app.
@@ -257,6 +260,11 @@ extension TokenError {
 
     /// Somebody else changes what is stored, again and again.
     static let keepsChanging = TokenError(.busy, "Tokens and session kept changing while they were renewed.")
+
+    /// A call was not sent, since its user may be another one now.
+    static let userChanged = TokenError(
+        .sessionChanged, "Somebody has signed out, or in, since the call began, so it is not sent.",
+        suggestion: "Send the request again if the user is still the same.")
 
     /// What a provider says of a client that it does not know, or that may not do this (RFC 6749 §4.1.2.1, §5.2).
     static let clientErrors: Set = ["invalid_client", "unauthorized_client"]

@@ -42,6 +42,9 @@ struct CauseTests {
         "the trust file has expired, or all pins of the host": transport(.trustExpired),
         "a time limit passed": transport(.timedOut),
         "the call was cancelled": transport(.cancelled) + [CancellationError(), AuthorizationError(.cancelled, "x")],
+        "somebody has signed out, or in, since the call began": [
+            TokenError(.sessionChanged, "x"), AuthorizationError(.sessionChanged, "x"),
+        ],
         "an approval is wanted": [
             AuthorizationError(.approvalNeeded, "x"), AuthorizationError(.refused, "x"),
             AuthorizationError(.expired, "x"), AuthorizationError(.timedOut, "x"),

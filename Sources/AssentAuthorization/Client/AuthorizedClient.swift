@@ -32,7 +32,7 @@ public struct AuthorizedClient: HTTPTransport {
         let configuration: AuthorizationConfiguration
         let journeys: JourneyClient
         let source: any AccessTokenSource
-        let transport: any HTTPTransport
+        let transport: AuthenticatingTransport
         let policies: PolicyTable
         let gate: AdviceGate
         let clock: any WallClock
@@ -65,7 +65,7 @@ public struct AuthorizedClient: HTTPTransport {
     var coordinator: StepUpCoordinator { shared.parts.coordinator }
     private var gate: AdviceGate { shared.parts.gate }
     private var policies: PolicyTable { shared.parts.policies }
-    private var transport: any HTTPTransport { shared.parts.transport }
+    private var transport: AuthenticatingTransport { shared.parts.transport }
     private var random: any RandomSource { shared.parts.random }
 
     /// A client.
@@ -206,7 +206,7 @@ public struct AuthorizedClient: HTTPTransport {
         var hasBegunAgain = false
         while true {
             refused.forget()
-            var reply = try await transport.send(call)
+            var reply = try await transmit(call, terms)
             guard let advice = try await advice(in: &reply, terms, limit: call.limits.replyBytes) else {
                 if let wanted = InsufficientAuthentication(reply.response) { throw Self.strongerSignIn(wanted) }
                 reply.authorization = passed
@@ -301,13 +301,14 @@ public struct AuthorizedClient: HTTPTransport {
         let advice: Advice?
         var hasReply = false
         do {
-            reply = try await transport.send(sent)
+            reply = try await transmit(sent, terms)
             hasReply = true
             if !call.isSafe {
                 reply.body = HTTPBody(try await reply.body.collect(upTo: call.limits.replyBytes))
             }
             advice = try await self.advice(in: &reply, terms, limit: call.limits.replyBytes)
         } catch {
+            if !hasReply, (error as? AuthorizationError)?.code == .sessionChanged { throw error }
             let transportError = error as? HTTPTransportError
             if !hasReply, Self.saysUnsent(error) {
                 throw AuthorizationError(
@@ -333,6 +334,15 @@ public struct AuthorizedClient: HTTPTransport {
                 .notSent, "\(what) was refused, so the approved request was not carried out.", pending: pending)
         }
         return reply
+    }
+
+    /// Sends a call, unless somebody has signed out, or in, since it began: its token may have been waited for.
+    private func transmit(_ call: HTTPCall, _ terms: CallTerms) async throws -> HTTPReply {
+        do {
+            return try await transport.send(call, of: terms.signIn)
+        } catch let error as TokenError where error.code == .sessionChanged {
+            throw AuthorizationError.userChanged
+        }
     }
 
     /// Whether a call that is sent once cannot have left: the transport says so, or there were no credentials for it.
@@ -367,13 +377,14 @@ public struct AuthorizedClient: HTTPTransport {
         } catch {
             throw AuthorizationError(.invalidRequest, "The request's URL cannot be used: \(error.detail).")
         }
+        let signIn = shared.parts.source.signIn
         try await shared.parts.configuration.settle?(call)
         guard let access = self.access(to: origin) else { return nil }
         let policy = try policies.policy(of: call, at: origin)
         return CallTerms(
             access: access, policy: policy,
             requiresBinding: shared.parts.configuration.requiresBinding || policy?.requiresBinding == true,
-            signIn: shared.parts.source.signIn)
+            signIn: signIn)
     }
 
     private func stamped(_ original: HTTPCall, isOurs: Bool) -> HTTPCall {

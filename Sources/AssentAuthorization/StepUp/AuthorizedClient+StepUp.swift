@@ -108,10 +108,7 @@ extension AuthorizedClient {
     /// A call is that of the user who was signed in when it began: nobody else is asked about it, and it does not go
     /// out in anybody else's name.
     func checkUser(_ terms: CallTerms) throws(AuthorizationError) {
-        guard source.signIn !== terms.signIn else { return }
-        throw AuthorizationError(
-            .sessionChanged, "Somebody has signed out, or in, since the call began, so it is not sent any more.",
-            suggestion: "Send the request again if the user is still the same.")
+        guard source.signIn === terms.signIn else { throw .userChanged }
     }
 
     /// What a server says of an approval that it has forgotten.
@@ -123,6 +120,11 @@ extension AuthorizedClient {
 }
 
 extension AuthorizationError {
+    /// The user of a call may be another one now.
+    static let userChanged = AuthorizationError(
+        .sessionChanged, "Somebody has signed out, or in, since the call began, so it is not sent any more.",
+        suggestion: "Send the request again if the user is still the same.")
+
     /// The session from which a journey went on is not there any more, so that of its end is nobody's.
     package static let signedOutMeanwhile = AuthorizationError(
         .sessionChanged, "Somebody has signed out, or in, while the journey was under way. Its session is not kept.",

@@ -63,6 +63,7 @@ extension ResourceError {
             case _ where error.assentError == "version_outdated": (.generic, .outdatedApplication)
             case _ where error.oauthError == "payload_encryption_required": (.generic, .payloadEncryptionRequired)
             case .signInNeeded, .deviceNotAuthenticated, .implicitUserMissing: (kind.domain, kind.notAuthenticated)
+            case .sessionChanged: (.generic, .actionCancelled)
             case .notRegistered: (.generic, .deviceDeregistered)
             case .scopeRefused: (kind.domain, .scopeRefused)
             case .busy: (.generic, .actionAlreadyInProgress)
@@ -91,7 +92,7 @@ extension ResourceError {
         }
         let (domain, code): (Domain, Code) =
             switch error.code {
-            case .declined, .cancelled: (.generic, .actionCancelled)
+            case .declined, .cancelled, .sessionChanged: (.generic, .actionCancelled)
             case .outcomeUnknown: (kind.domain, .outcomeUnknown)
             case .invalidConfiguration, .invalidRequest, .bodyNotReplayable: (kind.domain, .invalidRequest)
             case .noSession where kind == .user, .strongerSignInNeeded where kind == .user:

@@ -17,7 +17,8 @@ import HTTPTypes
 /// harm: its content can be read again, and the call is safe (GET, HEAD …) or the resource said with
 /// `error="invalid_token"` that it refused the token and did nothing (RFC 6750 §3.1). It is not sent again when the
 /// reply asks for the user's approval, when the call says that it ``/AssentCore/HTTPCall/isSentOnce``, or when somebody
-/// else has signed in meanwhile: what was asked for one user is not done for another.
+/// else has signed in meanwhile: what was asked for one user is not done for another. For the same reason a call is not
+/// sent at all when somebody signs out, or in, while it waits for its token or its session: `sessionChanged`.
 ///
 /// A token that is bound to a key (RFC 9449) goes out with the scheme `DPoP` and a proof for this one sending: for the
 /// method, and for the URL as the call has it here; a layer below must not change them. A resource that wants a nonce
@@ -93,9 +94,21 @@ public struct AuthenticatingTransport: HTTPTransport {
     /// `Authorization` that the call brings itself is left alone, and a `DPoP` beside it; a `DPoP` without it is
     /// refused, since it would belong to another token.
     ///
-    /// - Throws: ``TokenError`` when there is no token or no session to send, or none after the token was refused, or
-    ///   when no proof can be made: the call had no effect.
+    /// - Throws: ``TokenError`` when there is no token or no session to send, or none after the token was refused, when
+    ///   somebody has signed out, or in, meanwhile (`sessionChanged`), or when no proof can be made: the call had no
+    ///   effect.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
+        try await send(call, of: source.signIn)
+    }
+
+    /// Sends a call that began in a sign-in. See ``send(_:)``.
+    ///
+    /// - Parameters:
+    ///   - call: the call.
+    ///   - signIn: the source's when the call began.
+    /// - Returns: the reply.
+    /// - Throws: as ``send(_:)``; `sessionChanged` when somebody has signed out, or in, since then.
+    @concurrent package func send(_ call: HTTPCall, of signIn: SignInMark?) async throws -> HTTPReply {
         guard let origin = try? call.origin, let access = self.access(origin) else {
             return try await transport.send(call)
         }
@@ -110,6 +123,8 @@ public struct AuthenticatingTransport: HTTPTransport {
         } catch is CancellationError where call.isSentOnce {
             throw HTTPTransportError(.cancelled, "The task was cancelled before the call was sent.")
         }
+        // A renewal may have been waited for, and its token be that of who has come meanwhile.
+        guard source.signIn === signIn else { throw TokenError.userChanged }
         var reply = try await transmit(outgoing)
         guard reply.status == 401 else { return reply }
         guard let token = outgoing.token else { return try await checked(reply, outgoing.session, call, access) }

@@ -1,0 +1,48 @@
+import AssentAuthorization
+import AssentCore
+import AssentJourney
+import AssentTesting
+import AssentTokens
+import Testing
+
+/// The user's tokens, before which something happens each time.
+private struct WaitingSource: AccessTokenSource {
+    let manager: TokenManager
+    let before: @Sendable () async throws -> Void
+
+    var kind: CallKind { .user }
+    var user: TokenManager? { manager }
+
+    func token(rejecting rejected: Secret?) async throws -> AccessToken? {
+        try await before()
+        return try await manager.token(rejecting: rejected)
+    }
+}
+
+@Suite("Calls whose token is waited for while somebody signs in") struct UserChangeTests {
+    @Test(
+        "A call is not sent in the name of who has signed in while it waited for its token, approved or not",
+        arguments: [1, 2])
+    func waiting(attempt: Int) async throws {
+        let world = World()
+        let tokens = try world.tokens()
+        try await tokens.install(Session(token: Secret("SESS")))
+        let asked = Locked(0)
+        let source = WaitingSource(manager: tokens) {
+            let count = asked.withLock { count in
+                count += 1
+                return count
+            }
+            if count == attempt { try await tokens.install(Session(token: Secret("BOB"))) }
+        }
+        let client = try AuthorizedClient(
+            configuration: AuthorizationConfiguration(resources: [api: .accessToken]),
+            journeys: JourneyClient(
+                configuration: try JourneyConfiguration(server: am), transport: world.transport, clock: world.clock),
+            source: source, transport: world.transport, clock: world.clock, random: SeededRandom(seed: 2))
+        await #expect(throws: AuthorizationError.like(.sessionChanged)) {
+            try await client.send(try post(), approve: agree)
+        }
+        #expect(asked.withLock { $0 } == attempt && world.calls.count == attempt - 1)
+    }
+}
