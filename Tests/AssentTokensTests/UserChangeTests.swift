@@ -8,6 +8,21 @@ import Testing
 
 private let bank = "https://api.bank.example"
 
+/// The user's tokens, after which something happens before the session is read.
+private struct InterruptedSource: AccessTokenSource {
+    let manager: TokenManager
+    let afterwards: @Sendable () async throws -> Void
+
+    var kind: CallKind { .user }
+    var user: TokenManager? { manager }
+
+    func token(rejecting rejected: Secret?) async throws -> AccessToken? {
+        let token = try await manager.token(rejecting: rejected)
+        try await afterwards()
+        return token
+    }
+}
+
 @Suite("Calls that wait while somebody signs in or out") struct UserChangeTests {
     private let sent = Locked<[InMemoryTransport.Exchange]>([])
 
@@ -43,5 +58,40 @@ private let bank = "https://api.bank.example"
         // The renewal was not in vain: the next call has its token.
         #expect(try await transport.send(call).status == 200)
         #expect(sent.withLock { $0.map { $0.field("Authorization") } } == ["Bearer access-2"])
+    }
+
+    @Test(
+        "A token is not sent beside the session of somebody who signs in before that is read",
+        arguments: [true, false])
+    func session(signsOut: Bool) async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let source = InterruptedSource(manager: manager) {
+            if signsOut { _ = await manager.signOut() }
+            try await manager.install(Session(token: Secret("BOB")))
+        }
+        let call = try HTTPCall(.get, url: "\(bank)/accounts")
+        let transport = try transport(source, .both)
+        await #expect(throws: TokenError.like(.sessionChanged)) { try await transport.send(call) }
+        #expect(sent.withLock { $0.isEmpty })
+    }
+
+    @Test("Where another process signs somebody in between token and session, both are read again and are one user's")
+    func anotherProcess() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let other = try provider.manager()
+        let isFirst = Locked<Bool?>(true)
+        let source = InterruptedSource(manager: manager) {
+            guard isFirst.withLock({ $0.take() }) != nil else { return }
+            try await other.install(Session(token: Secret("BOB")))
+            // So long what was read of the store is believed.
+            provider.clock.advance(by: 1)
+        }
+        let call = try HTTPCall(.get, url: "\(bank)/accounts")
+        #expect(try await transport(source, .both).send(call).status == 200)
+        let exchanges = sent.withLock { $0 }
+        #expect(exchanges.map { $0.field("Authorization") } == ["Bearer access-2"])
+        #expect(exchanges.map { $0.field("iPlanetDirectoryPro") } == ["BOB"])
     }
 }

@@ -78,7 +78,8 @@ extension TokenManager: AccessTokenSource {
         let before = storage.signIn
         let set = try await tokens(rejecting: rejected)
         // Where somebody has signed in meanwhile, nobody knows whose they are.
-        let owner = TokenOwner.signedIn(storage.signIn === before ? before : SignInMark(), set.idToken)
+        let owner = TokenOwner.signedIn(
+            storage.signIn === before ? before : SignInMark(), set.idToken, session: set.sessionFingerprint)
         guard let binding = set.key else { return AccessToken(set.accessToken, binding: nil, owner: owner) }
         return AccessToken(
             set.accessToken, binding: .init(key: try await proofs.keys.key(of: binding), proofs: proofs), owner: owner)

@@ -83,6 +83,12 @@ public struct AuthenticatingTransport: HTTPTransport {
         var binding: AccessToken.Binding?
         var session: Session?
 
+        /// Whether the token, if there is one, was got with the session beside it.
+        var isOfOneSignIn: Bool {
+            guard let owner, let session else { return true }
+            return owner.has(session)
+        }
+
         /// Whether another token is not that of somebody else.
         func isOfSameUser(as other: Outgoing) -> Bool {
             guard let owner, let otherOwner = other.owner else { return true }
@@ -217,8 +223,20 @@ public struct AuthenticatingTransport: HTTPTransport {
         }
     }
 
+    /// A call with what its origin gets. Where somebody signs in between token and session, perhaps in another process,
+    /// both are read once more.
     private func withCredentials(
-        _ original: HTTPCall, _ access: ResourceAccess, rejecting rejected: Secret? = nil
+        _ call: HTTPCall, _ access: ResourceAccess, rejecting rejected: Secret? = nil
+    ) async throws -> Outgoing {
+        for _ in 0..<2 {
+            let outgoing = try await read(call, access, rejecting: rejected)
+            if outgoing.isOfOneSignIn { return outgoing }
+        }
+        throw TokenError.userChanged
+    }
+
+    private func read(
+        _ original: HTTPCall, _ access: ResourceAccess, rejecting rejected: Secret?
     ) async throws -> Outgoing {
         var outgoing = Outgoing(call: original)
         if access.sendsAccessToken, original.request.headerFields[.authorization] == nil {
