@@ -8,6 +8,8 @@ struct HealthRoutes: Sendable {
     let database: any SQLDatabase
     let passwords: Passwords
     let watch: NodeWatch
+    /// The certificate that clients see, where one is watched.
+    var certificate: CertificateWatch?
 
     /// Answers a request for a path of the server's address; `nil` for other paths. Anybody may ask, by any method.
     func respond(to path: String) async -> Response? {
@@ -27,6 +29,7 @@ struct HealthRoutes: Sendable {
         }
         // A node whose password checks are full stays ready: guesses would else take every node out of service.
         var body: JSONObject = ["status": "ready", "passwordChecks": passwords.load.isFull ? "full" : "free"]
+        if certificate?.warning != nil { body["warning"] = "certificate" }
         if database.notices.serversBehind > 0 { body["warning"] = "serverBehind" }
         return (200, body)
     }

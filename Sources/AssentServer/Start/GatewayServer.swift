@@ -21,6 +21,7 @@ public final class GatewayServer: Service {
     private let random: any RandomSource
     private let connections: OpenConnections
     private let listener: Listener
+    private let certificate: CertificateWatch
     private let outcomes: RealmOutcomes
     private let logger: Logger
 
@@ -49,7 +50,8 @@ public final class GatewayServer: Service {
             logger.warning(
                 "the certificate does not name a host of publicURL: clients refuse it", metadata: ["host": "\(host)"])
         }
-        if let fault = try credentials.fault(isRenewed: false, now: clock.now) { logger.warning("\(fault)") }
+        certificate = try CertificateWatch(credentials, isGenerated: false, clock: clock, logger: logger)
+        certificate.look()
         connections = OpenConnections(
             ConnectionLimits(
                 descriptors: ConnectionLimits.processDescriptors, perAddress: configuration.connectionsPerAddress),
@@ -149,7 +151,9 @@ public final class GatewayServer: Service {
     private func services(
         _ upstream: Upstream, _ engine: EngineTransport
     ) -> [ServiceGroupConfiguration.ServiceConfiguration] {
-        var services: [any Service] = [listener, Starting { try await self.startAnswering(upstream, engine) }]
+        var services: [any Service] = [
+            listener, certificate, Starting { try await self.startAnswering(upstream, engine) },
+        ]
         if upstream.hasChecks { services.append(UpstreamChecks(upstream: upstream, clock: clock)) }
         // Without a name a group writes a service's whole content into the log, the configuration with it.
         return services.map {

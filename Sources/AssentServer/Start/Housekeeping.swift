@@ -21,6 +21,8 @@ struct Housekeeping: Service {
     let policies: String
     /// Whether a round of deleting is under way.
     var isCleaning = Locked(false)
+    /// The certificate that clients see.
+    var certificate: CertificateWatch?
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -53,6 +55,7 @@ struct Housekeeping: Service {
     }
 
     private func look() async {
+        certificate?.look()
         await watch.look()
         await attempt(
             "telling the database of sessions of payload encryption failed; it is tried again", payload.sessions.look)

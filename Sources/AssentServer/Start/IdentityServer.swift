@@ -19,6 +19,7 @@ public final class IdentityServer: Service {
     let context: EngineContext
     let database: any SQLDatabase
     private let credentials: ServerCredentials
+    private let certificate: CertificateWatch
     private let keys: ServerKeys
     let connections: OpenConnections
     private let serverListener: Listener
@@ -68,6 +69,9 @@ public final class IdentityServer: Service {
             name: configuration.cookieName, sameSite: configuration.cookieSameSite,
             isPartitioned: configuration.isCookiePartitioned)
         credentials = try Self.credentials(configuration, in: directory, now: clock.now, logger: logger)
+        certificate = try CertificateWatch(
+            credentials, isGenerated: configuration.tls == .generated, clock: clock, logger: logger)
+        certificate.look()
         connections = OpenConnections(
             ConnectionLimits(
                 descriptors: ConnectionLimits.processDescriptors, perAddress: configuration.connectionsPerAddress),
@@ -95,9 +99,6 @@ public final class IdentityServer: Service {
         for host in try credentials.hostsNotNamed(in: configuration.publicURLs) {
             logger.warning(
                 "the certificate does not name a host of publicURL: clients refuse it", metadata: ["host": "\(host)"])
-        }
-        if let fault = try credentials.fault(isRenewed: configuration.tls == .generated, now: now) {
-            logger.warning("\(fault)")
         }
         return credentials
     }
@@ -273,9 +274,10 @@ public final class IdentityServer: Service {
     /// Makes the parts, once the server's address is known, and keeps house with them until the stop.
     private func startAnswering(_ upstream: Upstream) async throws {
         let endpoints = try await listeningEndpoints
-        let parts = try ServerParts(
+        var parts = try ServerParts(
             context, configuration: configuration, keys: keys, passwords: passwords, cookie: cookie, watch: watch,
             endpoints: endpoints, notifier: notifier)
+        parts.certificate = certificate
         try await parts.begin()
         if let gatewayListener, let gateway = try parts.gatewayDoor(upstream: upstream) {
             gatewayListener.answer(with: gateway)

@@ -21,6 +21,8 @@ struct ServerParts: Sendable {
     private let signing: [String: SigningProvider]
     private let watch: NodeWatch
     private let trustFiles: TrustFileShelf
+    /// The certificate that clients see, where one is watched.
+    var certificate: CertificateWatch?
 
     /// The parts of a server at these addresses.
     ///
@@ -104,7 +106,7 @@ struct ServerParts: Sendable {
             context: context, sessions: sessions, transactions: access.transactions,
             providers: Array(providers.values), authentication: authentication, keys: keys,
             proofs: proofs, payload: payload, watch: watch,
-            policies: Nodes.digest(of: configuration.realms.flatMap(\.policySets)))
+            policies: Nodes.digest(of: configuration.realms.flatMap(\.policySets)), certificate: certificate)
     }
 
     /// The hosts that requests may name.
@@ -184,7 +186,8 @@ struct ServerParts: Sendable {
                 links: WebLinks(context), callers: callers, grants: providers, cookie: cookie, origin: own,
                 basePath: basePath, design: configuration.pages, logger: context.logger),
             trustFiles: TrustFileRoute(shelf: trustFiles),
-            health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
+            health: HealthRoutes(
+                database: context.database, passwords: passwords, watch: watch, certificate: certificate))
     }
 
     /// What answers gateways elsewhere, in the realms that have some. Whatever way their questions come, what they ask

@@ -6,11 +6,19 @@ import SwiftASN1
 import X509
 
 extension ServerCredentials {
+    /// The server's own certificate; `nil` where the chain has none that can be looked into.
+    var leaf: Certificate? {
+        get throws {
+            guard case .certificate(let leaf)? = chain.first else { return nil }
+            return try Certificate(derEncoded: leaf.toDERBytes())
+        }
+    }
+
     /// The hosts of `urls` that the certificate does not name, so that clients refuse it there (RFC 9525 §6.3).
     /// Addresses are not looked at.
     func hostsNotNamed(in urls: [String]) throws -> [String] {
-        guard case .certificate(let leaf)? = chain.first else { return [] }
-        let names = try Certificate(derEncoded: leaf.toDERBytes()).extensions.subjectAlternativeNames ?? .init()
+        guard let leaf = try leaf else { return [] }
+        let names = try leaf.extensions.subjectAlternativeNames ?? .init()
         var missing: [String] = []
         for host in urls.compactMap({ URLComponents(string: $0)?.host?.lowercased() }) where !missing.contains(host) {
             let isAddress = host.hasPrefix("[") || (try? SocketAddress(ipAddress: host, port: 0)) != nil
@@ -21,9 +29,8 @@ extension ServerCredentials {
 
     /// What is wrong with the time for which the certificate is valid, in words for the operator.
     func fault(isRenewed: Bool, now: Date) throws -> String? {
-        guard case .certificate(let leaf)? = chain.first else { return nil }
-        let found = ServerExamination.validity(
-            try Certificate(derEncoded: leaf.toDERBytes()), isRenewed: isRenewed, now: now)
+        guard let leaf = try leaf else { return nil }
+        let found = ServerExamination.validity(leaf, isRenewed: isRenewed, now: now)
         return found.verdict == .problem ? found.text : nil
     }
 
