@@ -1,3 +1,4 @@
+import AssentCore
 import AssentPeers
 import Foundation
 import Logging
@@ -88,6 +89,37 @@ struct LogStreamTests {
             BuiltProgram.beside("assent").path, ["serve", "--config", "/nowhere/assent.yaml"], errors: .file(errors))
         #expect(process.wait() == 78)
         #expect(!reader.take().contains("assent"))
+    }
+
+    @Test("A server ends when it is told to, also where nobody takes what it says at its start")
+    func announced() throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "assent-still-\(SystemRandom().uuid())")
+        try FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let file = directory.appending(path: "assent.yaml")
+        let yaml = """
+            development: true
+            publicURL: https://localhost:0/am
+            listen: {host: 127.0.0.1, port: 0}
+            dataDirectory: data
+            realms: {alpha: {}}
+            """
+        try Data(yaml.utf8).write(to: file)
+        let reader = try StillReader()
+        reader.fill()
+        let output = FileHandle(fileDescriptor: reader.writing, closeOnDealloc: false)
+        let process = try SpawnedProcess(
+            BuiltProgram.beside("assent").path, ["serve", "--config", file.path], output: .file(output), errors: .pipe)
+        let errors = try #require(process.errors)
+        var log = ""
+        while !log.contains(" serving"), case let data = errors.availableData, !data.isEmpty {
+            log += String(decoding: data, as: UTF8.self)
+        }
+        try #require(log.contains(" serving"), "\(log)")
+        process.signal(SIGTERM)
+        #expect(process.wait() == 0)
+        #expect(!reader.take().contains("Server:"))
     }
 
     @Test("Lines that a descriptor refuses hold nobody up either, and the next one that is taken says how many")

@@ -23,14 +23,18 @@ struct Console: Sendable {
     /// Whether nothing at all is written.
     private let isSilent: Bool
 
+    /// Where warnings go instead of standard error: in a server, which waits for nobody who reads them.
+    private let warnings: LogStream?
+
     /// Why something could not be written to standard output (`errno`); 0 when everything could.
     private let failure = Locked<Int32>(0)
 
     /// What a shell reports of a program that SIGPIPE has ended: 128 and the signal's number.
     private static let closedPipe: Int32 = 141
 
-    init(json: Bool = false, silent: Bool = false) {
+    init(json: Bool = false, silent: Bool = false, warnings: LogStream? = nil) {
         self.json = json
+        self.warnings = warnings
         isSilent = silent
         let environment = ProcessInfo.processInfo.environment
         colours =
@@ -49,6 +53,7 @@ struct Console: Sendable {
 
     /// A line about what went wrong or needs attention.
     func warn(_ text: String) {
+        if let warnings, !isSilent { return warnings.write(text + "\n") }
         write(text + "\n", to: .standardError)
     }
 

@@ -44,8 +44,8 @@ struct ServeCommand: AsyncParsableCommand {
     func run() async throws {
         // A file that may not grow is an error of one write, not the end of the process.
         signal(SIGXFSZ, SIG_IGN)
-        let console = Console()
         let log = LogStream()
+        let console = Console(warnings: log)
         var logger = Logger(label: "assent", factory: { StreamLogHandler(label: $0, stream: log) })
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .notice
         do {
@@ -120,8 +120,11 @@ private struct GatewayAnnouncement: Service {
 
     func run() async throws {
         guard let url = try? await gateway.url else { return }
-        console.say("Gateway:  \(url)")
-        try? console.finish()
+        // See Announcement.
+        Thread.detachNewThread {
+            console.say("Gateway:  \(url)")
+            try? console.finish()
+        }
     }
 }
 
@@ -139,6 +142,12 @@ private struct Announcement: Service {
 
     func run() async throws {
         guard let endpoints = try? await server.endpoints else { return }
+        // A reader that stands still (a terminal after Ctrl-S, a program behind a pipe that was stopped) holds up this
+        // thread alone, and neither requests nor the stop. Nothing is left out for it: some of it is shown once.
+        Thread.detachNewThread { announce(endpoints) }
+    }
+
+    private func announce(_ endpoints: Endpoints) {
         console.say("Server:   \(endpoints.server)")
         if let gateway = endpoints.gateway { console.say("Gateway:  \(gateway)") }
         for (realm, issuer) in configuration.issuers(at: endpoints.server) {
