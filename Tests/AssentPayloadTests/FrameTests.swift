@@ -139,6 +139,18 @@ struct FrameTests {
         #expect(try secrets.opened(sealed, as: .request) == [1, 2, 3] + [UInt8](repeating: 4, count: 65_537))
     }
 
+    @Test("A stream that waits for its next piece keeps no bytes and no large place", arguments: [100, 65_536, 100_000])
+    func waiting(size: Int) throws {
+        var sealer = FrameSealer(head, key: secrets.request, bound: [])
+        let piece = [UInt8](repeating: 4, count: size)
+        var sealed: [UInt8] = []
+        try piece.withUnsafeBytes { bytes in try sealer.seal(bytes) { sealed += $0 } }
+        try sealer.flush { sealed += $0 }
+        #expect(sealer.rest.isEmpty && sealer.rest.capacity <= 4096)
+        sealed += try sealer.finish()
+        #expect(try secrets.opened(sealed, as: .request) == piece)
+    }
+
     @Test("Each byte of a message counts: with any of them changed it does not open")
     func flipped() throws {
         let frame = try frame(40)

@@ -6,7 +6,10 @@ package struct FrameSealer: Sendable {
     private var cipher: FrameCipher
     private var isOpened = false
     /// What does not fill a chunk yet.
-    private var rest: [UInt8] = []
+    private(set) var rest: [UInt8] = []
+
+    /// Up to this size the place of ``rest`` is kept while nothing lies in it.
+    private static let idlePlace = 4096
 
     /// - Parameters:
     ///   - head: the message's.
@@ -104,9 +107,11 @@ package struct FrameSealer: Sendable {
         rest.append(contentsOf: left)
     }
 
-    /// Hands what was kept back to `write`, as ``flush()`` returns it.
+    /// Hands what was kept back to `write`, as ``flush()`` returns it. A large place is given back: a stream may wait
+    /// for its next piece for minutes, and thousands of streams may do so.
     package mutating func flush(_ write: (UnsafeRawBufferPointer) -> Void) throws(PayloadError) {
         if !rest.isEmpty { try sealRest(write) }
+        if rest.capacity > Self.idlePlace { rest = [] }
     }
 
     /// The place of what was kept stays for the next chunk.
