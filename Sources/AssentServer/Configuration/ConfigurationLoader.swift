@@ -109,6 +109,10 @@ extension ServerConfiguration {
             configuration.pages = try PagesLoader(reader: reader, paths: paths).design()
         }
         configuration.trustFiles = try trustFiles(root, paths)
+        if configuration.postgreSQL != nil, root.has("requireDatabase") {
+            throw root.issue("requireDatabase", "is about the SQLite file: leave it out beside database.postgresql")
+        }
+        configuration.requiresDatabase = root.bool("requireDatabase", default: false)
         configuration.clockDifferenceSeconds = root.integer("clockDifferenceSeconds", default: 30, in: 5...3600)
         configuration.isCookiePartitioned = root.bool(
             "cookiePartitioned", default: configuration.cookieSameSite == .none)

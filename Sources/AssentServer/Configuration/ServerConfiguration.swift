@@ -33,6 +33,9 @@ public struct ServerConfiguration: Sendable {
     /// The PostgreSQL database; `nil` for the SQLite file in the data directory.
     package var postgreSQL: PostgreSQLConfiguration?
 
+    /// Whether a start that would make a new SQLite file is refused: the server had data, whose disk may be missing.
+    package var requiresDatabase = false
+
     /// The certificate.
     package var tls: TLS
 

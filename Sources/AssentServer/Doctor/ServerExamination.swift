@@ -108,7 +108,9 @@ package enum ServerExamination {
 
     private static func database(_ configuration: ServerConfiguration, clock: any WallClock) async -> [Diagnosis] {
         guard hasDatabase(configuration) else {
-            return [Diagnosis(.fine, "the database will be made at the first start")]
+            // With requireDatabase it is among the faults of a start.
+            let isMade = !configuration.requiresDatabase
+            return (isMade ? [Diagnosis(.fine, "the database will be made at the first start")] : [])
                 + users(configuration, stored: [])
         }
         let path = DatabaseAccess.keyPath(configuration)

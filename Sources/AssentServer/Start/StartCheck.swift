@@ -16,6 +16,15 @@ struct StartCheck: Sendable {
     /// The checks, in the order of a start. Later ones rely on earlier ones.
     static let all = [
         StartCheck(name: "dataDirectory") { try DataDirectory.check($0.dataDirectory) },
+        // Before the key, which may be missing together with the database.
+        StartCheck(name: "database") { configuration in
+            guard configuration.requiresDatabase, !DatabaseAccess.mayExist(configuration) else { return }
+            throw ConfigurationError(
+                file: DatabaseAccess.path(configuration), line: nil,
+                "the database is missing or empty, and requireDatabase refuses to make a new one: mount the disk of "
+                    + "the data directory, or restore the database. Where there was none before, remove "
+                    + "requireDatabase from the configuration for the first start")
+        },
         StartCheck(name: "master key") { configuration in
             _ = try DataDirectory(unchecked: configuration.dataDirectory).existingKey(
                 keyFile: configuration.masterKeyFile)

@@ -1,3 +1,4 @@
+import AssentConfiguration
 import AssentCore
 import AssentTesting
 import Foundation
@@ -187,6 +188,28 @@ struct FaultTests {
             let fixture = try await ServerFixture(kept: directory)
             let isTold = fixture.log.entries.contains { "\($0.message)".contains("a new database was made") }
             #expect(isTold == isNew)
+            await fixture.stop()
+        }
+    }
+
+    @Test(
+        "With requireDatabase a start in an empty directory is refused and makes nothing; one with a database goes on",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it is about a SQLite file"))
+    func requiredDatabase() async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let edit: (String) -> String = { $0 + "\nrequireDatabase: true\n" }
+        let configuration = try ServerConfiguration.parse(
+            edit(FixtureConfiguration.yaml(upstream: 1, refusing: 1)), file: directory + "/assent.yaml")
+        let error = await #expect(throws: ConfigurationError.self) {
+            try await IdentityServer(configuration: configuration, logger: Logger(label: "test"))
+        }
+        #expect(error?.message.contains("requireDatabase refuses to make a new one") == true)
+        #expect(!FileManager.default.fileExists(atPath: directory + "/data"))
+        let edits: [(String) -> String] = [{ $0 }, edit]
+        for editing in edits {
+            let fixture = try await ServerFixture(kept: directory, editing: editing)
+            #expect(try await fixture.count("users") > 0)
             await fixture.stop()
         }
     }
