@@ -139,7 +139,8 @@ struct FrameTests {
         #expect(try secrets.opened(sealed, as: .request) == [1, 2, 3] + [UInt8](repeating: 4, count: 65_537))
     }
 
-    @Test("A stream that waits for its next piece keeps no bytes and no large place", arguments: [100, 65_536, 100_000])
+    @Test(
+        "A stream that waits for its next piece keeps no bytes and no large place", arguments: [100, 65_536, 100_000])
     func waiting(size: Int) throws {
         var sealer = FrameSealer(head, key: secrets.request, bound: [])
         let piece = [UInt8](repeating: 4, count: size)
