@@ -386,7 +386,7 @@ let package = Package(
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentDemo", "AssentOTP",
                 "AssentPayload", "AssentPeers",
                 "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentTransportNIO", "AssentExampleBank",
-                "AssentEnforcement", "AssentExampleService", "AssentExampleURLSession",
+                "AssentEnforcement", "AssentExampleService", "AssentExampleURLSession", "AssentURLSession",
                 "StoreTesting", "TestSupport", "TokenTableSupport", httpTypes, hummingbird, logging,
                 .product(name: "NIOCore", package: "swift-nio"),
             ]),
