@@ -291,6 +291,42 @@ struct ResourceFacadeTests {
         }
     }
 
+    @Test("2 An absolute URL is called where its origin is named and pinned, and refused where one of both is missing")
+    func absolute() async throws {
+        try await World.run(logger: CollectingLog().logger) { story in
+            let endpoints = story.world.endpoints
+            let (gateway, server) = (try Origin(story.gateway), try Origin(endpoints.server))
+            let url = "\(endpoints.server)/oauth2/realms/root/realms/alpha/.well-known/openid-configuration"
+            var roots = TrustRoots.system
+            if let file = endpoints.authorityFile { roots = .pemFile(file) }
+            for (isNamed, isPinned) in [(true, true), (true, false), (false, true)] {
+                var pins: [String: PinRequirement] = [gateway.authority: .pins(endpoints.pins)]
+                if isPinned { pins[server.authority] = .pins(endpoints.pins) }
+                let network = try NIOTransport(
+                    configuration: NIOTransportConfiguration(trustRoots: roots, pins: pins)
+                        .withLeastLimit(.seconds(Patience.seconds)),
+                    clock: story.clock, logger: story.logger)
+                let vault = "absolute-\(isNamed)-\(isPinned)"
+                let assent = try story.makeAssent(vault: vault, over: network) { configuration, _ in
+                    configuration.resources = [gateway.description: .nothing]
+                    if isNamed { configuration.resources[server.description] = .nothing }
+                    configuration.resourceBase = story.gateway
+                }
+                // The control: paths are called at the base.
+                let base = try await assent.deviceClient.sendUnauthenticatedRequest(.get("accounts"))
+                #expect(base.status == 401)
+                let error = await ResourceError.thrown {
+                    let reply = try await assent.deviceClient.sendUnauthenticatedRequest(.get(url))
+                    #expect(reply.status == 200)
+                }
+                let expected: Int? = isNamed && isPinned ? nil : 10101
+                #expect(error?.number == expected, "\(isNamed) \(isPinned): \(error as Any)")
+                await network.shutdown()
+                await assent.shutdown()
+            }
+        }
+    }
+
     /// What a call of each kind is refused with; `nil` for a reply.
     private func refusals(_ assent: Assent) async -> [ResourceError?] {
         var errors: [ResourceError?] = []
