@@ -152,7 +152,7 @@ struct FrameTests {
         #expect(try secrets.opened(sealed, as: .request) == piece)
     }
 
-    @Test("Each byte of a message counts: with any of them changed it does not open")
+    @Test("36: Each byte of a message counts: with any of them changed it does not open")
     func flipped() throws {
         let frame = try frame(40)
         for index in frame.indices {

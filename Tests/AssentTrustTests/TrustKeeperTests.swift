@@ -124,7 +124,7 @@ struct TrustKeeperTests {
         #expect(world.questions == 1, "it is asked once an hour")
     }
 
-    @Test("An older version is never taken back, neither from the source nor from the vault nor by an older release")
+    @Test("34: An older version is never taken back, not from the source, the vault or an older release")
     func rollback() async throws {
         world.files.withLock { $0 = [:] }
         let (two, three) = (try await file(2, pins: [2, 3]), try await file(3, pins: [3, 4]))

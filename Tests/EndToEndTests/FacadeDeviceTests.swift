@@ -68,7 +68,7 @@ struct FacadeDeviceTests {
     }
 
     @Test(
-        "A PIN is chosen, digits are typed late, a payment is shown and signed, and its evidence is established",
+        "3: A PIN is chosen, digits come late, a payment is shown and signed, and evidence established; sealed as well",
         arguments: [false, true])
     func story(isSealed: Bool) async throws {
         let wire = SealedWire()

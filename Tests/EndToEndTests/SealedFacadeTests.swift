@@ -83,7 +83,7 @@ struct SealedFacadeTests {
         }
     }
 
-    @Test("A registered installation seals in its own name, with a proof for each session, until its registration ends")
+    @Test("3: An installation seals in its own name, with a proof for each session, until its registration ends")
     func device() async throws {
         let wire = SealedWire()
         try await World.run(logger: CollectingLog().logger, watching: wire.watching) { story in

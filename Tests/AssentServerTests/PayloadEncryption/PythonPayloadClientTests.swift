@@ -102,7 +102,7 @@ struct PythonPayloadClientTests {
         }
     }
 
-    @Test("Each of its faults is refused as the page says, and the upstream gets nothing of it; the session lives on")
+    @Test("36: Each of its faults is refused as the page says, and nothing comes to the upstream; the session lives on")
     func faults() async throws {
         let refused: [(fault: String, isSealed: Bool, status: Int64, error: String?)] = [
             ("headless", false, 400, "pe_malformed"), ("reply", false, 400, "pe_malformed"),

@@ -26,7 +26,7 @@ struct SealedNodeTests {
         }
     }
 
-    @Test("A frame that is copied to the other node runs once if it is unsafe")
+    @Test("38: A frame that is copied to the other node runs once if it is unsafe")
     func copied() async throws {
         try await TwoNodes.run { nodes in
             let client = try await SealedClient(nodes.first, SealedClient.key(nodes.first))
@@ -37,13 +37,26 @@ struct SealedNodeTests {
         }
     }
 
+    @Test("38: A copy of a safe frame may run at the other node too, and at each node once")
+    func copiedSafe() async throws {
+        try await TwoNodes.run { nodes in
+            let client = try await SealedClient(nodes.first, SealedClient.key(nodes.first))
+            let sealed = try client.sealed(client.request(.get, "/open"), number: 1)
+            for (index, node) in nodes.both.enumerated() {
+                #expect(try await client.call(sealed, on: node).status == 200)
+                for _ in 0..<2 { #expect(try await client.send(sealed.bytes, on: node).refusal == .repeated) }
+                #expect(nodes.forwarded.count == index + 1)
+            }
+        }
+    }
+
     private static func fields(_ named: [(String, String)]) throws -> HTTPFields {
         var fields = form
         for (name, value) in named { fields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value)) }
         return fields
     }
 
-    @Test("A copy of an unsafe frame is refused at each node and not forwarded, whatever credentials are inside")
+    @Test("38: A copy of an unsafe frame is refused at each node and not forwarded, whatever credentials are inside")
     func credentials() async throws {
         try await TwoNodes.run { nodes in
             let node = nodes.first

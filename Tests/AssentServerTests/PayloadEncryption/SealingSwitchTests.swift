@@ -177,7 +177,7 @@ struct SealingSwitchTests {
         }
     }
 
-    @Test("Who registers, authenticates, or manages its registration must seal it, and nothing is spent before")
+    @Test("3: Who registers, authenticates, or manages its registration must seal it, and nothing is spent before")
     func registration() async throws {
         try await ServerFixture.run(editing: Self.file) { fixture in
             let (key, door) = (try await SealedClient.key(fixture), try await Door(fixture))
@@ -246,7 +246,7 @@ struct SealingSwitchTests {
     }
 
     @Test(
-        "In a session of another installation no credential of this one counts, and no proof is spent",
+        "36: In a session of another installation no credential of this one counts, and no proof is spent",
         arguments: TheftTests.Place.allCases)
     func mismatches(_ place: TheftTests.Place) async throws {
         try await place.run(editing: Self.file) { servers in
