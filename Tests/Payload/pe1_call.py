@@ -1,18 +1,20 @@
 """A client of payload encryption pe1, and a small server, over real sockets; both made from docs/payload-encryption.md alone.
 
 `pe1.py call` makes one session and sends one call, or those of its standard input, a line of JSON each: method, path, and
-perhaps fields (pairs), data (a text) and fault. For each it writes a line: `sealed` says whether what follows was sealed for
-the call, then status, fields, and content as base64url; `session` is the number of handshakes so far.
+perhaps fields (pairs), data (a text), fault, and at. For each it writes a line: `sealed` says whether what follows was sealed
+for the call, then status, fields, and content as base64url; `session` is the number of handshakes so far.
 
-The faults of a call, which a server must see: `flipped` (a byte of the first chunk), `again` (the frame a second time),
-`zero` (the number 0), `reply` (the frame of a reply), `headless` (40 bytes), `unknown` (another session), `long` and `short`
-(the length of the first chunk), `authority` (another origin), `inner` (a path below /assent-pe), `padding` (one byte of it is
-not zero), `connection` (a field that no call may have), `upper` (a name of a field in upper case), `host` (a field that
-names another origin), `userinfo` (a user before the authority), `scheme` (http), `trailers`, `cut` (the content ends inside
-its head), `behind` (a byte behind the last chunk), `kind` (not known), `port` (another one in the authority); of a call in
-three chunks `unended` (none is the last), `twice` (the last), `skipped` (without the second), `swapped` (the first and the
-second), `repeated` (the first), `between` (the second is another message's). `wide` is no fault: each number of the content is
-written in 8 bytes. Nor is `last`, the highest number that there is; but the session's later ones are too far below it.
+The faults of a call, which a server must see: `flipped` (a byte of the first chunk, or the one that is `at` a place of the
+frame), `again` (the frame a second time), `zero` (the number 0), `reply` (the frame of a reply), `headless` (40 bytes),
+`unknown` (another session), `long` and `short` (the length of the first chunk), `beyond` (it is one more than there follows),
+`overrun` (the content's length is more than there follows), `authority` (another origin), `inner` (a path below /assent-pe),
+`padding` (one byte of it is not zero), `connection` (a field that no call may have), `upper` (a name of a field in upper
+case), `host` (a field that names another origin), `userinfo` (a user before the authority), `scheme` (http), `trailers`,
+`cut` (the content ends inside its head), `behind` (a byte behind the last chunk), `kind` (not known), `port` (another one in
+the authority); of a call in three chunks `unended` (none is the last), `twice` (the last), `skipped` (without the second),
+`swapped` (the first and the second), `repeated` (the first), `between` (the second is another message's). `wide` is no fault:
+each number of the content is written in 8 bytes. Nor is `last`, the highest number that there is; but the session's later ones
+are too far below it.
 
 With `handshake` a call makes a session first, and something is wrong with that: `twice` (a member), `more` (a member that is
 not known), `missing`, `huge`, `version`, `role` (not known), `client` (of an app), `short` and `long` (31 and 33 bytes of a
@@ -189,7 +191,7 @@ class Client:
         self.keys = pe1.handshake_finish(answer, key, self.static, self.origin, *device.names)
         self.number, self.handshakes = 0, self.handshakes + 1
 
-    def call(self, method, path, fields=(), data=None, fault=None, handshake=None, device=None, node=0):
+    def call(self, method, path, fields=(), data=None, fault=None, handshake=None, device=None, node=0, at=None):
         if self.keys is None or handshake or device:
             self.keys = None
             if device:
@@ -197,7 +199,7 @@ class Client:
             else:
                 self.handshake(handshake)
         self.number += 1
-        sealed, top = self.sealed(method, path, fields, data, fault)
+        sealed, top = self.sealed(method, path, fields, data, fault, at)
         send = lambda node: self.post("/message", TYPE, sealed, node=node)
         reply, told = send(node), {"session": self.handshakes}
         if fault == "again":
@@ -217,7 +219,7 @@ class Client:
         return {"sealed": True, "status": status, "fields": fields, "content": pe1.b64(content),
                 "padded": len(plain) == pe1.padded_length(len(plain))}
 
-    def sealed(self, method, path, fields, data, fault):
+    def sealed(self, method, path, fields, data, fault, at=None):
         """A message, and its head."""
         content = (data or "").encode()
         pairs = [(name.lower(), value) for name, value in fields]
@@ -248,7 +250,7 @@ class Client:
             other = pe1.head(kind, session, number, os.urandom(16))
             message = top + b"".join(
                 chunk(self.keys.request, other if part == 1 else top, plain, part, index, last) for part, index, last in PARTS)
-        return damaged(message, fault), top
+        return damaged(message, fault, at), top
 
 
 def spoiled(body, fault):
@@ -296,6 +298,9 @@ def encoded(method, scheme, authority, path, pairs, content, fault):
         return plain[:20]
     if fault == "trailers":
         plain = plain[:-1] + pe1.fields([("x-behind", "1")])
+    if fault == "overrun":
+        # Also behind the padding, which is all that there could be of it.
+        plain = plain[:-len(pe1.text(content) + pe1.fields(()))] + pe1.varint(1 << 20) + content
     if fault == "wide":
         wide = lambda value: (value | 3 << 62).to_bytes(8, "big")
         text = lambda value: wide(len(value)) + value
@@ -305,15 +310,19 @@ def encoded(method, scheme, authority, path, pairs, content, fault):
     return pe1.pad(plain)
 
 
-def damaged(message, fault):
+def damaged(message, fault, at=None):
     head, chunks = message[:pe1.HEAD], message[pe1.HEAD:]
     if fault == "headless":
         return head[:-1]
+    if fault == "flipped" and at is not None:
+        return message[:at] + bytes([message[at] ^ 1]) + message[at + 1:]
     if fault == "flipped":
         return head + chunks[:9] + bytes([chunks[9] ^ 1]) + chunks[10:]
     if fault in ("long", "short"):
         length = pe1.CHUNK + pe1.TAG + 1 if fault == "long" else pe1.TAG - 1
         return head + chunks[:1] + struct.pack(">I", length) + chunks[5:]
+    if fault == "beyond":
+        return head + chunks[:1] + struct.pack(">I", len(chunks) - 5 + 1) + chunks[5:]
     return message + b"\0" if fault == "behind" else message
 
 

@@ -24,6 +24,8 @@ struct PythonPayloadClientTests {
         var device: JSONValue?
         /// Which of two nodes the call goes to.
         var node: Int64?
+        /// Where the byte is that is flipped.
+        var at: Int64?
 
         var json: JSONValue {
             .object(
@@ -32,7 +34,7 @@ struct PythonPayloadClientTests {
                     "fields": .array(fields.map { [.string($0.0), .string($0.1)] }),
                     "data": data.map { .string($0) }, "fault": fault.map { .string($0) },
                     "handshake": handshake.map { .string($0) }, "device": device,
-                    "node": node.map { .integer($0) },
+                    "node": node.map { .integer($0) }, "at": at.map { .integer($0) },
                 ]))
         }
     }
@@ -115,6 +117,7 @@ struct PythonPayloadClientTests {
             ("twice", false, 400, "pe_malformed"), ("skipped", false, 400, "pe_malformed"),
             ("swapped", false, 400, "pe_malformed"), ("repeated", false, 400, "pe_malformed"),
             ("between", false, 400, "pe_malformed"), ("kind", false, 400, "pe_malformed"), ("port", true, 421, nil),
+            ("beyond", false, 400, "pe_malformed"), ("overrun", false, 400, "pe_malformed"),
         ]
         try await run { fixture, key in
             let calls =
@@ -135,6 +138,24 @@ struct PythonPayloadClientTests {
             #expect(replies.allSatisfy { $0["session"] == 1 })
             // The one that was sent twice, and the three without a fault.
             #expect(fixture.upstream.requests.map(\.line) == Array(repeating: "GET /open HTTP/1.1", count: 4))
+        }
+    }
+
+    @Test("36: With any one byte of a message changed it is refused, and the upstream gets the last one, as it was")
+    func everyByte() async throws {
+        try await run { fixture, key in
+            let (length, session) = (318, 1...16)
+            let calls = (0..<length).map { Asked(fault: "flipped", at: Int64($0)) } + [Asked()]
+            let replies = try await answers(calls, at: fixture.gateway(""), key: key, fixture)
+            try #require(replies.count == length + 1)
+            for (place, reply) in replies.dropLast().enumerated() {
+                let isUnknown = session.contains(place)
+                #expect(reply["sealed"] == false, "\(place): \(reply)")
+                #expect(reply["error"]?.string == (isUnknown ? "pe_unknown_session" : "pe_malformed"), "\(place)")
+            }
+            #expect(replies.last?["sealed"] == true && replies.last?["status"] == 200)
+            #expect(replies.allSatisfy { $0["session"] == 1 })
+            #expect(fixture.upstream.requests.count == 1)
         }
     }
 
@@ -172,6 +193,11 @@ struct PythonPayloadClientTests {
                 #expect(reply["refused"]?.string == "handshake: 401 pe_bad_proof", "\(fault): \(reply)")
             }
             #expect(replies.last?["sealed"] == true && replies.last?["status"] == 200, "\(replies)")
+            #expect(fixture.upstream.requests.count == 1)
+
+            #expect(try await door.act("endRegistration", ["clientId": .string(instance.id)]).status == 200)
+            let late = try await answers([Asked(device: device)], at: fixture.gateway(""), key: key, fixture)
+            #expect(late.first?["refused"]?.string == "handshake: 401 pe_bad_proof", "removed: \(late)")
             #expect(fixture.upstream.requests.count == 1)
         }
     }
@@ -212,13 +238,26 @@ struct PythonPayloadClientTests {
     }
     #endif
 
-    @Test("A key that the server does not have gets no session, and the server's own does")
+    @Test("36: A key that the server does not have, or not any more, gets no session, and the server's own does")
     func keys() async throws {
-        try await run { fixture, key in
+        try await runWithDoor { door, key in
+            let fixture = door.fixture
             let stranger = Base64URL.encode([UInt8](repeating: 9, count: 32))
             let reply = try await answers([Asked()], at: fixture.gateway(""), key: stranger, fixture)
             #expect(reply.first?["refused"]?.string == "handshake: 400 pe_unknown_key")
-            #expect(try await answers([Asked()], at: fixture.gateway(""), key: key, fixture).first?["status"] == 200)
+            let made = try await door.act("addPayloadKey", ["days": 1])
+            let short = try #require(made.json["x"]?.string)
+            for one in [key, short] {
+                let good = try await answers([Asked()], at: fixture.gateway(""), key: one, fixture)
+                #expect(good.first?["status"] == 200)
+            }
+            fixture.clock.advance(by: 86_400)
+            for (one, status) in [(key, 200), (short, nil)] as [(String, Int64?)] {
+                let late = try await answers([Asked()], at: fixture.gateway(""), key: one, fixture)
+                #expect(late.first?["status"]?.integer == status)
+                let refused: String? = status == nil ? "handshake: 400 pe_unknown_key" : nil
+                #expect(late.first?["refused"]?.string == refused)
+            }
         }
     }
 }
