@@ -1,5 +1,6 @@
 #if os(Linux)
 import ArgumentParser
+import Assent
 import AssentConfiguration
 import AssentCore
 import AssentTesting
@@ -331,6 +332,46 @@ struct ConfigCommandTests {
         }
         let named = text.replacing("base:", with: "\"https://a.example\": accessToken, base:")
         #expect(throws: ConfigurationError.self) { try ClientFile.parse(named, file: "client.yaml") }
+    }
+
+    @Test("With --trust a client command goes by that file, whatever hosts and pins the client's own file names")
+    func option() async throws {
+        try makeKeys("first", "second", "device")
+        try await prepare(try draft())
+        let trust = versions + "/1"
+        let own = ClientFile(
+            server: "https://am.bank.example/am", realm: "/", cookieName: "session", clientID: "bank-app",
+            redirectURI: "http://127.0.0.1/callback", scopes: ["openid"], journey: "Login",
+            resources: [
+                .init(origin: "https://api.bank.example", credential: "nothing"),
+                .init(origin: "https://other.example", credential: "nothing"),
+            ], resourceBase: "https://api.bank.example/v1", pins: [])
+        let file = try home.file("client.yaml", own.yaml)
+        for words in [["login"], ["logout"], ["status"], ["register"], ["admin", "audit"], ["admin", "reports"]] {
+            _ = try AssentCommand.parseAsRoot(words + ["--config", file, "--trust", trust])
+        }
+        func loaded(_ options: String...) throws -> ClientFile {
+            let parsed = try AssentCommand.parseAsRoot(["request", "GET", "/accounts", "--config", file] + options)
+            return try #require(parsed as? RequestCommand).client.load().file
+        }
+        let trusting = try loaded("--trust", trust)
+        #expect(trusting.trust == trust && trusting.pins.isEmpty && trusting.resources.isEmpty)
+        #expect(trusting.resourceBase == own.resourceBase)
+        // The control: without the option the client's own file says what is called.
+        #expect(try loaded().resources.map(\.origin).contains("https://other.example"))
+
+        let network = InMemoryTransport { _ in .json(200, [:]) }
+        let places = Places(environment: ["HOME": home.directory.path])
+        let assent = try ClientProfile(file: trusting, places: places, name: "default").assent(transport: network)
+        #expect(assent.trustVersion == 1)
+        let refused = await #expect(throws: ResourceError.self) {
+            try await assent.deviceClient.sendUnauthenticatedRequest(.get("https://other.example/accounts"))
+        }
+        #expect(refused?.number == 10101)
+        #expect(try await assent.deviceClient.sendUnauthenticatedRequest(.get("accounts")).status == 200)
+        let hosts = network.exchanges.compactMap(\.request.authority)
+        #expect(hosts.contains("api.bank.example") && !hosts.contains("other.example"), "\(hosts)")
+        await assent.shutdown()
     }
 }
 #endif
