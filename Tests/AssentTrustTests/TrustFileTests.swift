@@ -109,6 +109,64 @@ struct TrustFileTests {
         }
     }
 
+    private typealias Variant = (name: String, value: JSONValue)
+
+    /// A document with one change each: at every depth a member that is missing, there twice, of another type, or not
+    /// known.
+    private static func variants(of value: JSONValue, at path: String = "") -> [Variant] {
+        var found: [Variant] = []
+        if let array = value.array {
+            for (index, element) in array.enumerated() {
+                for variant in variants(of: element, at: "\(path)[\(index)]") {
+                    var elements = array
+                    elements[index] = variant.value
+                    found.append((variant.name, .array(elements)))
+                }
+            }
+        }
+        guard let members = value.object?.members else { return found }
+        func add(_ name: String, _ members: [JSONObject.Member]) {
+            found.append(("\(path).\(name)", .object(JSONObject(members))))
+        }
+        add("more", members + [JSONObject.Member(name: "more", value: 1)])
+        for (index, member) in members.enumerated() {
+            add("\(member.name) twice", members + [member])
+            if !["exp", "payload", "development"].contains(member.name) {
+                add("\(member.name) missing", Array(members[..<index] + members[(index + 1)...]))
+            }
+            let others: [JSONValue] = [.null, true, -1, [[:]], ["x": 1]]
+            var changed = others.filter { $0 != member.value }.map { (name: $0.serialized(), value: $0) }
+            changed += variants(of: member.value)
+            for variant in changed {
+                var all = members
+                all[index].value = variant.value
+                add("\(member.name) \(variant.name)", all)
+            }
+        }
+        return found
+    }
+
+    @Test("At every depth a member that is missing, there twice, of another type or not known makes it refused")
+    func everyMember() async throws {
+        let end = TrustSamples.time + TrustSamples.year
+        let keys = [UInt8(1), 2].map { number -> JSONValue in
+            let x = TrustSamples.pin(number)
+            let kid = Base64URL.encode(SHA2.sha256(Array(#"{"crv":"X25519","kty":"OKP","x":"\#(x)"}"#.utf8)))
+            return ["kid": .string(kid), "x": .string(x), "notAfter": .integer(end)]
+        }
+        let payload: JSONValue = [
+            "suite": "pe1", "mode": "server", "keys": .array(keys), "origins": ["https://api.bank.example"],
+        ]
+        let whole = try samples.members(1, ["payload": payload, "exp": .integer(end), "development": true])
+        #expect(code(try await samples.sign(whole)) == nil, "the control")
+        let variants = Self.variants(of: .object(whole))
+        #expect(variants.count > 250, "\(variants.count)")
+        for (name, value) in variants {
+            let members = try #require(value.object)
+            #expect(code(try await samples.sign(members)) != nil, "\(name)")
+        }
+    }
+
     @Test("Another typ or algorithm, a header member too many and none at all are refused")
     func header() async throws {
         let members = try samples.members(1)
