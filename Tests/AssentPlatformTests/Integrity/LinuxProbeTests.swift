@@ -113,6 +113,8 @@ struct LinuxProbeTests {
         #expect(finding() != nil)
         try set(0o770, vault.path)
         #expect(finding() == nil, "passes: a group that may write")
+        try set(0o775, program)
+        #expect(finding() == nil, "passes: a program that a group may write")
         try set(0o757, program)
         #expect(finding() != nil)
     }
