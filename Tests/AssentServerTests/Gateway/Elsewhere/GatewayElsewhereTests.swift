@@ -1,4 +1,5 @@
 import AssentCore
+import AssentJOSE
 import AssentTesting
 import Crypto
 import Foundation
@@ -147,6 +148,36 @@ struct GatewayElsewhereTests {
                 let before = alone.relay.count("decide")
                 #expect(try await alone.get("/accounts", mine).status == 200)
                 #expect(alone.relay.count("decide") == before + 2)
+            }
+        }
+    }
+
+    @Test("A gateway whose client has a key instead of a secret is answered, and one with another key is not")
+    func keyed() async throws {
+        let (own, other) = (try ProofKey(), try ProofKey())
+        let set = JSONValue.object(["keys": [own.jwk.json]]).serialized()
+        let listed = { (text: String) in
+            text.replacing(/\n      edge:\n        secretHash: [^\n]+\n/, with: "\n      edge:\n        jwks: \(set)\n")
+        }
+        try await ServerFixture.run(editing: listed) { engine in
+            for (name, key) in [("own", own), ("other", other)] {
+                let der = Data(key.key.privateKey.revealBytes()).base64EncodedString(
+                    options: [.lineLength64Characters, .endLineWithLineFeed])
+                try PrivateFile.create(
+                    engine.directory + "/\(name).pem",
+                    Array("-----BEGIN PRIVATE KEY-----\n\(der)\n-----END PRIVATE KEY-----\n".utf8))
+                let file = { (text: String) in
+                    text.replacing("secretFile: edge-secret}", with: "privateKey: \(name).pem}")
+                }
+                try await GatewayAlone.run(at: engine, editing: file) { alone in
+                    let mine = ServerFixture.session(try await engine.session())
+                    let reply = try await alone.get("/accounts", mine)
+                    #expect(reply.status == (name == "own" ? 200 : 503), "\(name): \(reply.text)")
+                    #expect(alone.upstream.requests.count == (name == "own" ? 1 : 0), "\(name)")
+                    let asked = try #require(alone.relay.requests("access_token").first)
+                    let form = String(decoding: asked.body, as: UTF8.self)
+                    #expect(form.contains("client_assertion=") && asked.values("Authorization").isEmpty)
+                }
             }
         }
     }
