@@ -1,7 +1,7 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
 # make docs: the reference of all products. make cluster: two nodes, of which one is killed, and a database that moves.
-# make edge: a gateway without a server, which asks one.
-.PHONY: demo first-call first-resource first-device cluster edge test traits consumer races soak bench check docs setup setup-tests build
+# make edge: a gateway without a server, which asks one. make service: a service without a gateway, which does as well.
+.PHONY: demo first-call first-resource first-device cluster edge service test traits consumer races soak bench check docs setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
@@ -81,6 +81,12 @@ edge: setup-tests
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
 	@Examples/edge/run.sh "$$($(swift) build $(ASSENT_BUILD_FLAGS) --show-bin-path)"
+
+service: setup-tests
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleService
+	@Examples/service/run.sh "$$($(swift) build $(ASSENT_BUILD_FLAGS) --show-bin-path)"
 
 bench: setup-tests
 	@$(swift) build -c release $(ASSENT_BUILD_FLAGS) --product AssentBench

@@ -1,0 +1,21 @@
+import AssentPeers
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("The example of a service of its own")
+struct ServiceExampleTests {
+    @Test("Its script, run as a person runs it, does what its page says that it prints")
+    func script() async throws {
+        let example = World.package.appending(path: "Examples/service")
+        let page = try String(contentsOf: example.appending(path: "README.md"), encoding: .utf8)
+        let promised = try #require(page.firstMatch(of: /```text\n((?s).*?)\n```/)).1
+        let running = try Program.Running(
+            [
+                "--kill-after=30", "\(Patience.seconds)", "/bin/bash", example.appending(path: "run.sh").path,
+                BuiltProgram.beside("assent").deletingLastPathComponent().path,
+            ], environment: ["PATH": "/usr/bin:/bin", "ASSENT_EXAMPLE_LIMIT": "\(Patience.seconds)"])
+        let result = await running.result()
+        #expect(result.status == 0 && result.output == promised, "\(result.output)\(result.errors)")
+    }
+}
