@@ -64,6 +64,39 @@ struct SealedContentTests {
         }
     }
 
+    @Test("Of a long message no more is read than the handler has taken, but for one chunk")
+    func pulled() async throws {
+        try await ServerFixture.run { node in
+            let (piece, origin) = (10_000, try Origin("https://api.bank.example"))
+            let (sessions, secrets) = try await Self.session(at: node, for: origin)
+            let left = Locked(try Self.message(secrets, to: origin, count: 200_000)[...])
+            let pulled = Locked(0)
+            let bytes = AsyncStream<ByteBuffer>(unfolding: {
+                left.withLock { left -> ByteBuffer? in
+                    guard !left.isEmpty else { return nil }
+                    pulled.withLock { $0 += 1 }
+                    defer { left = left.dropFirst(piece) }
+                    return ByteBuffer(bytes: left.prefix(piece))
+                }
+            })
+            let sealed = SealedRequest(
+                RequestBody(asyncSequence: bytes).makeAsyncIterator(), at: origin, sessions: sessions)
+            guard case .call(_, hasContent: true, _, _) = try await sealed.begin() else {
+                Issue.record("the handler is not called")
+                return
+            }
+            // The first chunk has 65,598 bytes, with the head of the message.
+            #expect(pulled.withLock { $0 } == 7)
+            var count = 0
+            while let buffer = try await sealed.next() {
+                count += buffer.readableBytes
+                // A byte of content is two of what is sealed.
+                #expect(pulled.withLock { $0 } * piece <= 2 * count + 3 * piece)
+            }
+            #expect(count == 200_000)
+        }
+    }
+
     @Test("A short message is read whole, in whatever pieces it comes, and one that is not whole leads to no call")
     func short() async throws {
         try await ServerFixture.run { node in
