@@ -21,7 +21,7 @@ final class RestorableDatabase: SQLDatabase {
     func restore() async throws { try await closed { try await operated.restore() } }
 
     /// Fences the database, and says how much has ended.
-    func fence(_ options: String...) async throws -> [FencedKind: Int64] {
+    func fence(_ options: [String] = []) async throws -> [FencedKind: Int64] {
         try await closed { try await operated.fence(options) }
     }
 
@@ -80,7 +80,7 @@ struct RestoreDrill: Sendable {
         try await database.restore()
         for drill in drills { #expect(try await drill.again(), "\(drill.name): the backup does not know") }
         try await database.restore()
-        let kept = try await database.fence("--keep-sessions")
+        let kept = try await database.fence(["--keep-sessions"])
         for drill in drills {
             let isKept = optional.contains(drill.kind)
             #expect(kept[drill.kind] == nil || !isKept, "\(drill.name)")

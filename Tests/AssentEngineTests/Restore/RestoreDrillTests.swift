@@ -309,6 +309,32 @@ struct RestoreDrillTests {
             ], on: context, covering: Self.networks)
     }
 
+    /// The register gives it no kind, since nothing ends: what may have been used is refused from then on.
+    @Test("An assertion by which a client has authenticated since the backup")
+    func assertions() async throws {
+        let operated = try await OperatedDatabase()
+        let key = try AssertionKey()
+        let fixture = try await ProviderFixture(clients: [AssertionKey.client([key])], operated: operated)
+        let database = try #require(fixture.database as? RestorableDatabase)
+        // From now on the database knows its key, and has one for tokens.
+        try #require(try await MasterKeyCheck(fixture.context).isRight())
+        let first = try await key.assertion(now: fixture.clock)
+        #expect(try await fixture.refusal(first) == nil)
+        let used = try await key.assertion(now: fixture.clock)
+        try await database.backUp()
+        #expect(try await fixture.refusal(used) == nil)
+        #expect(try await fixture.refusal(used) == "invalid_client")
+        try await database.restore()
+        #expect(try await fixture.refusal(used) == nil, "the backup does not know")
+        for options in [["--keep-sessions"], []] {
+            try await database.restore()
+            _ = try await database.fence(options)
+            #expect(try await fixture.refusal(used) == "invalid_client", "\(options)")
+        }
+        operated.passTwoMinutes()
+        #expect(try await fixture.refusal(try await key.assertion(now: fixture.clock)) == nil)
+    }
+
     @Test("A request that was about to be forwarded has an unknown outcome after a restore, and not none")
     func lostOutcomes() async throws {
         for isFenced in [false, true] {
