@@ -104,7 +104,15 @@ struct OwnEnrolments: Sendable {
             try await parts.containers.removeAll(of: parts.records.modify(id) { $0.ended = true })
             return .cleared
         case .withdraw:
-            try await withdraw(try await known(work))
+            // Somebody is in between. If the server cannot be told, the digits are wrong the next time, too.
+            let record = try await known(work)
+            do {
+                if let pid = record.pid { try await calls.withdraw(pid) }
+                _ = try await parts.containers.status(of: record.id)
+            } catch let error as SigningError {
+                parts.logger.notice(
+                    "wrong digits: the enrolment could not be ended", metadata: ["code": "\(error.code)"])
+            }
             return .cleared
         case .enrol, .done, .fail: throw SigningError(.internal)
         }
@@ -124,15 +132,5 @@ struct OwnEnrolments: Sendable {
     private func known(_ work: Work) async throws -> ContainerRecord {
         guard let id = work.record else { throw SigningError(.internal) }
         return try await parts.records.load(id)
-    }
-
-    /// Ends what somebody is in between of. If the server cannot be told, the digits are wrong the next time, too.
-    private func withdraw(_ record: ContainerRecord) async throws {
-        do {
-            if let pid = record.pid { try await calls.withdraw(pid) }
-            _ = try await parts.containers.status(of: record.id)
-        } catch let error as SigningError {
-            parts.logger.notice("wrong digits: the enrolment could not be ended", metadata: ["code": "\(error.code)"])
-        }
     }
 }

@@ -186,39 +186,40 @@ struct Renewals: Sendable {
     // MARK: The end
 
     /// Asks with the new key whether it is the container's. An answer to the old one is not enough: old keys are
-    /// removed only when the server has signed, for the new key, that the new keys are the container's. `isAgain` says
-    /// that the new key was refused just before.
-    private func end(_ id: SigningID, isAgain: Bool = false) async throws -> End {
-        guard let renewal = try await parts.records.renewal(of: id) else { return .none }
-        let record = try await parts.records.load(id)
-        if record.keyID == renewal.next.keyID {
-            try await removeOldKeys(renewal)
-            return .done
-        }
-        // The answer to a confirmation may be lost: from the server's echo on, the new key may ask.
-        guard renewal.next.phase.echo != nil else { return .waiting }
-        let (calls, request) = (parts.calls, Request.status)
-        do {
-            let key = try await parts.provider.device(renewal.next)
-            let status = try await calls.ask(request, of: record, by: .new(key), read: calls.status)
-            if try await take(renewal, status) { return .done }
-            return try await isEnded(status, id) ? .over : .waiting
-        } catch let error as SigningError where error.code == .badProof {
-            // Nobody has signed that: the old key must be told, too, that it is still the container's.
-            let status = try await calls.ask(
-                request, of: parts.records.load(id), by: .given, read: calls.status)
-            if try await isEnded(status, id) { return .over }
-            guard try status.keys.contains(where: { try $0.kid == renewal.oldDeviceKey && $0.state == .active }) else {
-                throw error
+    /// removed only when the server has signed, for the new key, that the new keys are the container's.
+    private func end(_ id: SigningID) async throws -> End {
+        var wasRefused = false
+        while true {
+            guard let renewal = try await parts.records.renewal(of: id) else { return .none }
+            let record = try await parts.records.load(id)
+            if record.keyID == renewal.next.keyID {
+                try await removeOldKeys(renewal)
+                return .done
             }
-            if try renewal.mayWaitForDigits(at: status.head.issuedAt) {
-                // The old key is the container's as long as the digits are missing, so that says nothing here.
-                guard isAgain else { return try await end(id, isAgain: true) }
-                // If they are typed all the same, the new keys are the container's, and must be there.
-                return .over
+            // The answer to a confirmation may be lost: from the server's echo on, the new key may ask.
+            guard renewal.next.phase.echo != nil else { return .waiting }
+            let (calls, request) = (parts.calls, Request.status)
+            do {
+                let key = try await parts.provider.device(renewal.next)
+                let status = try await calls.ask(request, of: record, by: .new(key), read: calls.status)
+                if try await take(renewal, status) { return .done }
+                return try await isEnded(status, id) ? .over : .waiting
+            } catch let error as SigningError where error.code == .badProof {
+                // Nobody has signed that: the old key must be told, too, that it is still the container's.
+                let status = try await calls.ask(
+                    request, of: parts.records.load(id), by: .given, read: calls.status)
+                if try await isEnded(status, id) { return .over }
+                guard try status.keys.contains(where: { try $0.kid == renewal.oldDeviceKey && $0.state == .active })
+                else { throw error }
+                guard try renewal.mayWaitForDigits(at: status.head.issuedAt) else {
+                    try await giveUp(renewal)
+                    return .over
+                }
+                // The old key is the container's as long as the digits are missing, so that says nothing here. If they
+                // are typed all the same, the new keys are the container's, and must be there.
+                guard !wasRefused else { return .over }
+                wasRefused = true
             }
-            try await giveUp(renewal)
-            return .over
         }
     }
 

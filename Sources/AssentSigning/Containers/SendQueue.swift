@@ -8,7 +8,7 @@ struct SendQueue: Sendable {
 
     /// One thing to send.
     private enum Item {
-        case removal(ContainerRecord)
+        case removal
         case deletion
         case confirmation(PasswordSlot)
         case decision(DecisionRecord)
@@ -31,7 +31,13 @@ struct SendQueue: Sendable {
             do {
                 for item in try await items(for: record) {
                     do {
-                        if let receipt = try await send(item, record) { await onReceipt(receipt) }
+                        switch item {
+                        case .removal: try await parts.containers.removeAll(of: record)
+                        case .deletion: try await parts.containers.sendDeletion(record.id)
+                        case .confirmation(let slot): try await parts.passwords.sendConfirmation(record.id, slot)
+                        case .renewal: _ = try await parts.renewals.finish(record.id)
+                        case .decision(let decision): try await onReceipt(send(decision, of: record.id))
+                        }
                     } catch {
                         errors.append(error)
                         if let refusal = error as? SigningError, refusal.transactionID != nil {
@@ -50,23 +56,12 @@ struct SendQueue: Sendable {
     }
 
     private func items(for record: ContainerRecord) async throws -> [Item] {
-        if record.ended { return [.removal(record)] }
+        if record.ended { return [.removal] }
         if record.deletion != nil { return [.deletion] }
         var items = record.slots.filter { $0.confirmation != nil }.map { Item.confirmation($0.slot) }
         if let did = record.did { items += try await parts.records.decisions(of: did).map(Item.decision) }
         if try await parts.records.renewal(of: record.id) != nil { items.append(.renewal) }
         return items
-    }
-
-    private func send(_ item: Item, _ record: ContainerRecord) async throws -> SigningReceipt? {
-        switch item {
-        case .removal(let record): try await parts.containers.removeAll(of: record)
-        case .deletion: try await parts.containers.sendDeletion(record.id)
-        case .confirmation(let slot): try await parts.passwords.sendConfirmation(record.id, slot)
-        case .renewal: _ = try await parts.renewals.finish(record.id)
-        case .decision(let decision): return try await send(decision, of: record.id)
-        }
-        return nil
     }
 
     /// Sends a decision, also after its transaction has expired: the server gives the receipt of one that it took
@@ -76,31 +71,19 @@ struct SendQueue: Sendable {
             return try await Decisions(parts: parts).send(decision, parts.records.load(container), by: .current)
         } catch var error as SigningError where error.code.endsTransaction || error.code == .unknownContainer {
             // Nobody signs a refusal: what may still be open is sent again.
-            if error.code == .unknownContainer {
-                guard try await isLongOver(decision, in: container) else { throw error }
-            } else {
-                guard try await isOver(decision, in: container) else { throw error }
+            let record = try await parts.records.load(container)
+            var isOver = decision.expires < record.serverTime
+            if !isOver, error.code == .unknownContainer {
+                isOver = decision.expires < Int(parts.clock.epochSeconds) - Self.patience
+            } else if !isOver {
+                let list = try? await Documents(parts: parts).list(of: container, wait: 0, password: nil)
+                isOver = list.map { (try? $0.mayHave(decision.txn)) == false } ?? false
             }
+            guard isOver else { throw error }
             try await parts.records.remove(decision)
             error.transactionID = decision.txn.text
             throw error
         }
-    }
-
-    /// Whether a transaction has ended by the server's latest signed time, or long ago by the device's own clock.
-    private func isLongOver(_ decision: DecisionRecord, in container: SigningID) async throws -> Bool {
-        let record = try await parts.records.load(container)
-        return decision.expires < record.serverTime
-            || decision.expires < Int(parts.clock.epochSeconds) - Self.patience
-    }
-
-    /// Whether the server has signed that a transaction is not open: by the time, or by the list of what is.
-    private func isOver(_ decision: DecisionRecord, in container: SigningID) async throws -> Bool {
-        let record = try await parts.records.load(container)
-        if decision.expires < record.serverTime { return true }
-        let list = try? await Documents(parts: parts).list(of: container, wait: 0, password: nil)
-        guard let list else { return false }
-        return (try? list.mayHave(decision.txn)) == false
     }
 }
 

@@ -57,7 +57,7 @@ struct KeyOpening: Sendable {
     ///   - slot: which keys.
     ///   - password: what the user has typed; `nil`: what is remembered.
     ///   - purpose: what they are opened for.
-    ///   - prover: `given` where a renewal's lease is held.
+    ///   - prover: `given` where a renewal's lease is held, or the caller takes new keys itself.
     /// - Returns: the keys, for one use.
     /// - Throws: ``SigningError`` with what is left of tries, `wait`, `locked`, `passwordRequired` and others.
     func opened(
@@ -98,35 +98,38 @@ struct KeyOpening: Sendable {
 
     // MARK: Session
 
-    /// The key that decrypts replies; it may need the password of the session. `record` is the container as it is when
-    /// its user has typed.
-    func transportKey(_ record: inout ContainerRecord, _ password: Secret?) async throws -> any KeyAgreementKey {
+    /// The key that decrypts replies; it may need the password of the session. The caller takes new keys, and begins
+    /// again: `record` is the container as it is when its user has typed, and `typed` is what that was, so that nobody
+    /// is asked twice.
+    func transportKey(
+        _ record: inout ContainerRecord, _ password: Secret?, _ typed: inout Secret?
+    ) async throws -> any KeyAgreementKey {
         guard let offered = try record.offerContent()?.keys.first(where: { $0.usage == .transport }) else {
             throw SigningError(.credentialsLost)
         }
         guard let slot = offered.slot else { return try await parts.provider.transport(record, offered.label) }
-        if password == nil, let key = try await keptSessionKey(record, slot) { return key }
-        do {
-            return try await opened(record.id, slot, password, for: .use).agreementKey(offered.label)
-        } catch let error as SigningError where password == nil && error.code == .passwordRequired {
-            guard let prompt = parts.configuration.sessionPassword, let kept = record.slotRecord(slot) else {
-                throw error
+        let kept = record.slotRecord(slot)
+        if typed == nil {
+            if password == nil, let key = try await keptSessionKey(record, slot) { return key }
+            do {
+                return try await opened(record.id, slot, password, for: .use, by: .given).agreementKey(offered.label)
+            } catch let error as SigningError where password == nil && error.code == .passwordRequired {
+                guard let prompt = parts.configuration.sessionPassword, let kept else { throw error }
+                typed = try await ask(prompt, isNew: false, record, slot, kept.mode)
             }
-            let typed = try await ask(prompt, isNew: false, record, slot, kept.mode)
-            let opened = try await opened(record.id, slot, typed, for: .use)
-            let key = try opened.agreementKey(offered.label)
-            record = try await parts.records.load(record.id)
-            // Another process may have changed it meanwhile.
-            guard let now = record.slotRecord(slot), now.current.salt == kept.current.salt,
-                now.current.generation == kept.current.generation
-            else { return key }
-            // The open key itself is kept: an app that listens needs it all the time.
-            let session = OpenSession(
-                key: key, generation: kept.current.generation, salt: kept.current.salt,
-                passwordTime: opened.passwordTime)
-            await parts.memory.keep(session, record.id)
-            return key
         }
+        let contents = try await opened(record.id, slot, typed, for: .use, by: .given)
+        let key = try contents.agreementKey(offered.label)
+        record = try await parts.records.load(record.id)
+        // Another process may have changed it meanwhile.
+        guard let kept, let now = record.slotRecord(slot), now.current.salt == kept.current.salt,
+            now.current.generation == kept.current.generation
+        else { return key }
+        // The open key itself is kept: an app that listens needs it all the time.
+        let session = OpenSession(
+            key: key, generation: kept.current.generation, salt: kept.current.salt, passwordTime: contents.passwordTime)
+        await parts.memory.keep(session, record.id)
+        return key
     }
 
     /// The open key that is kept, unless its password was changed, has expired, or opens nothing any more.

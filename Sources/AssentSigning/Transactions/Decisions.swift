@@ -114,7 +114,7 @@ struct Decisions: Sendable {
         }
         var opened: OpenedKeys?
         if let slot = key.slot {
-            opened = try await parts.passwords.opened(record.id, slot, password, for: .use)
+            opened = try await parts.passwords.opened(record.id, slot, password, for: .use, by: .given)
             guard try await parts.records.load(record.id).keyID == record.keyID else {
                 throw SigningError(.transactionNotFetched)
             }

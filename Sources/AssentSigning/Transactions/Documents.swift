@@ -54,11 +54,11 @@ struct Documents: Sendable {
         guard (0...25).contains(wait) else {
             throw SigningError(.invalidArgument, "The server waits at most 25 seconds.")
         }
-        var record = try await parts.records.load(id)
+        var (record, typed) = (try await parts.records.load(id), Secret?.none)
         var retry = CallRetry(sends: 0)
         while true {
             do {
-                let transport = try await parts.passwords.transportKey(&record, password)
+                let transport = try await parts.passwords.transportKey(&record, password, &typed)
                 let body = ListBody(wait: wait, seen: await parts.memory.receivedNotices(id))
                 let request = Request(.list, body, wait: wait)
                 let list = try await parts.calls.ask(request, of: record, by: .given) { received in
@@ -130,10 +130,10 @@ struct Documents: Sendable {
         _ request: Request, _ container: SigningContainer, _ record: inout ContainerRecord, _ password: Secret?,
         asked: Asked
     ) async throws -> SigningTransaction {
-        var retry = CallRetry(sends: 0)
+        var (retry, typed) = (CallRetry(sends: 0), Secret?.none)
         while true {
             do {
-                let transport = try await parts.passwords.transportKey(&record, password)
+                let transport = try await parts.passwords.transportKey(&record, password, &typed)
                 return try await parts.calls.ask(request, of: record, by: .given) { received in
                     let fetched = try await parts.calls.verified(received.opened(with: transport), as: Fetched.self)
                     let document = try received.trust.verified(fetched.content.document, as: TransactionDocument.self)

@@ -124,6 +124,31 @@ struct SigningPINRenewalTests {
         #expect(try await Self.slot(sdk, container).floor == 1)
     }
 
+    @Test("An answer to what was shown for the old keys costs no try of the new PIN, whatever is typed")
+    func shownBefore() async throws {
+        let (sdk, container) = try await EnrolledWorlds.withPIN.next()
+        let device = sdk.device()
+        let asked = try await sdk.world.asked()
+        let id = try #require(try await device.container(container.id).transactionIDs().first)
+        let shown = try await device.retrieveTransactionInfo(id).transaction()
+        #expect(shown.id == asked.txn.text)
+        let (pid, invite) = try await Self.reset(sdk, container)
+        let renewal = try await container.renew(invite: invite, password: Asked(other).prompt)
+        _ = try await sdk.world.provider.invites.enter(
+            digits: try #require(renewal.digits), sdk.world.ana, pid: pid)
+        let before = try await Self.slot(sdk, container)
+        for typed in [pin, other] {
+            await #expect(throws: SigningError(.transactionNotFetched)) {
+                try await shown.setStatus("accept", password: typed)
+            }
+        }
+        let after = try await Self.slot(sdk, container)
+        #expect(after.n == before.n && after.unconfirmed == before.unconfirmed)
+        let renewed = try await device.container(container.id)
+        #expect(Set(renewed.keys.map(\.id)).isDisjoint(with: container.keys.map(\.id)))
+        #expect(try await sdk.approve(renewed, on: device, pin: other).effect == .approve)
+    }
+
     @Test("Keys that were destroyed come back by a reset only, not because the device asks when its keys are due")
     func wiped() async throws {
         let (sdk, container) = try await EnrolledWorlds.withPIN.next()
