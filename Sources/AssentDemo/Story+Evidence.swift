@@ -22,9 +22,9 @@ extension Story {
         let session = try await assent.tokens.session()
         let place = try signing(assent)
         let bundle = try await get(
-            "\(place)/transactions/\(transaction)/evidence",
+            place + IssuerPath.evidence.path(transaction),
             [(world.endpoints.cookieName, session?.token.reveal() ?? "")])
-        let configuration = try await get("\(place)/configuration", [])
+        let configuration = try await get(place + IssuerPath.configuration.path(), [])
         evidence.withLock { $0 = Evidence(bundle: bundle, identity: configuration["identity"] ?? .null) }
         narration.tell(.note(.app, "keeps the evidence of the payment"))
     }

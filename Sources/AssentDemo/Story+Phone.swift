@@ -1,5 +1,6 @@
 import Assent
 import AssentServer
+import AssentSigningProtocol
 import Foundation
 
 /// A payment that is signed on a device instead of being approved with a code.
@@ -11,7 +12,7 @@ extension Story {
             .step(
                 number: 13,
                 title: "Her phone, another process, is enrolled: it shows a payment, and signs what it shows"))
-        let early = try await ask(assent, "invites", [:])
+        let early = try await ask(assent, IssuerPath.invites.path(), [:])
         check("her sign-in is too long ago to invite a device: 403", early.status == 403)
         try await signIn(assent, forcing: true)
         let phone = try Phone(of: world)
@@ -23,7 +24,7 @@ extension Story {
     }
 
     private func enrol(_ phone: Phone, _ assent: Assent) async throws {
-        let invite = try await ask(assent, "invites", [:]).json
+        let invite = try await ask(assent, IssuerPath.invites.path(), [:]).json
         let code = invite["code"]?.string ?? ""
         remember("invite's code", Secret(code))
         narration.tell(
@@ -34,7 +35,7 @@ extension Story {
         let shown = await enrolling.lines(to: "    ").last?.trimmingCharacters(in: .whitespaces) ?? ""
         narration.tell(.note(.phone, "shows eight digits"))
         narration.tell(.note(.user, "types them into the page"))
-        let place = "invites/\(invite["pid"]?.string ?? "")/digits"
+        let place = IssuerPath.digits.path(invite["pid"]?.string ?? "")
         let wrong = try await ask(assent, place, ["digits": "0000 0000"])
         check("other digits are refused: nobody is between phone and server unseen", wrong.status >= 400)
         let right = try await ask(assent, place, ["digits": .string(shown)])
@@ -88,7 +89,7 @@ extension Story {
     ) async throws -> (status: Int, json: JSONValue) {
         let session = try await assent.tokens.session()
         let reply = try await post(
-            "\(signing(assent))/\(place)", json,
+            "\(signing(assent))\(place)", json,
             [(world.endpoints.cookieName, session?.token.reveal() ?? ""), ("X-Requested-With", "assent")])
         return (reply.status, try JSONValue.parse(try await reply.body.collect(upTo: 1 << 16)))
     }

@@ -1,6 +1,7 @@
 public import ArgumentParser
 import Assent
 public import AssentSigning
+import AssentSigningProtocol
 
 extension PasswordSlot: ExpressibleByArgument {}
 
@@ -35,9 +36,8 @@ extension SessionCalls {
         let body = JSONObject(omittingNil: [
             "action": .string(action.rawValue), "slot": slot.map { .string($0.rawValue) },
         ])
-        let answer = try await send {
-            .post("\($0("signing"))/containers/\(PercentEncoding.encode(id))", json: .object(body))
-        }
+        let path = IssuerPath.container.path(PercentEncoding.encode(id))
+        let answer = try await send { .post("\($0("signing"))\(path)", json: .object(body)) }
         if console.json { console.emit(answer) } else { console.say(action.sentence(answer["state"]?.string ?? "")) }
         try console.finish()
     }

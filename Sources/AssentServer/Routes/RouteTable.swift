@@ -169,26 +169,26 @@ enum RouteTable {
                     cookie: .unguarded)
             ) { try await $0.answer(device, $1) }
         } + [
-            Route(RouteRule("configuration", methods: [.get], caller: .anyone)) {
+            Route(RouteRule(IssuerPath.configuration.rawValue, methods: [.get], caller: .anyone)) {
                 .json(200, bytes: try await $1.provider.door.configuration())
             },
 
             // The user's own; the engine asks for the role `admin` for others'.
-            user("invites", [.post], bodyLimit: 4 << 10) { try await $0.invite() },
-            user("invites/{id}", [.get, .delete]) { try await $0.invited() },
-            user("invites/{id}/digits", [.post], bodyLimit: 4 << 10) { try await $0.enterDigits() },
-            user("containers", [.get]) { try await $0.containers() },
-            user("containers/{id}", [.post], bodyLimit: 4 << 10) { try await $0.change() },
-            user("keys", [.post], bodyLimit: 4 << 10) { try await $0.changeKeys() },
+            user(.invites, [.post], bodyLimit: 4 << 10) { try await $0.invite() },
+            user(.invite, [.get, .delete]) { try await $0.invited() },
+            user(.digits, [.post], bodyLimit: 4 << 10) { try await $0.enterDigits() },
+            user(.containers, [.get]) { try await $0.containers() },
+            user(.container, [.post], bodyLimit: 4 << 10) { try await $0.change() },
+            user(.keys, [.post], bodyLimit: 4 << 10) { try await $0.changeKeys() },
 
             // JSON's escapes make a text up to six times longer.
-            party("transactions", [.post], bodyLimit: 128 << 10) { try await $0.create() },
-            party("transactions/{id}", [.get, .delete]) { try await $0.transaction() },
+            party(.transactions, [.post], bodyLimit: 128 << 10) { try await $0.create() },
+            party(.transaction, [.get, .delete]) { try await $0.transaction() },
 
             // A relying party's, or the user's, an auditor's or an administrator's.
             Route(
                 RouteRule(
-                    "transactions/{id}/evidence", methods: [.get],
+                    IssuerPath.evidence.rawValue, methods: [.get],
                     caller: .ifAuthorized(
                         .confidentialClient(scope: "signing"), otherwise: .session(foreign: .unauthorized)))
             ) { try await $0.evidence($1) },
@@ -237,21 +237,22 @@ enum RouteTable {
 
     /// A row of signing for users.
     private static func user(
-        _ path: String, _ methods: [HTTPRequest.Method], bodyLimit: Int = 0,
+        _ path: IssuerPath, _ methods: [HTTPRequest.Method], bodyLimit: Int = 0,
         _ answer: @escaping @Sendable (SigningUserRoutes) async throws -> Response
     ) -> Route<SigningRoutes, SigningProvider> {
         Route(
-            RouteRule(path, methods: methods, caller: .session(foreign: .unauthorized), bodyLimit: bodyLimit)
+            RouteRule(path.rawValue, methods: methods, caller: .session(foreign: .unauthorized), bodyLimit: bodyLimit)
         ) { _, call in try await answer(SigningUserRoutes(call: call, caller: SigningCaller(try call.session))) }
     }
 
     /// A row of signing for relying parties.
     private static func party(
-        _ path: String, _ methods: [HTTPRequest.Method], bodyLimit: Int = 0,
+        _ path: IssuerPath, _ methods: [HTTPRequest.Method], bodyLimit: Int = 0,
         _ answer: @escaping @Sendable (SigningPartyRoutes) async throws -> Response
     ) -> Route<SigningRoutes, SigningProvider> {
         Route(
-            RouteRule(path, methods: methods, caller: .confidentialClient(scope: "signing"), bodyLimit: bodyLimit)
+            RouteRule(
+                path.rawValue, methods: methods, caller: .confidentialClient(scope: "signing"), bodyLimit: bodyLimit)
         ) { _, call in try await answer(SigningPartyRoutes(call: call, party: try call.party)) }
     }
 }

@@ -70,7 +70,7 @@ struct SigningWire: RouteWire {
 
     /// Also an error brings a device the nonce for its next try.
     func complete(_ response: inout Response, of rule: RouteRule, service: SigningProvider) {
-        guard rule.caller == .device || rule.path == "configuration" else { return }
+        guard rule.caller == .device || rule.path == IssuerPath.configuration.rawValue else { return }
         response.headers[.signingNonce] = service.door.nonce()
     }
 }

@@ -11,7 +11,7 @@ struct InviteCalls: Sendable {
     ///
     /// - Throws: ``SigningError``, for example with code `freshAuthenticationRequired`; what the transport throws.
     func invite() async throws -> SigningInvite {
-        let reply = try await send(.post, "/invites", [:], expecting: 201)
+        let reply = try await send(.post, IssuerPath.invites.path(), [:], expecting: 201)
         guard let text = (try? JSONValue.parse(reply.body))?["qr"]?.string,
             let invite = try? SigningInvite(scanned: text), StrictJSON.same(invite.issuer, issuer)
         else { throw SigningError(.serverAuthentication, "The server's reply is not an invite.") }
@@ -22,12 +22,12 @@ struct InviteCalls: Sendable {
     ///
     /// - Throws: ``SigningError``, for example with code `digitsWrong`; what the transport throws.
     func send(digits: String, of pid: SigningID) async throws {
-        _ = try await send(.post, "/invites/\(pid.text)/digits", ["digits": .string(digits)])
+        _ = try await send(.post, IssuerPath.digits.path(pid.text), ["digits": .string(digits)])
     }
 
     /// Ends an invite, and a container of it that is not active.
     func withdraw(_ pid: SigningID) async throws {
-        _ = try await send(.delete, "/invites/\(pid.text)", expecting: 204)
+        _ = try await send(.delete, IssuerPath.invite.path(pid.text), expecting: 204)
     }
 
     private func send(

@@ -17,7 +17,7 @@ struct SigningHTTP: Sendable {
 
     /// What asks for an issuer's configuration.
     func configurationCall(of issuer: String) throws(WireError) -> HTTPCall {
-        try HTTPCall(.get, url: issuer + "/configuration", limits: limits)
+        try HTTPCall(.get, url: issuer + IssuerPath.configuration.path(), limits: limits)
     }
 
     /// The configuration in a reply, and the nonce that comes with it.

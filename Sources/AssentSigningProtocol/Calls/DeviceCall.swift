@@ -37,3 +37,23 @@ package enum DeviceCall: String, Sendable, Hashable, CaseIterable {
     /// The path below the issuer's name.
     package var path: String { "/device/\(rawValue)" }
 }
+
+/// What else an issuer answers: its configuration, and what users, administrators and relying parties ask
+/// (docs/transaction-signing.md, "HTTP interface"). `{id}` stands for one of them.
+package enum IssuerPath: String, Sendable, CaseIterable {
+    case configuration
+    case invites
+    case invite = "invites/{id}"
+    case digits = "invites/{id}/digits"
+    case containers
+    case container = "containers/{id}"
+    case keys
+    case transactions
+    case transaction = "transactions/{id}"
+    case evidence = "transactions/{id}/evidence"
+
+    /// The path below the issuer's name.
+    ///
+    /// - Parameter id: as it stands in a URL.
+    package func path(_ id: String = "") -> String { "/" + rawValue.replacing("{id}", with: id) }
+}

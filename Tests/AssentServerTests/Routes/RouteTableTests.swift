@@ -1,4 +1,5 @@
 import AssentCore
+import AssentSigningProtocol
 import HTTPTypes
 import Testing
 
@@ -48,6 +49,12 @@ struct RouteTableTests {
         for path in ["healthz", "readyz"] {
             #expect(try await fixture.send("GET", fixture.root("/\(path)")).status == 200)
         }
+    }
+
+    @Test("Transaction signing has a row for each path that its protocol names, and no other")
+    func signingPaths() {
+        let named = DeviceCall.allCases.map { "device/\($0.rawValue)" } + IssuerPath.allCases.map(\.rawValue)
+        #expect(Set(Self.signing.map(\.path)) == Set(named))
     }
 
     @Test("Every route below /json refuses the methods that its row does not name", arguments: json)

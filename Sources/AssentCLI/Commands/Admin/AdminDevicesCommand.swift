@@ -1,6 +1,7 @@
 import ArgumentParser
 import Assent
 import AssentSigning
+import AssentSigningProtocol
 
 extension AdminCommand {
     /// `assent admin devices`
@@ -23,7 +24,8 @@ extension AdminCommand {
             func run() async throws {
                 let calls = SessionCalls(client)
                 let query = PercentEncoding.encode(user)
-                let answer = try await calls.send { .get("\($0("signing"))/containers?user=\(query)") }
+                let path = IssuerPath.containers.path()
+                let answer = try await calls.send { .get("\($0("signing"))\(path)?user=\(query)") }
                 try calls.emit(answer["containers"])
             }
         }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Assent
+import AssentSigningProtocol
 
 extension AdminCommand {
     /// `assent admin signing-keys`
@@ -39,7 +40,8 @@ extension AdminCommand {
 
         private static func change(_ client: ClientOptions, _ action: String) async throws {
             let calls = SessionCalls(client)
-            let answer = try await calls.send { .post("\($0("signing"))/keys", json: ["action": .string(action)]) }
+            let path = IssuerPath.keys.path()
+            let answer = try await calls.send { .post("\($0("signing"))\(path)", json: ["action": .string(action)]) }
             calls.console.say("Done. Online keys are valid from generation \(answer["min"]?.integer ?? 0) on.")
             let identity = DisplayText.escapedForTerminal(answer["identity"]?.string ?? "")
             calls.console.say("The identity key, for 'assent verify --trust':  \(identity)")

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Assent
 import AssentSigning
+import AssentSigningProtocol
 import Foundation
 
 /// `assent device`
@@ -48,7 +49,8 @@ struct DeviceCommand: AsyncParsableCommand {
         func run() async throws {
             let calls = SessionCalls(client, console: result.console)
             let wish = JSONObject(omittingNil: ["did": container.map { .string($0) }])
-            let made = try await calls.send(expecting: 201) { .post("\($0("signing"))/invites", json: .object(wish)) }
+            let path = IssuerPath.invites.path()
+            let made = try await calls.send(expecting: 201) { .post("\($0("signing"))\(path)", json: .object(wish)) }
             guard let pid = made["pid"]?.string, let code = made["code"]?.string, let text = made["qr"]?.string else {
                 throw CommandFailure("The server's answer is not an invite.")
             }
@@ -61,14 +63,12 @@ struct DeviceCommand: AsyncParsableCommand {
             calls.console.warn(
                 "Type only the digits that you read from the device in your hand: nobody else, also not somebody on the "
                     + "phone, needs to know them or to tell you any.")
-            let prompt = Prompt()
+            let (prompt, place) = (Prompt(), IssuerPath.digits.path(PercentEncoding.encode(pid)))
             for _ in 0..<3 {
                 let digits = try prompt.line("The eight digits that the device shows")
                 do {
                     let answer = try await calls.send {
-                        .post(
-                            "\($0("signing"))/invites/\(PercentEncoding.encode(pid))/digits",
-                            json: ["digits": .string(digits)])
+                        .post("\($0("signing"))\(place)", json: ["digits": .string(digits)])
                     }
                     if result.json { calls.console.emit(answer) }
                     calls.console.say(
@@ -289,11 +289,8 @@ struct DeviceCommand: AsyncParsableCommand {
 
         func run() async throws {
             let calls = SessionCalls(client)
-            let transaction = id ?? transaction ?? ""
-            calls.console.emit(
-                try await calls.send {
-                    .get("\($0("signing"))/transactions/\(PercentEncoding.encode(transaction))/evidence")
-                })
+            let path = IssuerPath.evidence.path(PercentEncoding.encode(id ?? transaction ?? ""))
+            calls.console.emit(try await calls.send { .get("\($0("signing"))\(path)") })
             try calls.console.finish()
         }
     }
