@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 
 /// A browser in which somebody has signed in: the answer comes at once.
 package struct SignedInBrowser: RedirectReceiver {
