@@ -55,5 +55,6 @@ package enum IssuerPath: String, Sendable, CaseIterable {
     /// The path below the issuer's name.
     ///
     /// - Parameter id: as it stands in a URL.
+    /// - Returns: the path.
     package func path(_ id: String = "") -> String { "/" + rawValue.replacing("{id}", with: id) }
 }
