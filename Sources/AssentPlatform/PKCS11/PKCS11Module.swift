@@ -11,6 +11,10 @@ final class PKCS11Module {
     private static let versions: ClosedRange<UInt8> = 2...3
     private static let slotLimit: CK_ULONG = 1_024
 
+    /// Held while slots are listed. SoftHSM adds a slot to its list then, without a lock of its own: two threads at once
+    /// end the process.
+    private static let listing = NSLock()
+
     private let list: UnsafeMutablePointer<CK_FUNCTION_LIST>
     private var isInitialized = false
 
@@ -107,8 +111,11 @@ final class PKCS11Module {
         return info
     }
 
-    private func slots() throws -> [CK_SLOT_ID] {
+    /// All slots that hold a token, initialized or not.
+    func slots() throws -> [CK_SLOT_ID] {
         let getSlotList = try function(\.C_GetSlotList)
+        Self.listing.lock()
+        defer { Self.listing.unlock() }
         for _ in 0..<4 {
             var count: CK_ULONG = 0
             try check("listing slots", getSlotList(1, nil, &count))

@@ -56,12 +56,9 @@ final class SoftHSM: Sendable {
         }
         let label = "token \(number) of this test"
         try listing.withLock { module in
-            var slotCount: CK_ULONG = 0
-            try module.check("slots", try module.function(\.C_GetSlotList)(1, nil, &slotCount))
-            var slots = [CK_SLOT_ID](repeating: 0, count: Int(slotCount))
-            try module.check("slots", try module.function(\.C_GetSlotList)(1, &slots, &slotCount))
             let free = try #require(
-                slots.first { slot in ((try? module.tokenInfo(slot))?.flags ?? ~0) & CKF_TOKEN_INITIALIZED == 0 })
+                module.slots().first { slot in ((try? module.tokenInfo(slot))?.flags ?? ~0) & CKF_TOKEN_INITIALIZED == 0
+                })
             var officer = Array(Self.officerPIN.utf8)
             let length = CK_ULONG(officer.count)
             var padded = Array(label.utf8) + [UInt8](repeating: 0x20, count: 32 - label.utf8.count)
