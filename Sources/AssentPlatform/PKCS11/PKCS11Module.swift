@@ -11,8 +11,8 @@ final class PKCS11Module {
     private static let versions: ClosedRange<UInt8> = 2...3
     private static let slotLimit: CK_ULONG = 1_024
 
-    /// Held while slots are listed. SoftHSM adds a slot to its list then, without a lock of its own: two threads at once
-    /// end the process.
+    /// Held while slots are listed. SoftHSM adds a slot to its list then, without a lock of its own: two threads at
+    /// once end the process.
     private static let listing = NSLock()
 
     private let list: UnsafeMutablePointer<CK_FUNCTION_LIST>
