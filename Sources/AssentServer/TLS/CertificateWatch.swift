@@ -69,15 +69,16 @@ final class CertificateWatch: Sendable {
             text: "the certificate \(state): renew it, and start the server again")
     }
 
-    /// Logs the warning, unless it looked less than a day ago.
+    /// Logs the warning, if there is one, unless it did so less than a day ago.
     func look() {
+        guard let warning else { return }
         let now = clock.now
         let isDue = pause.withLock { pause -> Bool in
             guard pause?.isOver(at: now) ?? true else { return false }
             pause = WaitingTime(Self.day, from: now)
             return true
         }
-        guard isDue, let warning else { return }
+        guard isDue else { return }
         logger.log(level: warning.level, "\(warning.text)", metadata: ["expires": "\(end)"])
     }
 }

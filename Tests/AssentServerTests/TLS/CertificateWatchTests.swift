@@ -65,6 +65,18 @@ struct CertificateWatchTests {
         #expect(watch.warning?.text.contains("which makes another one") == true)
     }
 
+    @Test("A look that finds nothing to say puts no later one off: a last day is told at its beginning")
+    func lastDay() throws {
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let watch = try watch(isGenerated: true)
+        // Days that are left: 1.1, 0.9, 0.5, and none since 0.2.
+        for (days, count) in [(58.9, 0), (0.2, 1), (0.4, 1), (0.7, 2)] as [(Double, Int)] {
+            clock.advance(by: days * 86_400)
+            watch.look()
+            #expect(log.entries.count == count, "after \(days) days")
+        }
+    }
+
     @Test("A gateway on its own looks by itself, and ends when it is told to")
     func alone() async throws {
         defer { try? FileManager.default.removeItem(atPath: directory) }
