@@ -62,7 +62,8 @@ public final class ImplicitTokens: AccessTokenSource {
 
     /// The token of ``authenticate(user:scopes:sign:)``, renewed when it is about to expire or was refused.
     ///
-    /// - Throws: ``TokenError``: `implicitUserMissing` when nobody was authenticated, or the registration has ended.
+    /// - Throws: ``TokenError``: `implicitUserMissing` when nobody was authenticated, or the registration has ended;
+    ///   `sessionChanged` when another user was authenticated meanwhile.
     public func token(rejecting rejected: Secret?) async throws -> AccessToken? {
         try await tokens.token(rejecting: rejected)
     }

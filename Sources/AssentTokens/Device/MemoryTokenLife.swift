@@ -61,6 +61,9 @@ struct MemoryTokenLife: Sendable {
 
     private var grant: Grant?
     private var asked: Asked?
+
+    /// The remembered user whose calls get the token; `nil` for the installation, or while it is nobody.
+    var user: String? { asked?.user }
     private var era: UInt64 = 0
 
     init(margin: TimeInterval, leeway: TimeInterval, missing: TokenError = Self.notAuthenticated) {

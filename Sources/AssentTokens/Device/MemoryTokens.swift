@@ -46,8 +46,14 @@ final class MemoryTokens: Sendable {
     }
 
     /// The token, renewed when it is about to expire or was refused.
+    ///
+    /// - Throws: ``TokenError`` with code `sessionChanged` when another user is remembered meanwhile: the call that
+    ///   waits is not that one's.
     func token(rejecting rejected: Secret?) async throws -> AccessToken {
-        try await grant(rejecting: rejected) { life, now in life.wanted(rejecting: rejected, now: now) }.token
+        let user = life.withLock { $0.user }
+        let grant = try await grant(rejecting: rejected) { life, now in life.wanted(rejecting: rejected, now: now) }
+        guard user == nil || grant.user == user else { throw TokenError.userChanged }
+        return grant.token
     }
 
     /// Asks the life what to do until it gives a token; requests of other tasks are waited for.

@@ -6,6 +6,22 @@ import Testing
 
 @testable import AssentTokens
 
+/// Stands still, and knows how often it was looked at.
+private struct CountingClock: WallClock {
+    static let time = Date(timeIntervalSince1970: 1_767_225_600)
+
+    private let looks = Locked(0)
+
+    var count: Int { looks.withLock { $0 } }
+
+    var now: Date {
+        looks.withLock { $0 += 1 }
+        return Self.time
+    }
+
+    func sleep(until deadline: Date) async throws {}
+}
+
 @Suite("A remembered user's token") struct ImplicitTokensTests {
     private let clock = ManualClock()
     private let ring = KeyRing()
@@ -74,6 +90,40 @@ import Testing
         let (one, two, three) = (try #require(first.owner), try #require(second.owner), try #require(third.owner))
         #expect(!two.isSame(as: one) && three.isSame(as: two))
         #expect(try forms().compactMap { $0["assertion"] } == ["by-a", "by-b", "by-b"])
+    }
+
+    @Test("A call of one remembered user that waits for a token gets none of another who is authenticated meanwhile")
+    func userChange() async throws {
+        let provider = try await manager().provider
+        let (gate, opens) = AsyncStream.makeStream(of: Void.self)
+        let isAsked = Locked(false)
+        let time = CountingClock()
+        let configuration = try TokenConfiguration(issuer: issuer, clientID: "bank-app", redirectURI: redirectURI)
+        let tokens = MemoryTokens(
+            configuration, provider: provider, missing: MemoryTokenLife.notImplicit, clock: time
+        ) { ask in
+            let user = ask.user ?? ""
+            if user == "b" {
+                isAsked.withLock { $0 = true }
+                for await _ in gate { break }
+            }
+            let grant = MemoryTokenLife.Grant(
+                token: AccessToken(bearer: Secret("of-\(user)")), scopes: ask.scopes, expiresAt: nil,
+                obtainedAt: CountingClock.time, user: ask.user)
+            return (grant, ask.scopes)
+        }
+        try await tokens.authenticate(scopes: [], user: "a")
+        let other = Task { try await tokens.authenticate(scopes: [], user: "b") }
+        while !isAsked.withLock({ $0 }) { await Task.yield() }
+        let before = time.count
+        let waiting = Task { try await tokens.token(rejecting: Secret("of-a")).value }
+        // It looks at the clock when it has begun.
+        while time.count == before { await Task.yield() }
+        opens.finish()
+        try await other.value
+        await #expect(throws: TokenError.like(.sessionChanged)) { try await waiting.value }
+        let next = try await tokens.token(rejecting: nil)
+        #expect(next.value == Secret("of-b"))
     }
 
     @Test("Of nine users who want to be the one user, only the one loses who was not used for the longest time")
