@@ -51,6 +51,37 @@ struct NetworkTaskTests {
         for task in tasks { await task.ended() }
     }
 
+    @Test("A suspended task of a user whose connection has ended does not start over as who has signed in meanwhile")
+    func anotherUser() async throws {
+        let (gate, ends) = AsyncStream.makeStream(of: Void.self)
+        let world = ResourceWorld()
+        world.behaviour.withLock { behaviour in
+            behaviour.resource = { _ in
+                let first = Locked<[UInt8]?>(Array("hello".utf8))
+                let body = HTTPBody(length: 10, isReplayable: false) {
+                    return {
+                        if let chunk = first.withLock({ $0.take() }) { return chunk }
+                        for await _ in gate { break }
+                        throw HTTPTransportError(.connectionClosed, "The connection has ended.")
+                    }
+                }
+                return HTTPReply(HTTPResponse(status: .ok), body: body)
+            }
+        }
+        let assent = try await world.assent(signedIn: true)
+        let told = Told()
+        let task = try #require(
+            assent.userClient.sendAuthenticatedRequest(.get("accounts"), completion: told.completion))
+        await task.received(5)
+        task.suspend()
+        try await assent.tokens.install(Session(token: Secret("BOB")))
+        ends.finish()
+        task.resume()
+        await task.ended()
+        #expect(told.error?.number == 9006 && told.error?.domain == .generic)
+        #expect(world.calls.count == 1)
+    }
+
     @Test("Row 42: a cancelled task completes once with 9006, and what comes later is not told")
     func cancelled() async throws {
         let (gate, opens) = AsyncStream.makeStream(of: Void.self)

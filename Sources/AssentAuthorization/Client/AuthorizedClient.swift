@@ -59,6 +59,9 @@ public struct AuthorizedClient: HTTPTransport {
     /// Remembers where the request before went, for code that makes calls for this client.
     package var origins: OriginMemory { shared.parts.origins }
 
+    /// The user's sign-in now; another one as soon as somebody signs out, or in.
+    package var signIn: SignInMark? { source.signIn }
+
     package var clock: any WallClock { shared.parts.clock }
     var journeys: JourneyClient { shared.parts.journeys }
     var source: any AccessTokenSource { shared.parts.source }
@@ -109,7 +112,7 @@ public struct AuthorizedClient: HTTPTransport {
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
         var refused = RefusedReply(isWanted: false)
-        let (terms, original) = try await settled(call)
+        let (terms, original) = try await settled(call, of: signIn)
         return try await send(original, terms, asks: true, &refused) { approval, _ in try await approve(&approval) }
     }
 
@@ -120,8 +123,13 @@ public struct AuthorizedClient: HTTPTransport {
     /// - Throws: ``AuthorizationError`` with code `approvalNeeded` when the server wants the user's approval, and the
     ///   call has no policy that answers.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
+        try await send(call, of: signIn)
+    }
+
+    /// Sends a call that began in a sign-in, as ``send(_:)-(HTTPCall)`` does, for code that sends it in several parts.
+    @concurrent package func send(_ call: HTTPCall, of signIn: SignInMark?) async throws -> HTTPReply {
         var refused = RefusedReply(isWanted: false)
-        return try await send(call, &refused)
+        return try await send(call, of: signIn, &refused)
     }
 
     /// Sends a call as ``send(_:)-(HTTPCall)`` does, for code that knows replies and nothing of approvals: where the
@@ -130,15 +138,17 @@ public struct AuthorizedClient: HTTPTransport {
     @concurrent package func sendKeepingRefusal(_ call: HTTPCall) async throws -> HTTPReply {
         var refused = RefusedReply(isWanted: true)
         do {
-            return try await send(call, &refused)
+            return try await send(call, of: signIn, &refused)
         } catch {
             guard let reply = refused.reply(after: error) else { throw error }
             return reply
         }
     }
 
-    private func send(_ whole: HTTPCall, _ refused: inout RefusedReply) async throws -> HTTPReply {
-        let (terms, call) = try await settled(whole)
+    private func send(
+        _ whole: HTTPCall, of signIn: SignInMark?, _ refused: inout RefusedReply
+    ) async throws -> HTTPReply {
+        let (terms, call) = try await settled(whole, of: signIn)
         guard let approve = terms?.policy?.approve else {
             return try await send(call, terms, asks: false, &refused) { _, _ in .decline }
         }
@@ -171,7 +181,7 @@ public struct AuthorizedClient: HTTPTransport {
     /// - Throws: ``AuthorizationError``: `refused` when the server knows nothing of the approval any more,
     ///   `outcomeUnknown`, `notSent`.
     public func ask(_ call: HTTPCall, about pending: PendingRequest) async throws -> HTTPReply {
-        guard let terms = try await terms(of: call) else {
+        guard let terms = try await terms(of: call, signIn) else {
             throw AuthorizationError(.invalidRequest, "The origin of the request is not in the configuration.")
         }
         var call = stamped(try await terms.policy?.repeatable(call) ?? call, isOurs: true)
@@ -181,9 +191,11 @@ public struct AuthorizedClient: HTTPTransport {
     }
 
     /// What is configured for a call, and the call with the time that is left to it after waiting for that.
-    private func settled(_ whole: HTTPCall) async throws -> (terms: CallTerms?, call: HTTPCall) {
+    private func settled(
+        _ whole: HTTPCall, of signIn: SignInMark?
+    ) async throws -> (terms: CallTerms?, call: HTTPCall) {
         let begun = clock.now
-        let terms = try await terms(of: whole)
+        let terms = try await terms(of: whole, signIn)
         return (terms, whole.afterWaiting(since: begun, clock))
     }
 
@@ -367,17 +379,16 @@ public struct AuthorizedClient: HTTPTransport {
     /// What an origin gets now; `nil` for one that is not a protected resource.
     package func access(to origin: Origin) -> ResourceAccess? { shared.parts.configuration.access(to: origin) }
 
-    /// What is configured for a call; `nil` when its origin is not a resource.
+    /// What is configured for a call that began in a sign-in; `nil` when its origin is not a resource.
     ///
     /// - Throws: ``AuthorizationError`` with code `invalidRequest`; what settling the configuration throws.
-    private func terms(of call: HTTPCall) async throws -> CallTerms? {
+    private func terms(of call: HTTPCall, _ signIn: SignInMark?) async throws -> CallTerms? {
         let origin: Origin
         do throws(WireError) {
             origin = try call.origin
         } catch {
             throw AuthorizationError(.invalidRequest, "The request's URL cannot be used: \(error.detail).")
         }
-        let signIn = shared.parts.source.signIn
         try await shared.parts.configuration.settle?(call)
         guard let access = self.access(to: origin) else { return nil }
         let policy = try policies.policy(of: call, at: origin)

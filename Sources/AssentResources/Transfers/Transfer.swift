@@ -1,5 +1,6 @@
 import AssentAuthorization
 import AssentCore
+import AssentTokens
 import HTTPTypes
 
 /// Sends one call and takes its reply, in several sendings if it is suspended in between.
@@ -23,6 +24,8 @@ struct Transfer: Sendable {
     /// Never throws: what has come when a connection ends is told with the error.
     func run() async -> Outcome {
         var received: ReplyIntake?
+        // A user who signs in while it is suspended has not asked for the rest.
+        let signIn = calls.client.signIn
         do {
             let limit = (download?.request.limits ?? (download == nil ? call.limits : ResourceCalls.limits)).replyBytes
             var current = try ReplyIntake(download, upTo: limit, random: calls.random)
@@ -32,7 +35,7 @@ struct Transfer: Sendable {
                 let suspensions = control?.suspensions
                 do {
                     try await whenRunning()
-                    try await exchange(next, &current)
+                    try await exchange(next, of: signIn, &current)
                     return Outcome(response: try current.finish(), error: nil)
                 } catch let error as HTTPTransportError where error.code == .connectionClosed {
                     received = current
@@ -47,8 +50,10 @@ struct Transfer: Sendable {
         }
     }
 
-    private func exchange(_ call: HTTPCall, _ received: inout ReplyIntake) async throws {
-        let reply = try await calls.client.send(try await calls.settled(call))
+    private func exchange(
+        _ call: HTTPCall, of signIn: SignInMark?, _ received: inout ReplyIntake
+    ) async throws {
+        let reply = try await calls.client.send(try await calls.settled(call), of: signIn)
         received.authorization = reply.authorization
         let asksForPart = self.call.request.headerFields[.range] != nil
         try received.begin(
