@@ -91,35 +91,70 @@ struct LogStreamTests {
         #expect(!reader.take().contains("assent"))
     }
 
-    @Test("A server ends when it is told to, also where nobody takes what it says at its start")
-    func announced() throws {
+    /// A directory with a server's file.
+    private func home() throws -> URL {
         let directory = FileManager.default.temporaryDirectory.appending(path: "assent-still-\(SystemRandom().uuid())")
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let file = directory.appending(path: "assent.yaml")
         let yaml = """
             development: true
             publicURL: https://localhost:0/am
             listen: {host: 127.0.0.1, port: 0}
             dataDirectory: data
-            realms: {alpha: {}}
+            realms: {alpha: {users: [{username: ana, credentials: generated}]}}
             """
-        try Data(yaml.utf8).write(to: file)
-        let reader = try StillReader()
-        reader.fill()
-        let output = FileHandle(fileDescriptor: reader.writing, closeOnDealloc: false)
+        try Data(yaml.utf8).write(to: directory.appending(path: "assent.yaml"))
+        return directory
+    }
+
+    /// Starts a server and waits until it serves.
+    private func serve(_ home: URL, output: SpawnedProcess.Stream) throws -> SpawnedProcess {
         let process = try SpawnedProcess(
-            BuiltProgram.beside("assent").path, ["serve", "--config", file.path], output: .file(output), errors: .pipe)
+            BuiltProgram.beside("assent").path, ["serve", "--config", home.appending(path: "assent.yaml").path],
+            output: output, errors: .pipe)
         let errors = try #require(process.errors)
         var log = ""
         while !log.contains(" serving"), case let data = errors.availableData, !data.isEmpty {
             log += String(decoding: data, as: UTF8.self)
         }
         try #require(log.contains(" serving"), "\(log)")
+        return process
+    }
+
+    /// What comes until the end.
+    private func rest(of handle: FileHandle?) throws -> String {
+        let handle = try #require(handle)
+        var text = Data()
+        while case let data = handle.availableData, !data.isEmpty { text += data }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    @Test("A server ends when it is told to, also where nobody takes what it says first; what is lost it logs")
+    func announced() throws {
+        let home = try home()
+        defer { try? FileManager.default.removeItem(at: home) }
+        let reader = try StillReader()
+        reader.fill()
+        let output = FileHandle(fileDescriptor: reader.writing, closeOnDealloc: false)
+        let process = try serve(home, output: .file(output))
         process.signal(SIGTERM)
+        let log = try rest(of: process.errors)
         #expect(process.wait() == 0)
+        #expect(log.contains("The credentials that were shown once are lost."), "\(log)")
         #expect(!reader.take().contains("Server:"))
+    }
+
+    @Test("What a server says at its start is said to the end, also where it is told to end at once")
+    func endedAtOnce() throws {
+        let home = try home()
+        defer { try? FileManager.default.removeItem(at: home) }
+        let process = try serve(home, output: .pipe)
+        process.signal(SIGTERM)
+        let said = try rest(of: process.output)
+        #expect(process.wait() == 0)
+        #expect(said.contains("Server:") && said.contains("shown this once:"), "\(said)")
+        let log = try rest(of: process.errors)
+        #expect(!log.contains("are lost"), "\(log)")
     }
 
     @Test("Lines that a descriptor refuses hold nobody up either, and the next one that is taken says how many")

@@ -120,10 +120,43 @@ private struct GatewayAnnouncement: Service {
 
     func run() async throws {
         guard let url = try? await gateway.url else { return }
-        // See Announcement.
-        Thread.detachNewThread {
+        _ = await Saying.run {
             console.say("Gateway:  \(url)")
             try? console.finish()
+        }
+    }
+}
+
+/// Says something on a thread of its own. A reader that stands still (a terminal after Ctrl-S, a program behind a pipe
+/// that was stopped) holds up this thread alone, and neither requests nor, for long, the stop. Nothing is left out for
+/// it: some of it is shown once.
+private enum Saying {
+    /// How long a stop waits for what is being said: a reader that takes it gets all of it.
+    private static let patience = Duration.seconds(2)
+
+    /// Waits until everything was said, or until the stop has waited long enough.
+    ///
+    /// - Returns: whether everything was said.
+    static func run(_ say: @escaping @Sendable () -> Void) async -> Bool {
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        Thread.detachNewThread {
+            say()
+            end.finish()
+        }
+        return await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                for await _ in ended {}
+                return !Task.isCancelled
+            }
+            group.addTask {
+                // Cancelled as soon as everything was said, and by a second signal.
+                guard (try? await gracefulShutdown()) != nil else { return false }
+                try? await Task.sleep(for: patience)
+                return false
+            }
+            let isSaid = await group.next() ?? false
+            group.cancelAll()
+            return isSaid
         }
     }
 }
@@ -142,10 +175,12 @@ private struct Announcement: Service {
 
     func run() async throws {
         guard let endpoints = try? await server.endpoints else { return }
-        // A reader that stands still (a terminal after Ctrl-S, a program behind a pipe that was stopped) holds up this
-        // thread alone, and neither requests nor the stop. Nothing is left out for it: some of it is shown once.
-        Thread.detachNewThread { announce(endpoints) }
+        let isSaid = await Saying.run { announce(endpoints) }
+        if !isSaid, !endpoints.accounts.isEmpty { console.warn(Self.lost) }
     }
+
+    private static let lost =
+        "The credentials that were shown once are lost. Set other ones: assent users password, assent users totp."
 
     private func announce(_ endpoints: Endpoints) {
         console.say("Server:   \(endpoints.server)")
@@ -198,10 +233,6 @@ private struct Announcement: Service {
                 }
             }
         }
-        if (try? console.finish()) == nil, !endpoints.accounts.isEmpty {
-            console.warn(
-                "The credentials that were shown once are lost. Set other ones: assent users password, assent users totp."
-            )
-        }
+        if (try? console.finish()) == nil, !endpoints.accounts.isEmpty { console.warn(Self.lost) }
     }
 }
