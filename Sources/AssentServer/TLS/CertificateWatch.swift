@@ -15,15 +15,15 @@ final class CertificateWatch: Sendable {
 
     private static let day: TimeInterval = 86_400
 
-    /// How many days before its end a certificate is a warning, and how many before it is an error.
-    private static let (warned, urgent) = (30.0, 3.0)
-
     /// Seconds between two looks of a server that has nothing else to look at: a machine that was asleep is late by no
     /// more than that.
     private static let interval: TimeInterval = 3600
 
     private let begin: Date
     private let end: Date
+    /// Seconds before its end from which on it is a warning, and from which on it is an error: of one that is valid for
+    /// days alone, a part of them.
+    private let (warned, urgent): (TimeInterval, TimeInterval)
     private let isGenerated: Bool
     private let clock: any WallClock
     private let logger: Logger
@@ -41,6 +41,8 @@ final class CertificateWatch: Sendable {
         let leaf = try credentials.leaf
         begin = leaf?.notValidBefore ?? .distantPast
         end = leaf?.notValidAfter ?? .distantFuture
+        let life = end.timeIntervalSince(begin)
+        (warned, urgent) = (min(30 * Self.day, life / 2), min(3 * Self.day, life / 10))
         self.isGenerated = isGenerated
         self.clock = clock
         self.logger = logger
@@ -61,11 +63,15 @@ final class CertificateWatch: Sendable {
                 level: .warning,
                 text: "the generated certificate \(state): start the server again, which makes another one")
         }
-        guard left <= Self.warned * Self.day else { return nil }
+        guard left <= warned else { return nil }
         let days = Int(abs(left) / Self.day)
-        let state = left > 0 ? "expires in \(days) days" : "has expired \(days) days ago, and clients refuse it"
+        let time = days == 1 ? "1 day" : "\(days) days"
+        let state =
+            left > 0
+            ? days == 0 ? "expires within a day" : "expires in \(time)"
+            : "has expired\(days == 0 ? "" : " \(time) ago"), and clients refuse it"
         return Warning(
-            level: left <= Self.urgent * Self.day ? .error : .warning,
+            level: left <= urgent ? .error : .warning,
             text: "the certificate \(state): renew it, and start the server again")
     }
 

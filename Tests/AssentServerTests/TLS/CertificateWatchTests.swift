@@ -16,17 +16,17 @@ struct CertificateWatchTests {
 
     init() throws { directory = try ServerFixture.makeDirectory() }
 
-    /// The operator's own certificate, valid for 60 days.
-    private func files() throws -> (certificate: String, privateKey: String) {
-        let made = try GeneratedCertificates.make(now: clock.now, days: 60)
+    /// The operator's own certificate.
+    private func files(days: Int = 60) throws -> (certificate: String, privateKey: String) {
+        let made = try GeneratedCertificates.make(now: clock.now, days: days)
         let (certificate, privateKey) = ("\(directory)/chain.pem", "\(directory)/key.pem")
         try Data(made.chainPEM.utf8).write(to: URL(fileURLWithPath: certificate))
         try PrivateFile.create(privateKey, made.privateKeyPEM.revealBytes())
         return (certificate, privateKey)
     }
 
-    private func watch(isGenerated: Bool) throws -> CertificateWatch {
-        let files = try files()
+    private func watch(isGenerated: Bool, days: Int = 60) throws -> CertificateWatch {
+        let files = try files(days: days)
         let credentials = try ServerCredentials.files(
             certificate: files.certificate, privateKey: files.privateKey, in: "\(directory)/assent.yaml")
         return try CertificateWatch(
@@ -49,9 +49,23 @@ struct CertificateWatchTests {
         }
         let texts = log.entries.map { "\($0.message)" }
         #expect(texts.first == "the certificate expires in 29 days: renew it, and start the server again")
-        #expect(texts.last?.contains("has expired 1 days ago") == true)
+        #expect(texts.last?.hasPrefix("the certificate has expired 1 day ago, and clients refuse it") == true)
         clock.advance(by: -100 * 86_400)
         #expect(watch.warning?.text == "the certificate is not valid yet: check the clock")
+    }
+
+    @Test("Of a certificate that is valid for six days, the second half is a warning, and the last tenth an error")
+    func short() throws {
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let watch = try watch(isGenerated: false, days: 6)
+        #expect(watch.warning == nil)
+        clock.advance(by: 2.5 * 86_400)
+        #expect(watch.warning == nil)
+        clock.advance(by: 86_400)
+        #expect(watch.warning?.level == .warning)
+        clock.advance(by: 2 * 86_400)
+        #expect(watch.warning?.level == .error)
+        #expect(watch.warning?.text.contains("expires within a day") == true)
     }
 
     @Test("A certificate that the next start makes anew is a warning in its last day alone")
