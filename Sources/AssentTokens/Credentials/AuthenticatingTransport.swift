@@ -100,9 +100,9 @@ public struct AuthenticatingTransport: HTTPTransport {
     /// `Authorization` that the call brings itself is left alone, and a `DPoP` beside it; a `DPoP` without it is
     /// refused, since it would belong to another token.
     ///
-    /// - Throws: ``TokenError`` when there is no token or no session to send, or none after the token was refused, when
-    ///   somebody has signed out, or in, meanwhile (`sessionChanged`), or when no proof can be made: the call had no
-    ///   effect.
+    /// - Throws: ``TokenError`` when a token or a session is missing, when the token was refused and there is no other
+    ///   one, when somebody has signed out, or in, meanwhile (`sessionChanged`), or when no proof can be made: the call
+    ///   had no effect.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
         try await send(call, of: source.signIn)
     }
