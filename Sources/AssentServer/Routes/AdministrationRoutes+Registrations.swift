@@ -51,7 +51,7 @@ extension RegistrationAdministration.Listed {
                 "clientId": .string(id), "app": .string(app), "name": name.map(JSONValue.string),
                 "version": version.map(JSONValue.string), "platform": platform.map(JSONValue.string),
                 "deviceName": deviceName.map(JSONValue.string), "keyThumbprint": .string(keyThumbprint),
-                "createdAt": .integer(createdAt), "usedAt": .integer(usedAt),
+                "createdAt": .integer(createdAt), "usedAt": .integer(usedAt), "containers": .integer(containers),
             ]))
     }
 }

@@ -310,6 +310,8 @@ struct RegistrationRouteTests {
             #expect(listed.json["resultCount"]?.integer == 2)
             let names = listed.json["result"]?.array?.compactMap { $0["name"]?.string }
             #expect(names == ["One"])
+            let containers = listed.json["result"]?.array?.map { $0["containers"]?.integer }
+            #expect(containers == [0, 0])
             #expect(try await door.act("endRegistration", ["clientId": .string(first.id)]).status == 200)
             #expect(try await door.act("endRegistration", ["clientId": .string(first.id)]).status == 404)
             #expect(try await door.ownToken(first.id, by: first.key).error == "invalid_client")

@@ -36,6 +36,8 @@ package struct RegistrationAdministration: Sendable {
         package let createdAt: Int64
         /// When its last use was written, in seconds since 1970.
         package let usedAt: Int64
+        /// How many containers it has that have not ended: by each it remembers a user.
+        package let containers: Int64
     }
 
     /// Makes an initial access token (RFC 7591 §3), which nobody can read later.
@@ -83,10 +85,11 @@ package struct RegistrationAdministration: Sendable {
     ) async throws -> [Listed] {
         try await demandAdministrator(.registrationList, session)
         let ofApp: SQL = app.map { "app = \($0)" } ?? "1 = 1"
+        let containers = LoginSQL.containers(ofEach: "client_instances.id")
         let listed = try await context.database.run(
             .read(
                 """
-                SELECT app, \(ClientInstance.columns) FROM client_instances
+                SELECT app, \(ClientInstance.columns), \(containers) AS containers FROM client_instances
                 WHERE realm = \(session.realm) AND \(ofApp) AND id > \(id)
                 ORDER BY id LIMIT \(min(max(limit, 1), 1000))
                 """)
@@ -96,7 +99,7 @@ package struct RegistrationAdministration: Sendable {
                 id: instance.id, app: try row.text("app"), name: instance.metadata.name,
                 version: instance.metadata.version, platform: instance.metadata.platform,
                 deviceName: instance.metadata.deviceName, keyThumbprint: instance.metadata.keyThumbprint,
-                createdAt: instance.createdAt, usedAt: instance.usedAt)
+                createdAt: instance.createdAt, usedAt: instance.usedAt, containers: try row.integer("containers"))
         }
         try await administration.audit.write(administration.record(.registrationList, by: session, about: nil))
         return listed

@@ -51,6 +51,14 @@ enum LoginSQL {
     /// Ends the sessions that a container's logins have made, and with them their grants.
     static func endSessions(of did: SigningID) -> SQL { "DELETE FROM sessions WHERE did = \(did.text)" }
 
+    /// How many containers of an installation have not ended. `instance` is a column with its client id.
+    static func containers(ofEach instance: SQL) -> SQL {
+        """
+        (SELECT count(*) FROM signing_containers c
+            WHERE c.instance_id = \(instance) AND c.state NOT IN (\(ContainerState.ended)))
+        """
+    }
+
     /// Ends the containers of an installation, as their users would one by one: first these, then what hangs on them.
     /// Each of them is written down by `record`.
     static func endContainers(

@@ -358,6 +358,24 @@ struct PINLoginTests {
         #expect(try await world.count("signing_keys", "did = '\(world.did)' AND state = 'ACTIVE'") == 0)
     }
 
+    @Test("The list of installations says how many containers of each have not ended")
+    func listed() async throws {
+        let world = try await LoginWorld()
+        let (_, second, _) = try await LoginWorld.enrolled(world.signing, of: world.key)
+        let bare = try await LoginWorld.register(AssertionKey(), world.provider)
+        let root = try await world.administrator()
+        let registrations = RegistrationAdministration(Administration(world.provider.context))
+        func containers(of id: String) async throws -> Int64? {
+            try await registrations.list(of: "pay", limit: 10, by: root).first { $0.id == id }?.containers
+        }
+        #expect(try await containers(of: world.instance) == 2)
+        #expect(try await containers(of: bare) == 0)
+        _ = try await world.signing.provider.devices.change(SigningCaller(root), did: second.did.text, .block)
+        #expect(try await containers(of: world.instance) == 2, "it may be let in again")
+        _ = try await world.signing.provider.devices.change(SigningCaller(root), did: second.did.text, .revoke)
+        #expect(try await containers(of: world.instance) == 1)
+    }
+
     @Test("The removal of an installation writes down the end of each container that it ends, and of no other one")
     func removalRecords() async throws {
         let world = try await LoginWorld()
