@@ -205,14 +205,16 @@ struct ImplicitLoginTests {
     }
 
     @Test(
-        "31 A block, a revocation, a wipe, a removal and a lock end it at the next request",
+        "31 A block, a revocation, a wipe, a removal and a lock end it at the next request, to each node",
         arguments: LoginEnd.allCases)
     func ends(_ end: LoginEnd) async throws {
         let world = try await LoginWorld()
         let tokens = try await world.logIn(try world.implicit())
-        #expect(try await world.isLive(tokens))
+        // The other one has looked the token up before, and is told nothing of the end.
+        let nodes = [world.provider, try world.secondNode()]
+        for node in nodes { #expect(try await world.isLive(tokens, on: node)) }
         try await end.run(world)
-        #expect(try await !world.isLive(tokens))
+        for node in nodes { #expect(try await !world.isLive(tokens, on: node)) }
         #expect(try await world.refusal(try world.implicit()) == end.refusal)
     }
 

@@ -90,6 +90,9 @@ struct LoginWorld: Sendable {
         return other
     }
 
+    /// Another node on the same database, with keys and caches of its own.
+    func secondNode() throws -> OAuthProvider { try Self.node(database, of: signing) }
+
     /// A node with a provider, on a database.
     static func node(
         _ database: any SQLDatabase, of signing: SigningWorld, implicit: [String]? = ["accounts"]
@@ -227,9 +230,10 @@ struct LoginWorld: Sendable {
         ).first?.integer("n") ?? -1
     }
 
-    /// Whether an access token of a login is valid.
-    func isLive(_ tokens: IssuedTokens) async throws -> Bool {
-        let check = try await provider.check(accessToken: tokens.accessToken, keyThumbprint: key.jwk.thumbprint)
+    /// Whether an access token of a login is valid, at a node.
+    func isLive(_ tokens: IssuedTokens, on node: OAuthProvider? = nil) async throws -> Bool {
+        let check = try await (node ?? provider).check(
+            accessToken: tokens.accessToken, keyThumbprint: key.jwk.thumbprint)
         return if case .granted = check { true } else { false }
     }
 

@@ -336,9 +336,10 @@ struct PINLoginTests {
     func ends(_ end: LoginEnd) async throws {
         let world = try await LoginWorld()
         let tokens = try await world.logIn(try await world.typed())
-        let next = try await world.typed()
+        let (next, second) = (try await world.typed(), try world.secondNode())
+        #expect(try await world.isLive(tokens, on: second))
         try await end.run(world)
-        #expect(try await !world.isLive(tokens))
+        for node in [world.provider, second] { #expect(try await !world.isLive(tokens, on: node)) }
         let sessions = Sessions(world.signing.base.context)
         let token = try #require(tokens.session)
         #expect(try await sessions.live(token: token) == nil)
