@@ -109,6 +109,53 @@ struct CallerAttackTests {
         }
     }
 
+    @Test("Two tokens, two proofs or no proof: nothing is looked up, also not the session beside them")
+    func nothingLookedUp() async throws {
+        let fixture = try await ProviderFixture()
+        let tally = StatementTally(fixture.database)
+        let context = EngineContext(
+            database: tally, clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,
+            logger: fixture.context.logger)
+        try await SenderProofs.begin(context)
+        let provider = try OAuthProvider(
+            context, keys: ServerKeys(context), configuration: fixture.grants.configuration)
+        let callers = Callers(
+            sessions: Sessions(context), providers: ["/alpha": provider], proofs: SenderProofs(context))
+        let mine = try SoftwareSigningKey.generate(.es256)
+        let token = try await Self.bound(fixture, to: mine)
+        let (field, nonce) = ("DPoP \(token.reveal())", SenderProofs(context).nonce(of: .gateway))
+        let requirement = AccessTokenRequirement(
+            scopes: [], audience: ["https://api.bank.example"], includesIssuer: false)
+
+        /// Why a request is refused, and how many statements that takes.
+        func asked(_ tokens: [String], proofs: Int) async throws -> (error: String?, statements: Int) {
+            var fields: [String] = []
+            for _ in 0..<proofs {
+                fields += try await Self.proof(fixture, of: token, by: mine, nonce: nonce).fields
+            }
+            let credentials = PresentedCredentials(
+                session: SessionCredential(token: fixture.sessionToken, carrier: .field),
+                accessToken: TokenCredentials(tokens),
+                proof: PresentedProof(fields: fields, method: "GET", url: Self.url, server: .gateway))
+            let before = tally.count
+            let caller = try await callers.caller(with: credentials, realm: "/alpha", requirement: requirement)
+            return (Self.refusal(caller)?.error, tally.count - before)
+        }
+        // The first request reads the keys, too.
+        for _ in 0..<2 {
+            let right = try await asked([field], proofs: 1)
+            #expect(right.error == nil && right.statements > 0, "\(right)")
+        }
+        for (tokens, proofs, error) in [
+            ([field, field], 1, "invalid_token"), (["Bearer x", field], 1, "invalid_token"),
+            ([field, "Basic YTpi"], 1, "invalid_token"), ([field], 2, "invalid_dpop_proof"),
+            ([field], 0, "invalid_dpop_proof"),
+        ] as [([String], Int, String)] {
+            let wrong = try await asked(tokens, proofs: proofs)
+            #expect(wrong.error == error && wrong.statements == 0, "\(tokens.count) tokens, \(proofs) proofs: \(wrong)")
+        }
+    }
+
     @Test("Where the client, or the realm, must use nonces, no proof without one lets in", arguments: [true, false])
     func nonces(isClients: Bool) async throws {
         var client = ProviderFixture.bank
