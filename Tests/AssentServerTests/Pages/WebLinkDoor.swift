@@ -34,9 +34,10 @@ struct WebLinkDoor: Sendable {
         }
     }
 
-    /// A token of a session's user at an instance.
+    /// A token of a session's user at an instance; with a proof it belongs to the proof's key.
     static func userToken(
-        _ door: RegistrationDoor, _ instance: RegistrationDoor.Instance, session: String
+        _ door: RegistrationDoor, _ instance: RegistrationDoor.Instance, session: String,
+        proof: [(String, String)] = []
     ) async throws -> String {
         let fixture = door.fixture
         let redirect = try await fixture.authorize(
@@ -53,7 +54,7 @@ struct WebLinkDoor: Sendable {
         claims["iat"] = .integer(now)
         claims["exp"] = .integer(now + 300)
         let answer = try await fixture.send(
-            "POST", fixture.oauth("access_token"), [form],
+            "POST", fixture.oauth("access_token"), [form] + proof,
             text: ServerFixture.query([
                 ("grant_type", "authorization_code"), ("code", try #require(redirect.parameter("code"))),
                 ("client_id", instance.id), ("redirect_uri", "http://127.0.0.1/callback"),

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Asking for a link into a browser")
 struct WebLinkRouteTests {
-    @Test("The endpoint is in the metadata where an app has links, and answers users' tokens with a proof or without")
+    @Test("The endpoint is in the metadata where an app has links, and answers its users' tokens with one")
     func metadata() async throws {
         try await WebLinkDoor.run { door in
             let metadata = try await door.fixture.send("GET", door.fixture.oauth(".well-known/openid-configuration"))

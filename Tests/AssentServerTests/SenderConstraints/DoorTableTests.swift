@@ -15,8 +15,19 @@ struct DoorTableTests {
         #expect(row.answers.count == ResourceDoor.allCases.count)
         for (door, expected) in zip(ResourceDoor.allCases, row.answers) {
             let bench = try await DoorBench(fixture, door, session: session)
-            let answer = try await fixture.send("GET", bench.url, try await bench.fields(row.credential))
+            let answer = try await bench.send(try await bench.fields(row.credential))
             #expect(try door.outcome(answer) == expected, "\(door): \(answer.text)")
+        }
+    }
+
+    @Test("The endpoint that gives links into a browser answers each row as the userinfo endpoint does")
+    func links() async throws {
+        try await WebLinkDoor.run { place in
+            let bench = try await DoorBench(links: place)
+            for row in DoorRow.rows {
+                let answer = try await bench.send(try await bench.fields(row.credential))
+                #expect(try ResourceDoor.userInfo.outcome(answer) == row.answers.first, "\(row): \(answer.text)")
+            }
         }
     }
 
@@ -99,7 +110,10 @@ struct DoorTableTests {
 
 /// The credentials of a row, at one door.
 struct DoorBench {
-    let url: String
+    private let url: String
+    private let method: String
+    /// What is sent.
+    private let form: String?
     private let fixture: ServerFixture
     private let door: ResourceDoor
     private let session: String
@@ -113,16 +127,40 @@ struct DoorBench {
         self.door = door
         self.session = session
         url = door.url(fixture)
+        method = "GET"
+        form = nil
         key = try ProofKey()
         bound = try await door.boundToken(fixture, session: session, to: key)
         unbound = try await door.bearerToken(fixture, session: session)
         boundSession = try await fixture.boundSession(to: key)
     }
 
+    /// At the endpoint for links, which takes tokens of an installation's user, as the userinfo endpoint takes them.
+    init(links place: WebLinkDoor) async throws {
+        fixture = place.fixture
+        door = .userInfo
+        session = place.session
+        url = place.endpoint
+        method = "POST"
+        form = ServerFixture.query([("target", WebLinkDoor.target)])
+        key = try ProofKey()
+        bound = try await WebLinkDoor.userToken(
+            place.door, place.instance, session: place.session,
+            proof: try await place.fixture.provedTokenRequest(by: key))
+        unbound = place.token
+        boundSession = try await place.fixture.boundSession(to: key)
+    }
+
+    /// Sends a request with these fields.
+    func send(_ fields: [(String, String)]) async throws -> Answer {
+        guard let form else { return try await fixture.send(method, url, fields) }
+        return try await fixture.send(method, url, fields + [WebLinkDoor.form], text: form)
+    }
+
     private func proof(
         of token: String, by signer: ProofKey? = nil, _ change: (inout ProofKey.Subject) -> Void = { _ in }
     ) async throws -> String {
-        var subject = fixture.subject("GET", url, token: token)
+        var subject = fixture.subject(method, url, token: token)
         change(&subject)
         return try await (signer ?? key).proof(subject)
     }
@@ -171,7 +209,7 @@ struct DoorBench {
         case .boundSessionOtherKey: return field + [("DPoP", try await proof(of: boundSession, by: ProofKey()))]
         case .boundSessionOtherSession:
             return field + [("DPoP", try await proof(of: try await fixture.boundSession(to: key)))]
-        case .boundSessionNoHash: return field + [try await fixture.proof("GET", url, by: key)]
+        case .boundSessionNoHash: return field + [try await fixture.proof(method, url, by: key)]
         case .boundSessionOldProof:
             return field + [
                 (
@@ -185,7 +223,7 @@ struct DoorBench {
         default:
             let fields = field + [("DPoP", try await proof(of: boundSession))]
             guard credential == .boundSessionRepeated else { return fields }
-            #expect(door.accepts(try await fixture.send("GET", url, fields)) == door.takesSessions)
+            #expect(door.accepts(try await send(fields)) == door.takesSessions)
             return fields
         }
     }
@@ -195,7 +233,7 @@ struct DoorBench {
         case .otherKey: return ServerFixture.dpop(bound, try await proof(of: bound, by: ProofKey()))
         case .otherToken: return ServerFixture.dpop(bound, try await proof(of: unbound))
         case .otherURL: return ServerFixture.dpop(bound, try await proof(of: bound) { $0.url += "/x" })
-        case .otherMethod: return ServerFixture.dpop(bound, try await proof(of: bound) { $0.method = "POST" })
+        case .otherMethod: return ServerFixture.dpop(bound, try await proof(of: bound) { $0.method = "PUT" })
         case .oldProof:
             return ServerFixture.dpop(
                 bound,
@@ -208,7 +246,7 @@ struct DoorBench {
             return ServerFixture.dpop(bound, try await proof(of: bound) { $0.nonce = other })
         case .repeated:
             let fields = ServerFixture.dpop(bound, try await proof(of: bound))
-            try #require(door.accepts(try await fixture.send("GET", url, fields)))
+            try #require(door.accepts(try await send(fields)))
             return fields
         default:
             let proofs = (try await proof(of: bound), try await proof(of: bound))
