@@ -44,7 +44,7 @@ func authenticated(_ assent: Assent) async throws -> [ResourceResponse] {
     // snippet: userClient begin
     let accounts = try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
 
-    try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["greeting"])
+    try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["profile"])
     let greeting = try await assent.userClient.sendImplicitRequest(.get("greeting"))
     // snippet: userClient end
     return [accounts, greeting]

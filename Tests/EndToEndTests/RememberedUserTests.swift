@@ -132,6 +132,38 @@ struct RememberedUserTests {
         }
     }
 
+    @Test("The example of an implicit call runs as docs/resources.md shows it")
+    func example() async throws {
+        let shown = """
+            try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["profile"])
+            let greeting = try await assent.userClient.sendImplicitRequest(.get("greeting"))
+            """
+        let page = try String(contentsOf: World.package.appending(path: "docs/resources.md"), encoding: .utf8)
+        #expect(page.contains("**Implicit call:**\n\n```swift\n\(shown)\n```\n"))
+
+        func edited(_ file: String) -> String {
+            Self.configured(file).replacing("implicit: {scopes: [accounts]}", with: "implicit: {scopes: [profile]}")
+        }
+        try await World.run(logger: CollectingLog().logger, editing: edited) { story in
+            let first = try await Self.installation(story, "example")
+            try await story.signIn(first, forcing: false)
+            _ = try await first.device.enrol { _ in Self.pin }
+            _ = await first.signOut()
+            await first.shutdown()
+            var configuration = first.configuration
+            configuration.resourceBase = story.gateway
+            let assent = try Assent(configuration)
+
+            try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["profile"])
+            let greeting = try await assent.userClient.sendImplicitRequest(.get("greeting"))
+
+            #expect(greeting.status == 200 && !greeting.data.isEmpty)
+            let account = try await assent.userClient.sendImplicitRequest(.get("accounts"))
+            #expect(account.status == 403, "the user's alone")
+            await assent.shutdown()
+        }
+    }
+
     @Test("A container that the user has revoked is removed here after the server's signed status: 9003")
     func revoked() async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in

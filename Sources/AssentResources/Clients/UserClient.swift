@@ -8,7 +8,7 @@ package import AssentTokens
 /// ```swift
 /// let accounts = try await assent.userClient.sendAuthenticatedRequest(.get("accounts"))
 ///
-/// try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["greeting"])
+/// try await assent.userClient.implicitlyAuthenticate("ana", scopes: ["profile"])
 /// let greeting = try await assent.userClient.sendImplicitRequest(.get("greeting"))
 /// ```
 public final class UserClient: Sendable {
