@@ -59,7 +59,7 @@ struct RememberedUserTests {
         }
     }
 
-    @Test("After a sign-out the PIN signs in, a wrong one costs a try, and nothing of it is stored")
+    @Test("29: After a sign-out the PIN signs in, a wrong one costs a try, and nothing of it is stored")
     func pin() async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
             let app = try await Self.installation(story, "remembered")
@@ -128,6 +128,32 @@ struct RememberedUserTests {
                 try await app.userClient.sendImplicitRequest(.get(story.transfers))
             }
             #expect(ended?.number == 9026)
+            await app.shutdown()
+        }
+    }
+
+    @Test("28: A remembered user's transfer is told to step up nothing, and runs not; with the PIN there is an advice")
+    func transfer() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
+            let app = try await Self.installation(story, "transfer")
+            try await story.signIn(app, forcing: false)
+            let container = try await app.device.enrol { _ in Self.pin }
+            _ = await app.signOut()
+            let transfer = ResourceRequest.post(story.transfers, json: Story.transfer)
+
+            try await app.userClient.implicitlyAuthenticate(container.userName, scopes: ["accounts"])
+            let refused = try await app.userClient.sendImplicitRequest(transfer)
+            #expect(refused.status == 403 && refused.error?.number == 10106)
+            #expect(refused.headerFields[.wwwAuthenticate] == nil)
+            #expect(try JSONValue.parse(refused.data)["code"] == "token_kind")
+
+            // The control: there is an advice for who is asked, and here is nobody to answer it.
+            try await app.logIn(container.userName, pin: Self.pin)
+            let asked = await #expect(throws: ResourceError.self) {
+                try await app.userClient.sendAuthenticatedRequest(transfer)
+            }
+            #expect(asked?.number == 10104)
+            #expect(try await story.balance(app) == "1000.00")
             await app.shutdown()
         }
     }
