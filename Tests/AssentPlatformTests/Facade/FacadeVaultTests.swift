@@ -47,12 +47,13 @@ struct FacadeVaultTests {
 
         func vault(_ name: String) -> URL { place.url.appending(path: name) }
 
-        /// The SDK as an app makes it at each start.
-        func assent(_ name: String, _ keys: VaultKeys) throws -> Assent {
+        /// The SDK as an app makes it at each start. With a `provider` sessions and tokens belong to a key of it.
+        func assent(_ name: String, _ keys: VaultKeys, proving provider: (any KeyProvider)? = nil) throws -> Assent {
             let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration))
             var configuration = file.configuration(vault: .file(at: vault(name), keys: keys))
             configuration.clock = clock
             configuration.leastLimit = world.leastLimit
+            if let provider { configuration.dpop = .on(keys: provider) }
             return try Assent(configuration)
         }
 
@@ -117,6 +118,36 @@ struct FacadeVaultTests {
                 bench.vault("preferred"), keys: .requireHardware(tpm.provider()), createIfMissing: false
             ).info()
             #expect(info.protection == .hardware && info.level == .preferHardware)
+        }
+    }
+
+    @Test("Session and tokens belong to a key in a PKCS#11 token, or in a TPM, which proves them after a restart")
+    func bound() async throws {
+        let hsm = try SoftHSM.shared.get()
+        let tpm = try SoftTPM()
+        let providers: [(name: String, keys: any KeyProvider)] = [
+            (
+                "pkcs11",
+                PKCS11KeyProvider(module: hsm.module, token: try hsm.makeToken(), pin: KnownSecret(SoftHSM.pin))
+            ),
+            ("tpm", tpm.provider()),
+        ]
+        try await Bench.run { bench in
+            for (name, keys) in providers {
+                let first = try bench.assent(name, .passphrase(Self.passphrase), proving: keys)
+                try await bench.signIn(first)
+                let thumbprint = try #require(try await first.tokens.tokens().keyThumbprint, "\(name): not bound")
+                #expect(try await first.user()?.session?.keyThumbprint == thumbprint, "\(name)")
+                #expect(try await keys.keyNames().count == 1, "\(name)")
+                await first.shutdown()
+                let second = try bench.assent(name, .passphrase(Self.passphrase), proving: keys)
+                #expect(try await bench.balance(second) == "1000.00", "\(name)")
+                #expect(try await second.tokens.tokens().keyThumbprint == thumbprint, "\(name)")
+                let result = await second.signOut()
+                #expect(result.undone.isEmpty && result.localFailure == nil, "\(name)")
+                #expect(try await keys.keyNames().isEmpty, "\(name)")
+                await second.shutdown()
+            }
         }
     }
 
