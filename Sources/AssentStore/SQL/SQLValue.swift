@@ -29,8 +29,12 @@ package enum SQLValue: Sendable, Hashable, ExpressibleByStringLiteral, Expressib
 
     var isNull: Bool { if case .null = self { true } else { false } }
 
-    /// Whether this is a text that databases cut or refuse.
-    package var hasNUL: Bool { if case .text(let value) = self { value.utf8.contains(0) } else { false } }
+    /// Whether this is a text that databases cut or refuse. Each argument of each statement is asked twice, and the
+    /// text's own view takes several times as long as its bytes.
+    package var hasNUL: Bool {
+        guard case .text(let value) = self else { return false }
+        return value.utf8.withContiguousStorageIfAvailable { $0.contains(0) } ?? value.utf8.contains(0)
+    }
 }
 
 /// One row of a result. Reading a column that is missing or of another type throws ``StoreError`` with code `corrupt`.

@@ -40,4 +40,15 @@ struct SQLRowTests {
         #expect(SQLValue(true) == .integer(1))
         #expect(SQLValue([UInt8]?.some([2])) == .blob([2]))
     }
+
+    @Test("A text with U+0000 is told from one without, whatever its length and wherever that stands")
+    func zero() {
+        for text in ["", "a", "fifteen letters", "a text that is too long to stand in a value itself", "é 0 \\0"] {
+            #expect(!SQLValue.text(text).hasNUL)
+            for length in 0...text.count {
+                #expect(SQLValue.text("\(text.prefix(length))\0\(text.dropFirst(length))").hasNUL)
+            }
+        }
+        #expect(!SQLValue.blob([0]).hasNUL && !SQLValue.integer(0).hasNUL && !SQLValue.null.hasNUL)
+    }
 }
