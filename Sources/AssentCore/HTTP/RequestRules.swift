@@ -19,7 +19,7 @@ package enum RequestRules {
         let path = path ?? "/"
         let first = path.utf8.first
         guard first == nil || first == UInt8(ascii: "/") || first == UInt8(ascii: "?"),
-            path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "#") })
+            path.allBytes(satisfy: { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "#") })
         else { throw HTTPTransportError(.invalidRequest, "The URL's path is not valid.") }
         return first == UInt8(ascii: "/") ? path : "/" + path
     }
@@ -41,7 +41,7 @@ package enum RequestRules {
                 throw HTTPTransportError(.invalidRequest, "The transport sets \(field.name) itself.")
             }
             let value = field.value
-            guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
+            guard value.allBytes(satisfy: { $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
                 throw HTTPTransportError(.invalidRequest, "\(field.name) contains a control character.")
             }
             if field.name == .contentLength {
