@@ -134,18 +134,21 @@ package final class ResourceCalls: Sendable {
     }
 
     private func response(to call: HTTPCall) async throws -> ResourceResponse {
-        var received = try ReplyIntake(nil, upTo: call.limits.replyBytes, random: random)
         try Task.checkCancellation()
         let reply = try await client.send(try await settled(call))
+        try Task.checkCancellation()
+        guard let whole = reply.body.inMemory else { return try await response(taking: reply, for: call) }
+        // Mostly all of it has come with the header: there is nothing to take in piece by piece.
+        guard whole.count <= call.limits.replyBytes else { throw ReplyIntake.tooLong }
+        return ResourceResponse(reply.response, data: whole, reply.authorization)
+    }
+
+    private func response(taking reply: HTTPReply, for call: HTTPCall) async throws -> ResourceResponse {
+        var received = try ReplyIntake(nil, upTo: call.limits.replyBytes, random: random)
         received.authorization = reply.authorization
         try received.begin(reply.response, length: reply.body.length, isRest: false, asksForPart: false)
-        if let whole = reply.body.inMemory {
-            try Task.checkCancellation()
-            _ = try received.add(whole)
-        } else {
-            var reading = reply.body.makeAsyncIterator()
-            repeat { try Task.checkCancellation() } while try await received.add(reading.next())
-        }
+        var reading = reply.body.makeAsyncIterator()
+        repeat { try Task.checkCancellation() } while try await received.add(reading.next())
         guard let response = try received.finish() else { throw ReplyIntake.noReply }
         return response
     }

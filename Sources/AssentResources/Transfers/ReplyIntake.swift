@@ -103,7 +103,7 @@ struct ReplyIntake: Sendable {
     /// What is known of a reply that did not come to its end; `nil` when nothing is.
     var known: ResourceResponse? { head.map { ResourceResponse($0, data: bytes, file: nil, authorization) } }
 
-    private static var tooLong: HTTPTransportError {
+    static var tooLong: HTTPTransportError {
         HTTPTransportError(.bodyTooLarge, "The reply has more bytes than are accepted.").afterSending()
     }
 
