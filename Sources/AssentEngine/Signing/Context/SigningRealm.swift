@@ -14,6 +14,8 @@ struct SigningRealm: Sendable {
     let attempts: AttemptCounter
     /// The keys of devices that have called lately.
     let deviceKeys = DeviceKeys()
+    /// The offers of containers that have called lately.
+    let offers = KnownOffers()
     /// Who tells users what happens.
     let notifier: any Notifier
 

@@ -30,17 +30,19 @@ struct AssistedSlot: Sendable {
     }
 }
 
-extension SigningContainerRecord {
-    /// An `assisted` slot of the container; `nil` when it has no such one.
-    func assisted(_ slot: PasswordSlot) throws(SigningProtocolError) -> AssistedSlot? {
-        AssistedSlot(slot, of: try UnverifiedMessage<Offer>(offer).content)
+extension SigningPart {
+    /// An `assisted` slot of a container; `nil` when it has no such one.
+    func assisted(
+        _ slot: PasswordSlot, of container: SigningContainerRecord
+    ) throws(SigningProtocolError) -> AssistedSlot? {
+        AssistedSlot(slot, of: try realm.offers.offer(container.offer))
     }
 
     /// The same, which must be there.
     ///
     /// - Throws: ``SigningRefusal`` `invalid_request`.
-    func required(_ slot: PasswordSlot) throws -> AssistedSlot {
-        guard let assisted = try assisted(slot) else { throw SigningSlots.noSuchSlot }
+    func required(_ slot: PasswordSlot, of container: SigningContainerRecord) throws -> AssistedSlot {
+        guard let assisted = try assisted(slot, of: container) else { throw SigningSlots.noSuchSlot }
         return assisted
     }
 }

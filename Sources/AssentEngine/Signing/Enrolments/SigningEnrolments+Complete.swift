@@ -183,7 +183,7 @@ extension SigningEnrolments {
                 throw SigningRefusal(.invalidRequest, "An old key behind the password must endorse the new keys.")
             }
         }
-        let slot = try signing.first?.slot.flatMap { try container.assisted($0)?.slot }
+        let slot = try signing.first?.slot.flatMap { try assisted($0, of: container)?.slot }
         return ([.device] + (signing.isEmpty ? (hasCode ? [.reset] : []) : [.sign]), slot)
     }
 }

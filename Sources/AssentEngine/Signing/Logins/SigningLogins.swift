@@ -98,7 +98,7 @@ package struct SigningLogins: SigningPart {
                 signIn: signIn, kind: .implicit, spending: spending(content, key: key, request, evaluation: nil, now),
                 proof: SpentProof(jti: content.jti, did: content.did), container: container)
         }
-        guard key.usage == .auth, let name = key.slot, let assisted = try container.assisted(name),
+        guard key.usage == .auth, let name = key.slot, let assisted = try assisted(name, of: container),
             let slot = slots.first(where: { $0.slot == name })
         else { throw refusal(nil, "signer") }
         guard !slot.isHeld else { throw refusal(.locked, "locked") }

@@ -37,7 +37,7 @@ package struct SigningSlots: SigningPart {
         _ rows: [SigningSlotRow], of container: SigningContainerRecord, at now: Int64
     ) throws -> [SlotStatus] {
         guard !rows.isEmpty else { return [] }
-        let offer = try UnverifiedMessage<Offer>(container.offer).content
+        let offer = try realm.offers.offer(container.offer)
         return rows.compactMap { row in AssistedSlot(row.slot, of: offer).map { row.status($0.lock, at: now) } }
     }
 
@@ -69,7 +69,7 @@ package struct SigningSlots: SigningPart {
         let body: UnlockBody = try request.body()
         let element = try ObliviousElement(body.blinded)
         let container = try request.known()
-        let assisted = try container.required(body.slot)
+        let assisted = try required(body.slot, of: container)
         var last: Int64 = 0
         if let text = body.last, let known = try await ownEvaluation(text, of: container)?.content,
             known.slot == body.slot, known.generation == body.generation
@@ -116,7 +116,7 @@ package struct SigningSlots: SigningPart {
         guard let evaluation = try await ownEvaluation(body.evaluation, of: container)?.content else {
             throw SigningRefusal(.invalidRequest, "The key that signed the evaluation was withdrawn.")
         }
-        _ = try container.required(evaluation.slot)
+        _ = try required(evaluation.slot, of: container)
         let (message, slot) = try await signedBySlotKey(
             body.confirmation, as: EvaluationConfirmation.self, in: request)
         let confirmation = message.content
@@ -171,7 +171,7 @@ package struct SigningSlots: SigningPart {
         let change = SlotChange(
             did: container.did, slot: slot, from: Int64(content.from), to: Int64(content.to),
             publicKey: content.publicKey)
-        return (content, change, try container.required(slot))
+        return (content, change, try required(slot, of: container))
     }
 
     /// A message that an active key of a password slot of the caller has signed, and the slot.

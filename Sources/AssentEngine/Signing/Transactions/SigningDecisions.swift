@@ -153,7 +153,7 @@ struct SigningDecisions: SigningPart {
     private func evaluation(
         for decision: Decision, key: SigningKeyRow, of container: SigningContainerRecord, at now: Int64
     ) async throws -> UsedEvaluation? {
-        guard let slot = key.slot, let assisted = try container.assisted(slot) else {
+        guard let slot = key.slot, let assisted = try assisted(slot, of: container) else {
             guard decision.unl == nil else {
                 throw SigningRefusal(.invalidRequest, "The key that signed needs no evaluation.")
             }
