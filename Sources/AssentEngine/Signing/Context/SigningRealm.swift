@@ -16,6 +16,8 @@ struct SigningRealm: Sendable {
     let deviceKeys = DeviceKeys()
     /// The offers of containers that have called lately.
     let offers = KnownOffers()
+    /// The evaluations that are known to be the issuer's.
+    let evaluations = KnownEvaluations()
     /// Who tells users what happens.
     let notifier: any Notifier
 

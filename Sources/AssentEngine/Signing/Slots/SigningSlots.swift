@@ -71,7 +71,7 @@ package struct SigningSlots: SigningPart {
         let container = try request.known()
         let assisted = try required(body.slot, of: container)
         var last: Int64 = 0
-        if let text = body.last, let known = try await ownEvaluation(text, of: container)?.content,
+        if let text = body.last, let known = try await ownEvaluation(text, of: container),
             known.slot == body.slot, known.generation == body.generation
         {
             last = Int64(known.n ?? 0)
@@ -90,12 +90,14 @@ package struct SigningSlots: SigningPart {
             throw refusal
         }
         let made = try evaluated(element, with: counted.sealedKey, body.slot, did: did, generation: generation)
-        return try await keys.sign(
+        let evaluation = try await keys.sign(
             Evaluation(
                 head: head(request), purpose: .unlock, slot: body.slot, generation: body.generation,
                 publicKey: made.publicKey, evaluated: made.evaluation.evaluated, proof: made.evaluation.proof,
                 unl: try name(of: counted.n, did: did, slot: body.slot, generation: generation),
                 n: Int(counted.n), tries: counted.tries, spare: counted.spare, wait: counted.wait))
+        realm.evaluations.remember(evaluation)
+        return evaluation
     }
 
     /// The id of an evaluation: the same for each answer to the same number, and nothing that somebody else could name.
@@ -113,7 +115,7 @@ package struct SigningSlots: SigningPart {
     func confirmEvaluation(_ request: DeviceRequest) async throws -> String {
         let body: ConfirmEvaluationBody = try request.body()
         let container = try request.active()
-        guard let evaluation = try await ownEvaluation(body.evaluation, of: container)?.content else {
+        guard let evaluation = try await ownEvaluation(body.evaluation, of: container) else {
             throw SigningRefusal(.invalidRequest, "The key that signed the evaluation was withdrawn.")
         }
         _ = try required(evaluation.slot, of: container)
@@ -192,17 +194,22 @@ package struct SigningSlots: SigningPart {
         }
     }
 
-    /// An evaluation of an unlock of this container, by our own signature; `nil` when its key counts no more.
-    private func ownEvaluation(_ text: String, of container: SigningContainerRecord) async throws
-        -> SignedMessage<Evaluation>?
-    {
+    /// An evaluation of an unlock of this container, by our own signature; `nil` when its key was withdrawn.
+    private func ownEvaluation(_ text: String, of container: SigningContainerRecord) async throws -> Evaluation? {
         let unverified = try UnverifiedMessage<Evaluation>(text)
         let content = unverified.content
         guard let key = try await keys.signer(unverified.kid) else { return nil }
-        guard let message = try? unverified.verified(with: key),
-            StrictJSON.same(content.head.issuer, iss), content.head.audience == container.did.text,
-            content.purpose == .unlock
+        guard isSigned(unverified, by: key), StrictJSON.same(content.head.issuer, iss),
+            content.head.audience == container.did.text, content.purpose == .unlock
         else { throw SigningRefusal(.invalidRequest, "The evaluation is not one of this server for this container.") }
-        return message
+        return content
+    }
+
+    /// Whether a key of ours, which an evaluation names, has signed it.
+    private func isSigned(_ evaluation: UnverifiedMessage<Evaluation>, by key: ProtocolKey) -> Bool {
+        if realm.evaluations.contains(evaluation.compact) { return true }
+        guard (try? evaluation.verified(with: key)) != nil else { return false }
+        realm.evaluations.remember(evaluation.compact)
+        return true
     }
 }
