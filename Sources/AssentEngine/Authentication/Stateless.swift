@@ -27,7 +27,7 @@ extension Authentication {
                 ORDER BY created_at DESC LIMIT \(Self.instanceLimit)
                 """))
         for row in rows {
-            let instance = try ClientInstance(row)
+            let instance = try ClientInstance(row, known: context.instances)
             guard let app = configuration.app(ofInstance: instance.id), app.allowsStateless else { continue }
             let client = instance.client(of: app)
             guard !client.isDisabled else { continue }

@@ -32,6 +32,9 @@ package struct EngineContext: Sendable {
     /// Hears of installations that end, or get another key, at this node.
     let ended = EndedInstallations()
 
+    /// What the installations have registered that made requests to this node lately.
+    let instances = KnownInstances()
+
     /// From when on the nodes of the database remember spent proofs, as this one has read it last, in milliseconds
     /// since 1970. It may lie ahead, and a nonce from before it is refused.
     let proofsSince = Locked<Int64>(0)

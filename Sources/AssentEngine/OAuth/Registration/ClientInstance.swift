@@ -51,12 +51,18 @@ package struct ClientInstance: Sendable {
     /// When its last use was written, in seconds since 1970.
     package let usedAt: Int64
 
-    /// The columns of ``init(_:)``.
+    /// The columns of ``init(_:known:)``.
     static let columns: SQL = "id, metadata, token_hash, created_at, used_at"
 
-    init(_ row: SQLRow) throws {
+    /// - Parameters:
+    ///   - row: the row.
+    ///   - known: what was read lately, for who asks about one that makes requests.
+    /// - Throws: ``StoreError`` when the row is damaged.
+    init(_ row: SQLRow, known: KnownInstances? = nil) throws {
         id = try row.text("id")
-        guard let metadata = InstanceMetadata(stored: try row.text("metadata")) else {
+        let text = try row.text("metadata")
+        let read = if let known { known.metadata(stored: text) } else { InstanceMetadata(stored: text) }
+        guard let metadata = read else {
             throw StoreError(.corrupt, "the metadata of an instance cannot be read")
         }
         self.metadata = metadata
@@ -75,7 +81,7 @@ package struct ClientInstance: Sendable {
         let row = try await context.database.run(
             .read("SELECT \(columns) FROM client_instances WHERE id = \(id) AND realm = \(configuration.realm)")
         ).first
-        return try row.map { (try ClientInstance($0), app) }
+        return try row.map { (try ClientInstance($0, known: context.instances), app) }
     }
 
     /// The client of an id: one of the file, or an instance.

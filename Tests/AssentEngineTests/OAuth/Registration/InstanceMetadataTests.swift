@@ -259,4 +259,27 @@ struct InstanceMetadataTests {
             try world.refusal(try await world.statement(["jwks_uri": "https://evil.example/"]))
                 == "invalid_client_metadata")
     }
+
+    private static func stored(name: String) -> String {
+        let members: JSONObject = [
+            "software_id": "pay", "jwks": ["keys": [plain]], "redirect_uris": ["https://pay.example/cb"],
+            "grant_types": ["refresh_token"], "scope": "accounts", "dpop_bound_access_tokens": false,
+            "client_name": .string(name),
+        ]
+        return JSONValue.object(members).serialized()
+    }
+
+    @Test("What is stored says the same each time, and texts that only look alike are read each for itself")
+    func known() throws {
+        let instances = KnownInstances()
+        for _ in 0..<2 {
+            for name in ["caf\u{E9}", "cafe\u{301}"] {
+                let metadata = try #require(instances.metadata(stored: Self.stored(name: name)))
+                #expect(metadata.name.map { Array($0.utf8) } == Array(name.utf8))
+                #expect(metadata.redirectURIs == ["https://pay.example/cb"])
+                #expect(metadata.scopes == ["accounts"])
+            }
+            #expect(instances.metadata(stored: "{}") == nil)
+        }
+    }
 }
