@@ -62,8 +62,18 @@ package struct SealedEnvelope: Sendable {
     package func opened(
         with key: any KeyAgreementKey, content: Content, sender: String, recipient: String
     ) async throws -> [UInt8] {
+        try await opened(
+            with: key, named: try ProtocolKey(key).thumbprint, content: content, sender: sender, recipient: recipient)
+    }
+
+    /// The same with a key whose thumbprint is known, so that it is not worked out for each message.
+    ///
+    /// - Throws: as ``opened(with:content:sender:recipient:)``.
+    package func opened(
+        with key: any KeyAgreementKey, named name: KeyThumbprint, content: Content, sender: String, recipient: String
+    ) async throws -> [UInt8] {
         let header = message.header
-        guard kid == (try ProtocolKey(key).thumbprint), header["cty"] == .string(content.rawValue),
+        guard kid == name, header["cty"] == .string(content.rawValue),
             header["apu"] == .string(Self.encoded(sender)), header["apv"] == .string(Self.encoded(recipient))
         else {
             throw SigningProtocolError(

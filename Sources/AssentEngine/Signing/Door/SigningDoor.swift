@@ -166,7 +166,8 @@ package struct SigningDoor: SigningPart {
         var known = try await keys.current().opening(envelope.kid)
         if known == nil { known = try await keys.current(fresh: true).opening(envelope.kid) }
         guard let known else { throw SigningRefusal(.unknownKey) }
-        return try await envelope.opened(with: known, content: .request, sender: sender, recipient: iss)
+        return try await envelope.opened(
+            with: known.key, named: known.name, content: .request, sender: sender, recipient: iss)
     }
 
     /// Counts a wrong code of an address.

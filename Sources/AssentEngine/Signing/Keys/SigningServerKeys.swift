@@ -33,10 +33,10 @@ struct SigningKeySet: Sendable {
         let publicKey: ProtocolKey
 
         /// What the key does: taken out of its bytes when it is read, and not for each message. `verifies` is the
-        /// public half of the very key, whatever another column says.
+        /// public half of the very key, and `named` that half's thumbprint, whatever another column says.
         enum Work: Sendable {
             case signs(SoftwareSigningKey, verifies: ProtocolKey)
-            case opens(SoftwareAgreementKey)
+            case opens(SoftwareAgreementKey, named: KeyThumbprint)
         }
 
         init(_ row: SQLRow, privateKey: Secret) throws {
@@ -52,7 +52,9 @@ struct SigningKeySet: Sendable {
             case .sig:
                 let key = try SoftwareSigningKey(algorithm: .es256, privateKey: privateKey)
                 work = .signs(key, verifies: try ProtocolKey(key))
-            case .enc: work = .opens(try SoftwareAgreementKey(privateKey: privateKey))
+            case .enc:
+                let key = try SoftwareAgreementKey(privateKey: privateKey)
+                work = .opens(key, named: try ProtocolKey(key).thumbprint)
             }
         }
     }
@@ -104,11 +106,11 @@ struct SigningKeySet: Sendable {
     /// The newest key of a use.
     func newest(_ use: OnlineKeyUse) -> OnlineKey? { online.first { $0.use == use && !$0.isRetired } }
 
-    /// The key to which a request is encrypted.
-    func opening(_ kid: KeyThumbprint) -> SoftwareAgreementKey? {
+    /// The key to which a request is encrypted, and its thumbprint.
+    func opening(_ kid: KeyThumbprint) -> (key: SoftwareAgreementKey, name: KeyThumbprint)? {
         let found = online.first { $0.use == .enc && $0.kid == kid && !$0.isRetired }
-        guard case .opens(let key)? = found?.work else { return nil }
-        return key
+        guard case .opens(let key, named: let name)? = found?.work else { return nil }
+        return (key, name)
     }
 
     /// The public key of a key that signs or has signed; `nil` for one that is unknown or was withdrawn.
