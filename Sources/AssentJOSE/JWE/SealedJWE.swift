@@ -39,7 +39,7 @@ public struct SealedJWE: Sendable {
 
     private init(_ compact: String, limit: Int) throws(JOSEError) {
         guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "The JWE has more than \(limit) bytes.") }
-        let parts = compact.split(separator: ".", maxSplits: 5, omittingEmptySubsequences: false)
+        let parts = Self.parts(of: compact)
         guard parts.count == 5 else {
             throw JOSEError(.malformed, "A compact JWE has five parts; this has another number.")
         }
@@ -69,6 +69,20 @@ public struct SealedJWE: Sendable {
         keyID = header.keyID
         type = header.type
         encodedHeader = Array(parts[0].utf8)
+    }
+
+    /// What stands between the dots, six parts at most. The dots are looked for in an array: to cut the text into
+    /// characters takes many times as long.
+    private static func parts(of compact: String) -> [Substring] {
+        let text = compact.utf8
+        var (parts, start, before) = ([Substring](), text.startIndex, 0)
+        for (place, byte) in Array(text).enumerated() where byte == UInt8(ascii: ".") && parts.count < 5 {
+            let end = text.index(start, offsetBy: place - before)
+            parts.append(Substring(text[start..<end]))
+            (start, before) = (text.index(after: end), place + 1)
+        }
+        parts.append(Substring(text[start...]))
+        return parts
     }
 
     /// Opens a message with `ECDH-ES` or `ECDH-ES+A256KW`.
