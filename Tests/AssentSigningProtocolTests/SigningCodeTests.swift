@@ -32,7 +32,8 @@ struct SigningCodeTests {
         }
         for name in [
             "", "https://", "https://a/", "http://a", "HTTPS://a", "https://a?b", "https://a#b", "https://b@a",
-            "https://a\\b", "https://a b", "https://\u{e4}", "https://a\n", "https://{a}", long + "a",
+            "https://a\\b", "https://a b", "https://\u{e4}", "https://a\n", "https://{a}", long + "a", "https://a\"b",
+            "https://<a", "https://a>", "https://a^b", "https://a`b", "https://a|b", "https://a}", "https://a\u{7f}b",
         ] {
             #expect(!IssuerName.isValid(name), "\(name.prefix(40))")
         }

@@ -44,7 +44,8 @@ extension MemberRule<String> {
         _ isValid: @escaping @Sendable (String) -> Bool = { _ in true }
     ) -> Self {
         Self(json: { .string($0) }) { json, place throws(SigningProtocolError) in
-            guard let text = json.string, count.contains(text.utf8.count), text.utf8.allSatisfy(\.isASCIIPrintable)
+            guard let text = json.string, count.contains(text.utf8.count),
+                text.allBytes(satisfy: { $0.isASCIIPrintable })
             else {
                 throw .invalid(
                     place, "is not a text of \(count.lowerBound) to \(count.upperBound) printable ASCII characters")
@@ -67,7 +68,7 @@ extension MemberRule<String> {
     package static func compact(limit: Int) -> Self {
         Self(json: { .string($0) }) { json, place throws(SigningProtocolError) in
             guard let text = json.string, (1...limit).contains(text.utf8.count),
-                text.utf8.allSatisfy({ $0.isASCIIAlphanumeric || "-_.".utf8.contains($0) })
+                text.allBytes(satisfy: { $0.isCompact })
             else { throw .invalid(place, "is not a compact message of at most \(limit) characters") }
             return text
         }

@@ -16,7 +16,7 @@ package enum IssuerName {
         let prefix = "https://"
         return text.utf8.starts(with: prefix.utf8) && (prefix.utf8.count + 1...512).contains(text.utf8.count)
             && text.utf8.last != UInt8(ascii: "/")
-            && text.utf8.allSatisfy { $0.isASCIIVisible && !"?#@\\\"<>^`{|}".utf8.contains($0) }
+            && text.allBytes(satisfy: { $0.isIssuerName })
     }
 }
 

@@ -1,0 +1,31 @@
+import AssentCore
+
+extension String {
+    /// Whether all bytes of the text satisfy a condition. They are looked at where they lie in memory: through the
+    /// text's own view that takes several times as long, and messages within messages have thousands.
+    func allBytes(satisfy condition: (UInt8) -> Bool) -> Bool {
+        utf8.withContiguousStorageIfAvailable { $0.allSatisfy(condition) } ?? utf8.allSatisfy(condition)
+    }
+}
+
+extension UInt8 {
+    /// Whether it stands in a compact message: a character of base64url, or the dot between two parts.
+    var isCompact: Bool {
+        switch self {
+        case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."): true
+        default: isASCIIAlphanumeric
+        }
+    }
+
+    /// Whether it stands in an issuer's name: visible, and no delimiter that an `https` URL would have to escape, or
+    /// that begins a query, a fragment or what stands behind a user's name.
+    var isIssuerName: Bool {
+        switch self {
+        case UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "@"), UInt8(ascii: "\\"), UInt8(ascii: "\""),
+            UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "^"), UInt8(ascii: "`"), UInt8(ascii: "{"),
+            UInt8(ascii: "|"), UInt8(ascii: "}"):
+            false
+        default: isASCIIVisible
+        }
+    }
+}
