@@ -74,10 +74,7 @@ public struct JSONObject: Hashable, Sendable {
     }
 
     /// Whether two names have the same code points.
-    static func same(_ left: String, _ right: String) -> Bool {
-        // Most names differ in their length, which is known.
-        left.utf8.count == right.utf8.count && left.utf8.elementsEqual(right.utf8)
-    }
+    static func same(_ left: String, _ right: String) -> Bool { left.hasSameBytes(as: right) }
 }
 
 extension JSONObject: ExpressibleByDictionaryLiteral {

@@ -4,4 +4,14 @@ extension String {
     func allBytes(satisfy condition: (UInt8) -> Bool) -> Bool {
         utf8.withContiguousStorageIfAvailable { $0.allSatisfy(condition) } ?? utf8.allSatisfy(condition)
     }
+
+    /// Whether two texts have the same bytes in UTF-8. Swift's `==` also takes canonical equivalents for equal.
+    package func hasSameBytes(as other: String) -> Bool {
+        // Mostly the lengths differ, which are known.
+        guard utf8.count == other.utf8.count else { return false }
+        let isSame = utf8.withContiguousStorageIfAvailable { own -> Bool in
+            other.utf8.withContiguousStorageIfAvailable { own.elementsEqual($0) } ?? own.elementsEqual(other.utf8)
+        }
+        return isSame ?? utf8.elementsEqual(other.utf8)
+    }
 }

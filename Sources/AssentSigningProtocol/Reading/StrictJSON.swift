@@ -46,5 +46,5 @@ package enum StrictJSON {
     }
 
     /// Whether two texts have the same bytes. Swift's `==` also takes canonical equivalents for equal.
-    package static func same(_ one: String, _ other: String) -> Bool { one.utf8.elementsEqual(other.utf8) }
+    package static func same(_ one: String, _ other: String) -> Bool { one.hasSameBytes(as: other) }
 }
