@@ -44,6 +44,25 @@ import Testing
         #expect(provider.exchanges.withLock { $0.count } == count)
     }
 
+    @Test("Good tokens and the session are told at once: nobody waits for a turn of the manager")
+    func atOnce() async throws {
+        guard #available(macOS 26, iOS 26, *) else { return }
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        let expected = try await manager.tokens()
+        let told = Locked<(tokens: TokenSet?, session: Session?)>((nil, nil))
+        let asking = Task.immediate {
+            let tokens = try await manager.tokens()
+            let session = try await manager.session()
+            told.withLock { $0 = (tokens, session) }
+        }
+        // Before anybody waits for that task.
+        let (tokens, session) = told.withLock { $0 }
+        try await asking.value
+        #expect(tokens == expected && session != nil)
+    }
+
     @Test(
         "The threshold is the configured one, also for a token that was just asked for",
         arguments: [(0, 599, 0), (0, 600, 1), (300, 299, 0), (300, 300, 1), (599, 0, 0), (599, 1, 1)]

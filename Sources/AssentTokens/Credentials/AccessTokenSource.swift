@@ -74,7 +74,7 @@ extension TokenManager: AccessTokenSource {
     public nonisolated var kind: CallKind { .user }
 
     /// The user's token. See ``tokens(rejecting:)``.
-    public func token(rejecting rejected: Secret?) async throws -> AccessToken? {
+    public nonisolated func token(rejecting rejected: Secret?) async throws -> AccessToken? {
         let before = storage.signIn
         let set = try await tokens(rejecting: rejected)
         // Where somebody has signed in meanwhile, nobody knows whose they are.

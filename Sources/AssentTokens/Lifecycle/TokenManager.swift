@@ -37,8 +37,9 @@ public actor TokenManager {
     let logger: Logger
     let sessions: (any SessionEnding)?
     let pending: PendingSignOuts
-    private var cache: (contents: TokenStorage.Contents, at: Date)?
-    private var recent: Recent?
+    /// What the store said a moment ago. Behind a lock: before every request somebody asks for it, and need not wait
+    /// for a turn of the actor.
+    private nonisolated let memory = Locked(Memory())
     private var changes: UInt64 = 0
     /// What the server gave and the store has not taken yet.
     var unsaved: (tokens: TokenSet, since: UInt64?)?
@@ -52,6 +53,21 @@ public actor TokenManager {
         let tokens: TokenSet
         let since: Date
         let until: Date
+    }
+
+    private struct Memory {
+        var contents: TokenStorage.Contents?
+        var readAt = Date.distantPast
+        var recent: Recent?
+
+        func contents(at now: Date) -> TokenStorage.Contents? {
+            (0..<Recent.lifetime).contains(now.timeIntervalSince(readAt)) ? contents : nil
+        }
+
+        func tokens(at now: Date) -> TokenSet? {
+            guard let recent, now < recent.until, now >= recent.since else { return nil }
+            return recent.tokens
+        }
     }
 
     /// A manager.
@@ -115,7 +131,11 @@ public actor TokenManager {
     /// The stored session, or `nil` when nobody is signed in.
     ///
     /// - Throws: ``TokenError`` with code `storageFailed`.
-    public func session() async throws -> Session? { try await contents().session }
+    public nonisolated func session() async throws -> Session? {
+        let now = clock.now
+        if let known = memory.withLock({ $0.contents(at: now) }) { return known.session }
+        return try await contents().session
+    }
 
     /// Removes a session that a resource has refused if the server says that it has ended. A newer session stays.
     ///
@@ -191,11 +211,13 @@ public actor TokenManager {
     /// - Parameter rejected: an access token that a resource has just refused; it is not returned again.
     /// - Returns: tokens whose access token is good, as far as one can know.
     /// - Throws: ``TokenError`` with code `signInNeeded`, or why the renewal failed; `CancellationError`.
-    public func tokens(rejecting rejected: Secret? = nil) async throws -> TokenSet {
-        if rejected == nil {
-            let now = clock.now
-            if let recent, now < recent.until, now >= recent.since { return recent.tokens }
-        }
+    public nonisolated func tokens(rejecting rejected: Secret? = nil) async throws -> TokenSet {
+        let now = clock.now
+        if rejected == nil, let recent = memory.withLock({ $0.tokens(at: now) }) { return recent }
+        return try await readTokens(rejecting: rejected)
+    }
+
+    private func readTokens(rejecting rejected: Secret?) async throws -> TokenSet {
         var first = renewal(rejecting: rejected)
         let contents = try await contents()
         let isKeyLost = try await isKeyLost(contents)
@@ -245,29 +267,33 @@ public actor TokenManager {
     }
 
     private func contents() async throws -> TokenStorage.Contents {
-        if let cache, (0..<Recent.lifetime).contains(clock.now.timeIntervalSince(cache.at)) {
-            return cache.contents
-        }
+        let now = clock.now
+        if let known = memory.withLock({ $0.contents(at: now) }) { return known }
         let before = changes
         let contents = try await storage.load()
-        if before == changes { cache = (contents, clock.now) }
+        if before == changes {
+            let readAt = clock.now
+            memory.withLock { ($0.contents, $0.readAt) = (contents, readAt) }
+        }
         return contents
     }
 
     /// Good tokens need no second look as long as what was read is believed and they are not to be renewed. Before
     /// every request somebody asks for them.
     private func remember(_ tokens: TokenSet) {
-        recent = nil
-        guard let cache, cache.contents.tokens == tokens else { return }
-        var end = cache.at.addingTimeInterval(Recent.lifetime)
-        if let expiry = tokens.expiresAt { end = min(end, expiry.addingTimeInterval(-configuration.renewBefore)) }
-        recent = Recent(tokens: tokens, since: clock.now, until: end)
+        let now = clock.now
+        memory.withLock { memory in
+            memory.recent = nil
+            guard memory.contents?.tokens == tokens else { return }
+            var end = memory.readAt.addingTimeInterval(Recent.lifetime)
+            if let expiry = tokens.expiresAt { end = min(end, expiry.addingTimeInterval(-configuration.renewBefore)) }
+            memory.recent = Recent(tokens: tokens, since: now, until: end)
+        }
     }
 
     /// What was read, or is being read, may not be so any more.
     func forgetCache() {
-        cache = nil
-        recent = nil
+        memory.withLock { $0 = Memory() }
         changes &+= 1
     }
 
