@@ -53,8 +53,10 @@ package struct ResourcePattern: Sendable, Hashable {
     }
 
     func matches(_ resource: CanonicalResource, steps: inout Int) -> Bool {
-        guard scheme.matches(resource.scheme.utf8, steps: &steps), host.matches(resource.host.utf8, steps: &steps),
-            port.matches("\(resource.port)".utf8, steps: &steps), path.matches(resource.path.utf8, steps: &steps)
+        // The path first: in it most patterns differ.
+        guard path.matches(resource.path.utf8, steps: &steps), scheme.matches(resource.scheme.utf8, steps: &steps),
+            host.matches(resource.host.utf8, steps: &steps),
+            port.matches(String(resource.port).utf8, steps: &steps)
         else { return false }
         switch (query, resource.comparedQuery) {
         case (nil, nil): return true

@@ -23,11 +23,29 @@ struct WildcardPattern: Sendable, Hashable {
 
     /// Whether the whole of `text` matches. `steps` grows by the number of comparisons made.
     func matches(_ text: some Sequence<UInt8>, steps: inout Int) -> Bool {
+        // Most patterns have no wildcards, or are one: then the text need not be copied.
+        if let whole {
+            steps += 2 * whole.count
+            return text.lazy.map(Self.lowercased).elementsEqual(whole)
+        }
+        if matchesEverything { return true }
         let text = text.map(Self.lowercased)
         guard isPerSegment else { return Self.matches(segments.first ?? [], text[...], steps: &steps) }
         let parts = text.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard parts.count == segments.count else { return false }
         return zip(segments, parts).allSatisfy { Self.matches($0, $1, steps: &steps) }
+    }
+
+    /// Whether it is a wildcard that stands for all texts.
+    private var matchesEverything: Bool {
+        guard !isPerSegment, let pieces = segments.first else { return false }
+        return pieces.count > 1 && pieces.allSatisfy(\.isEmpty)
+    }
+
+    /// The only text that matches; `nil` for a pattern with wildcards.
+    private var whole: [UInt8]? {
+        guard !isPerSegment, let pieces = segments.first, pieces.count == 1 else { return nil }
+        return pieces[0]
     }
 
     /// A text that the pattern matches: `filling` stands where its wildcards are.
