@@ -29,9 +29,7 @@ package struct CanonicalResource: Sendable, Hashable {
     package init(_ url: String) throws(ResourceURLError) {
         let bytes = Array(url.utf8)
         guard bytes.count <= Self.maximumLength else { throw .tooLong }
-        guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .forbiddenCharacter }
-        guard !bytes.contains(UInt8(ascii: "#")) else { throw .fragment }
-        guard !bytes.contains(UInt8(ascii: "\\")) else { throw .backslash }
+        try Self.check(bytes)
         let parts = try URLParts(bytes)
         scheme = String(decoding: parts.scheme, as: UTF8.self).lowercased()
         guard scheme == "http" || scheme == "https" else { throw .notURL }
@@ -46,6 +44,27 @@ package struct CanonicalResource: Sendable, Hashable {
         }
         path = try EscapedText.path(parts.path.isEmpty ? [UInt8(ascii: "/")] : parts.path)
         query = try parts.query.map { query throws(ResourceURLError) in try EscapedText.query(query) }
+    }
+
+    /// What a request target, which begins with a slash, names at an origin: the same as the URL of both.
+    ///
+    /// - Throws: ``ResourceURLError``.
+    package init(target: String, at origin: ResourceOrigin) throws(ResourceURLError) {
+        let bytes = Array(target.utf8)
+        guard origin.byteCount + bytes.count <= Self.maximumLength else { throw .tooLong }
+        try Self.check(bytes)
+        guard bytes.first == UInt8(ascii: "/") else { throw .notURL }
+        let parts = URLParts.pathAndQuery(bytes[...])
+        path = try EscapedText.path(parts.path)
+        query = try parts.query.map { query throws(ResourceURLError) in try EscapedText.query(query) }
+        (scheme, host, port) = (origin.scheme, origin.host, origin.port)
+    }
+
+    /// Refuses what stands in no URL that two programs read alike.
+    private static func check(_ bytes: [UInt8]) throws(ResourceURLError) {
+        guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .forbiddenCharacter }
+        guard !bytes.contains(UInt8(ascii: "#")) else { throw .fragment }
+        guard !bytes.contains(UInt8(ascii: "\\")) else { throw .backslash }
     }
 
     private init(scheme: String, host: String, port: UInt16, path: String, query: String?) {

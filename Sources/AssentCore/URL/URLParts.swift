@@ -39,9 +39,14 @@ package struct URLParts {
             host = Array(authority)
             port = nil
         }
-        let pathBytes = rest.prefix { $0 != UInt8(ascii: "?") }
-        path = Self.collapsingSlashes(pathBytes)
-        query = pathBytes.endIndex < rest.endIndex ? Array(rest[(pathBytes.endIndex + 1)...]) : nil
+        (path, query) = Self.pathAndQuery(rest)
+    }
+
+    /// Takes what stands behind the authority apart.
+    static func pathAndQuery(_ rest: ArraySlice<UInt8>) -> (path: [UInt8], query: [UInt8]?) {
+        let path = rest.prefix { $0 != UInt8(ascii: "?") }
+        let query = path.endIndex < rest.endIndex ? Array(rest[(path.endIndex + 1)...]) : nil
+        return (collapsingSlashes(path), query)
     }
 
     private static func collapsingSlashes(_ bytes: some Sequence<UInt8>) -> [UInt8] {

@@ -20,6 +20,7 @@ struct Gateway: RequestHandler {
     private let upstream: Upstream
     private let logger: Logger
     private let origin: String
+    private let resourceOrigin: ResourceOrigin
     private let tunnels = TunnelCount()
 
     /// The origins of all routes, whose pages may read that a path leads nowhere; `nil` when no route lists any.
@@ -38,6 +39,7 @@ struct Gateway: RequestHandler {
         self.logger = logger
         let origin = publicOrigin.description
         self.origin = origin
+        resourceOrigin = ResourceOrigin(publicOrigin)
         self.routes = routes.map { ServedRoute($0, origin: origin, cookie: cookie) }
         let listed = Set(routes.flatMap(\.allowedOrigins))
         anywhere = listed.isEmpty ? nil : TrustedOrigins(own: origin, listed: listed)
@@ -248,7 +250,7 @@ struct Gateway: RequestHandler {
         }
         let whole: CanonicalResource
         do {
-            whole = try CanonicalResource(origin + path)
+            whole = try CanonicalResource(target: path, at: resourceOrigin)
         } catch {
             throw RequestError(error == .tooLong ? 414 : 400, "The URL \(error).")
         }

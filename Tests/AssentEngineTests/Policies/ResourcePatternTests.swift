@@ -171,6 +171,30 @@ struct CanonicalResourceTests {
         #expect(throws: error) { try CanonicalResource(url) }
     }
 
+    @Test(
+        "A target at an origin is what the URL of both is, and is refused for the same",
+        arguments: [
+            "https://x", "http://x", "https://x:8443", "https://127.0.0.1", "http://[2001:db8::1]:80", "https://a_b.x",
+        ],
+        [
+            "/", "//a///b/", "/%7e%41%c3%a4", "/a?b=%7e&a=%2f&c", "/a?", "/?", "/a?b?c", "/a%25", "/@a:b", "//x@y/a",
+            "/a/../b", "/a%2fb", "/a;b", "/a#b", "/a\\b", "/a b", "/a%", "/a%00", "/a?b=%ff", "/a%252e", "/ä",
+            "/" + String(repeating: "a", count: 8170), "/" + String(repeating: "a", count: 8192),
+        ])
+    func target(origin: String, target: String) throws {
+        let origin = try Origin(origin)
+        let at = ResourceOrigin(origin)
+        let named = Result { () throws(ResourceURLError) in try CanonicalResource(target: target, at: at) }
+        let whole = Result { () throws(ResourceURLError) in try CanonicalResource(origin.description + target) }
+        #expect(named == whole)
+    }
+
+    @Test("A target begins with a slash", arguments: ["", "a", "?a", "https://x/a", "@y/a", ".y/a"])
+    func noTarget(target: String) throws {
+        let at = ResourceOrigin(try Origin("https://x"))
+        #expect(throws: ResourceURLError.notURL) { try CanonicalResource(target: target, at: at) }
+    }
+
     @Test("A parameter is taken out by its exact name, and the rest stays as it was")
     func removing() throws {
         let resource = try CanonicalResource("https://x/a?b=2&_txid=7b8b&a=1")
