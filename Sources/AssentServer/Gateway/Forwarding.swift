@@ -60,23 +60,22 @@ struct Forwarding: Sendable {
                 503, "The gateway cannot sign who calls. Nothing was forwarded.", members: members(forwarded: "no"))
             return (response, .notForwarded)
         }
-        let fault = Locked<RequestError?>(nil)
+        let (body, fault) = self.body(of: request, boundBody: boundBody)
         do {
             let reply = try await upstream.forward(
                 HTTPRequest(
                     method: request.method, scheme: nil, authority: nil, path: served.target(of: resource),
                     headerFields: fields),
-                body: body(of: request, boundBody: boundBody, fault: fault), to: served.route.upstream,
-                once: transaction != nil)
+                body: body, to: served.route.upstream, once: transaction != nil)
             return (response(to: reply, method: request.method), .answered(status: reply.status))
         } catch Upstream.Failure.notForwarded {
             let response = Response.problem(
                 502, "The service cannot be reached. Nothing has happened.", members: members(forwarded: "no"))
             return (response, .notForwarded)
         } catch {
-            if let fault = fault.withLock({ $0 }) {
+            if let found = fault?.withLock({ $0 }) {
                 return (
-                    .problem(fault.status, fault.message, members: members(forwarded: "unknown")), .unknown
+                    .problem(found.status, found.message, members: members(forwarded: "unknown")), .unknown
                 )
             }
             let response = Response.problem(
@@ -112,11 +111,15 @@ struct Forwarding: Sendable {
         return members
     }
 
-    /// What is sent; `fault` holds, afterwards, what was wrong with what the client sent.
-    private func body(of request: Request, boundBody: [UInt8]?, fault: Locked<RequestError?>) -> HTTPBody? {
-        if let boundBody { return boundBody.isEmpty ? nil : HTTPBody(boundBody) }
+    /// What is sent; `fault` holds, afterwards, what was wrong with what the client sent. It is `nil` where nothing
+    /// more is read from the client.
+    private func body(
+        of request: Request, boundBody: [UInt8]?
+    ) -> (body: HTTPBody?, fault: Locked<RequestError?>?) {
+        if let boundBody { return (boundBody.isEmpty ? nil : HTTPBody(boundBody), nil) }
         let length = request.headers[.contentLength].flatMap(Int.init)
-        if length == 0 || length == nil && request.headers[.transferEncoding] == nil { return nil }
-        return HTTPBody(streaming: request.body, length: length) { error in fault.withLock { $0 = error } }
+        if length == 0 || length == nil && request.headers[.transferEncoding] == nil { return (nil, nil) }
+        let fault = Locked<RequestError?>(nil)
+        return (HTTPBody(streaming: request.body, length: length) { error in fault.withLock { $0 = error } }, fault)
     }
 }

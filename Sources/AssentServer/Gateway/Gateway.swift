@@ -131,16 +131,16 @@ struct Gateway: RequestHandler {
         if visit.transactionID != nil, !streams(of: visit, grant: nil).hasPlace(for: request.headers) {
             return Forwarding.noPlace()
         }
+        let credentials = PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway)
         let question = GatewayQuestion(
             inquiry: GatewayInquiry(
                 realm: realm, policySet: policySet, method: request.method.rawValue,
                 action: visit.served.route.actions.action(of: request.method, visit.resource),
-                resource: visit.resource,
-                credentials: PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway),
-                accessToken: visit.served.requirement),
+                resource: visit.resource, credentials: credentials, accessToken: visit.served.requirement),
             mediaType: request.headers[.contentType], transactionID: visit.transactionID,
             clientAddress: visit.client.ip, idempotencyKey: request.headers[.idempotencyKey],
-            mayUseCookie: mayUseCookie(visit), cacheSeconds: visit.served.route.cacheSeconds,
+            mayUseCookie: credentials.session?.carrier == .cookie && mayUseCookie(visit),
+            cacheSeconds: visit.served.route.cacheSeconds,
             authorization: request.headers[values: .authorization], identity: visit.served.route.identity?.service,
             issuer: origin)
         let body = BoundBodyReader(

@@ -36,7 +36,7 @@ struct GatewayQuestion: Sendable {
     /// The value of `Idempotency-Key`.
     let idempotencyKey: String?
 
-    /// Whether the session cookie may be used, by what the browser says of the page that sends it.
+    /// Whether the session came in the cookie and that may be used, by what the browser says of the page that sends it.
     let mayUseCookie: Bool
 
     /// For how many seconds a granted answer may be used again for the same request; 0 for never.
