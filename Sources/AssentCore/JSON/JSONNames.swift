@@ -1,21 +1,16 @@
-/// The names of one object, to find those that occur more than once. Names are compared by their code points.
+/// Finds the names of one object that occur more than once. Names are compared by their code points.
 ///
-/// Few names are compared with each other, which takes less time than hashing them; many are hashed, so that an object
-/// with any number of members takes time in proportion.
+/// Few members are compared with each other, in their place, which takes less time than hashing their names; many are
+/// hashed, so that an object with any number of members takes time in proportion.
 struct JSONNames {
-    private var few: [String] = []
     private var many: Set<[UInt8]> = []
 
     private static let limit = 16
 
-    /// Adds a name; whether it is new.
-    mutating func insert(_ name: String) -> Bool {
-        if many.isEmpty {
-            if few.contains(where: { JSONObject.same($0, name) }) { return false }
-            few.append(name)
-            if few.count > Self.limit { many = Set(few.map { Array($0.utf8) }) }
-            return true
-        }
+    /// Whether a name is new behind the `members` that stand before it. Asked for each member, in their order.
+    mutating func isNew(_ name: String, behind members: ArraySlice<JSONObject.Member>) -> Bool {
+        guard members.count > Self.limit else { return !members.contains { JSONObject.same($0.name, name) } }
+        if many.isEmpty { many = Set(members.map { Array($0.name.utf8) }) }
         return many.insert(Array(name.utf8)).inserted
     }
 }

@@ -48,7 +48,10 @@ public struct JSONObject: Hashable, Sendable {
     /// The names that occur more than once.
     public var duplicateNames: [String] {
         var seen = JSONNames()
-        return members.compactMap { seen.insert($0.name) ? nil : $0.name }
+        return members.indices.compactMap { index in
+            let name = members[index].name
+            return seen.isNew(name, behind: members[..<index]) ? nil : name
+        }
     }
 
     /// The names in their order.

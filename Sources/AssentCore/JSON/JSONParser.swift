@@ -123,7 +123,7 @@ private struct JSONParser {
             let name = try string()
             let isNew =
                 switch duplicates {
-                case .reject: seen.insert(name)
+                case .reject: seen.isNew(name, behind: members[...])
                 case .rejectAlike: folded.insert(NameFolding.fold(name)).inserted
                 case .keep: true
                 }
@@ -212,9 +212,21 @@ private struct JSONParser {
                 text += try escape()
                 plainStart = offset
             case 0..<0x20: throw unexpected()
-            default: offset += 1
+            default: skipPlainText()
             }
         }
+    }
+
+    /// Skips what stands for itself in a string: most of all that is read.
+    private mutating func skipPlainText() {
+        let bytes = bytes
+        var end = offset
+        while end < bytes.count, Self.isPlain(bytes[end]) { end += 1 }
+        offset = end
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        byte >= 0x20 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
     private mutating func escape() throws(JSONError) -> [UInt8] {
