@@ -30,7 +30,7 @@ struct EnforcementRoutes: Sendable {
         }
         // No answer: the same question, asked again, tells.
         if case .denied(let denial) = answer, denial.reason == .outcomeUnknown { throw EngineError.outcomeUnknown }
-        return .json(200, answer.json(to: question.attempt), headers: [.cacheControl: "no-store"])
+        return .json(200, answer.json(to: question.attempt))
     }
 
     /// Records what became of a request.

@@ -29,6 +29,7 @@ enum UserClaims {
 
     /// Those of the claims `names` that `user` has, whatever scope gives them.
     static func chosen(_ names: [String], about user: User) -> JSONObject {
+        guard !names.isEmpty else { return JSONObject() }
         let all = claims(about: user, scopes: Array(Set(names.compactMap(scope(of:)))))
         var chosen = JSONObject()
         for name in names { chosen[name] = all[name] }
