@@ -55,6 +55,12 @@ struct FrameTests {
             #expect(throws: PayloadError.self, "\(index)") {
                 try damaged.withUnsafeBytes { bytes in _ = try opener.open(bytes) }
             }
+            var ofPieces = FrameOpener(head, key: secrets.request, bound: [])
+            #expect(throws: PayloadError.self, "\(index), in pieces") {
+                for start in stride(from: 0, to: damaged.count, by: 700) {
+                    _ = try ofPieces.open(damaged[start..<min(start + 700, damaged.count)])
+                }
+            }
         }
     }
 

@@ -56,6 +56,8 @@ struct FrameCipher: Sendable {
     static let tagLength = 16
     static let chunkHeadLength = 5
     private static let nonceLength = 12
+    /// The zero bytes that a nonce begins with. What follows is as long as a chunk's head.
+    static let nonceZeros = nonceLength - chunkHeadLength
 
     private let key: SymmetricKey
     private let associated: [UInt8]
@@ -120,11 +122,29 @@ struct FrameCipher: Sendable {
     ) throws(PayloadError) {
         let nonce = try nextNonce(isLast: isLast)
         do {
-            let opened = try AES.GCM.open(Self.box(nonce, sealed), using: key, authenticating: associated)
-            opened.withUnsafeBytes { plaintext.append(contentsOf: $0) }
+            try open(Self.box(nonce, sealed), into: &plaintext)
         } catch {
             throw .damagedFrame
         }
+    }
+
+    /// The same for a chunk with its head that lies behind ``nonceZeros``. The nonce is written over both, so that it
+    /// stands before the ciphertext, and the box is made of one piece.
+    mutating func open(behindZeros chunk: inout [UInt8], into plaintext: inout [UInt8]) throws(PayloadError) {
+        guard chunk.count >= Self.nonceLength + Self.tagLength else { throw .malformedFrame }
+        let nonce = try nextNonce(isLast: chunk.dropFirst(Self.nonceZeros).first == 1)
+        chunk.replaceSubrange(..<Self.nonceLength, with: nonce)
+        do {
+            let box = try chunk.withUnsafeBytes { bytes in try AES.GCM.SealedBox(combined: bytes) }
+            try open(box, into: &plaintext)
+        } catch {
+            throw .damagedFrame
+        }
+    }
+
+    private func open(_ box: AES.GCM.SealedBox, into plaintext: inout [UInt8]) throws {
+        let opened = try AES.GCM.open(box, using: key, authenticating: associated)
+        opened.withUnsafeBytes { plaintext.append(contentsOf: $0) }
     }
 
     /// Up to this length a box is made in one piece.
@@ -139,10 +159,11 @@ struct FrameCipher: Sendable {
                 ciphertext: UnsafeRawBufferPointer(rebasing: sealed.dropLast(tagLength)),
                 tag: UnsafeRawBufferPointer(rebasing: sealed.suffix(tagLength)))
         }
-        var combined = Data(capacity: nonce.count + sealed.count)
-        combined.append(contentsOf: nonce)
-        combined.append(contentsOf: sealed)
-        return try AES.GCM.SealedBox(combined: combined)
+        return try withUnsafeTemporaryAllocation(byteCount: nonce.count + sealed.count, alignment: 1) { place in
+            place.copyBytes(from: nonce)
+            UnsafeMutableRawBufferPointer(rebasing: place.dropFirst(nonce.count)).copyMemory(from: sealed)
+            return try AES.GCM.SealedBox(combined: UnsafeRawBufferPointer(place))
+        }
     }
 
     private mutating func nextNonce(isLast: Bool) throws(PayloadError) -> [UInt8] {
@@ -150,7 +171,7 @@ struct FrameCipher: Sendable {
         guard index < .max else { throw .tooLong }
         var nonce: [UInt8] = []
         nonce.reserveCapacity(Self.nonceLength)
-        nonce += repeatElement(0, count: 7)
+        nonce += repeatElement(0, count: Self.nonceZeros)
         withUnsafeBytes(of: index.bigEndian) { nonce.append(contentsOf: $0) }
         nonce.append(isLast ? 1 : 0)
         index += 1

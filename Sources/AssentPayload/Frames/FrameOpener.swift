@@ -4,6 +4,7 @@ package import Crypto
 /// not complete.
 package struct FrameOpener: Sendable {
     private var cipher: FrameCipher
+    /// A chunk that is not complete, behind the zero bytes that its nonce begins with; empty while there is none.
     private var buffer: [UInt8] = []
 
     /// - Parameters:
@@ -38,11 +39,11 @@ package struct FrameOpener: Sendable {
         var plaintext: [UInt8] = []
         // First the chunk that an earlier piece began: no more is added to it than it lacks.
         while !buffer.isEmpty, !rest.isEmpty {
-            let wanted = try chunkLength(beginning: buffer) ?? FrameCipher.chunkHeadLength
-            let more = UnsafeRawBufferPointer(rebasing: rest.prefix(wanted - buffer.count))
+            let wanted = try bufferedLength() ?? FrameCipher.chunkHeadLength
+            let more = UnsafeRawBufferPointer(rebasing: rest.prefix(FrameCipher.nonceZeros + wanted - buffer.count))
             buffer.append(contentsOf: more)
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(more.count))
-            guard let length = try chunkLength(beginning: buffer), buffer.count == length else { continue }
+            guard let length = try bufferedLength(), buffer.count == FrameCipher.nonceZeros + length else { continue }
             plaintext.reserveCapacity(length + plaintextLength(in: rest))
             try openBuffer(into: &plaintext)
         }
@@ -52,7 +53,7 @@ package struct FrameOpener: Sendable {
             try open(chunk: UnsafeRawBufferPointer(rebasing: rest.prefix(length)), into: &plaintext)
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(length))
         }
-        buffer.append(contentsOf: rest)
+        keep(rest)
         return plaintext
     }
 
@@ -75,6 +76,19 @@ package struct FrameOpener: Sendable {
         return FrameCipher.chunkHeadLength + length
     }
 
+    /// The same of the chunk that an earlier piece began.
+    private func bufferedLength() throws(PayloadError) -> Int? {
+        try chunkLength(beginning: buffer.dropFirst(FrameCipher.nonceZeros))
+    }
+
+    /// Keeps the beginning of a chunk.
+    private mutating func keep(_ rest: UnsafeRawBufferPointer) {
+        guard !rest.isEmpty else { return }
+        buffer.reserveCapacity(FrameCipher.nonceZeros + rest.count)
+        buffer.append(contentsOf: repeatElement(0, count: FrameCipher.nonceZeros))
+        buffer.append(contentsOf: rest)
+    }
+
     /// How much the chunks hold that are whole here, so that their array has room for that and for no more: room for
     /// all that has come would be twice as much, since most pieces are about as long as a chunk and complete one.
     private func plaintextLength(in bytes: UnsafeRawBufferPointer) -> Int {
@@ -88,13 +102,9 @@ package struct FrameOpener: Sendable {
 
     /// Opens the chunk that was put together. Its place is kept for the next one.
     private mutating func openBuffer(into plaintext: inout [UInt8]) throws(PayloadError) {
-        var chunk: [UInt8] = []
-        swap(&chunk, &buffer)
-        defer { swap(&chunk, &buffer) }
-        try chunk.withUnsafeBufferPointer { (bytes: UnsafeBufferPointer<UInt8>) throws(PayloadError) -> Void in
-            try open(chunk: UnsafeRawBufferPointer(bytes), into: &plaintext)
-        }
-        chunk.removeAll(keepingCapacity: true)
+        try cipher.open(behindZeros: &buffer, into: &plaintext)
+        hasBegun = true
+        buffer.removeAll(keepingCapacity: true)
     }
 
     private mutating func open(
