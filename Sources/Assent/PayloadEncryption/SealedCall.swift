@@ -17,6 +17,7 @@ struct SealedCall {
             throw HTTPTransportError(.invalidRequest, "CONNECT is not supported.")
         }
         var fields = HTTPFields()
+        fields.reserveCapacity(call.request.headerFields.count + 1)
         try RequestRules.forEachField(of: call) { name, value in fields.append(HTTPField(name: name, value: value)) }
         if let length = RequestRules.declaredLength(of: call) { fields[.contentLength] = String(length) }
         inner = HTTPRequest(

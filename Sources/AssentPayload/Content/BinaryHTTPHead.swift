@@ -8,6 +8,8 @@ struct BinaryHTTPHead {
     /// Whether the bytes end where the field section would begin.
     private(set) var endsBeforeFields = false
     private let kind: FrameHead.Kind
+    /// Most heads have no more fields: there is room for them at once, and not for one, two, four and eight.
+    private static let usualFields = 8
 
     init(_ bytes: ArraySlice<UInt8>, expecting kind: FrameHead.Kind) {
         rest = bytes
@@ -49,6 +51,7 @@ struct BinaryHTTPHead {
     /// A field section, with its length or up to an empty name.
     private mutating func fields() throws(PayloadError) -> HTTPFields? {
         var fields = HTTPFields()
+        fields.reserveCapacity(Self.usualFields)
         endsBeforeFields = rest.isEmpty
         guard isStreamed else {
             guard let length = VariableInteger.read(&rest) else { return nil }
