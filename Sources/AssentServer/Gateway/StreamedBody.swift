@@ -55,6 +55,11 @@ extension ResponseBody {
             // Its length is said for one that is sealed. A short one is sent on as it comes all the same.
             let length = body.length.flatMap { $0 > SealedReply.wholeLimit ? $0 : nil }
             self.init(contentLength: length) { writer in
+                // It seals bytes from where they lie: a buffer of their own would be one more copy of all of them.
+                if var sealing = writer as? SealingWriter {
+                    for try await chunk in body { try await sealing.write(bytes: chunk) }
+                    return try await sealing.finish(nil)
+                }
                 for try await chunk in body { try await writer.write(ByteBuffer(bytes: chunk)) }
                 try await writer.finish(nil)
             }

@@ -74,7 +74,7 @@ private struct WrongLength: Error {}
 /// Seals a content piece by piece. A stream's pieces are sent at once; those of a known length when a chunk is full, or
 /// nothing was sent for a second: a slow service must not seem to be silent. The first one goes out with the head, and
 /// what ends the content with the padding.
-private struct SealingWriter: ResponseBodyWriter {
+struct SealingWriter: ResponseBodyWriter {
     private static let patience = TimeAmount.seconds(1)
     private static let paddingPiece = 65_536
 
@@ -96,17 +96,14 @@ private struct SealingWriter: ResponseBodyWriter {
     }
 
     @concurrent mutating func write(_ buffer: ByteBuffer) async throws {
-        if let left {
-            guard buffer.readableBytes <= left else { throw WrongLength() }
-            self.left = left - buffer.readableBytes
-        }
-        let now = NIODeadline.now()
-        // The lengths of chunks are not sealed: one that ended with the content would tell how long that is.
-        let isFlushed = isStreamed || left != 0 && now - sentAt >= Self.patience
-        let sealed = try seal(buffer, isFlushed: isFlushed)
-        guard !sealed.isEmpty else { return }
-        sentAt = now
-        try await base.write(contentsOf: sealed)
+        let sealed = try buffer.withUnsafeReadableBytes { try seal($0) }
+        if !sealed.isEmpty { try await base.write(contentsOf: sealed) }
+    }
+
+    /// The same for bytes in an array.
+    @concurrent mutating func write(bytes: [UInt8]) async throws {
+        let sealed = try bytes.withUnsafeBytes { try seal($0) }
+        if !sealed.isEmpty { try await base.write(contentsOf: sealed) }
     }
 
     @concurrent consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
@@ -131,17 +128,25 @@ private struct SealingWriter: ResponseBodyWriter {
 
     /// What can be sent once these bytes are there. They are sealed from where they lie, into what is sent: an array
     /// before and one behind would be two more copies of all bytes.
-    private mutating func seal(_ content: ByteBuffer, isFlushed: Bool) throws -> [ByteBuffer] {
+    private mutating func seal(_ content: UnsafeRawBufferPointer) throws -> [ByteBuffer] {
+        if let left {
+            guard content.count <= left else { throw WrongLength() }
+            self.left = left - content.count
+        }
+        let now = NIODeadline.now()
+        // The lengths of chunks are not sealed: one that ended with the content would tell how long that is.
+        let isFlushed = isStreamed || left != 0 && now - sentAt >= Self.patience
         // The head goes out with the first piece.
         var before = beginning
         beginning = []
-        if isStreamed { before += BinaryHTTPWriter.pieceHead(content.readableBytes) }
-        let length = before.count + content.readableBytes
+        if isStreamed { before += BinaryHTTPWriter.pieceHead(content.count) }
+        let length = before.count + content.count
         count += length
         var sealed = SealedPieces(length: sealer.sealedLength(adding: length, isFlushed: isFlushed))
         try before.withUnsafeBytes { bytes in try sealer.seal(bytes) { sealed.append($0) } }
-        try content.withUnsafeReadableBytes { bytes in try sealer.seal(bytes) { sealed.append($0) } }
+        try sealer.seal(content) { sealed.append($0) }
         if isFlushed { try sealer.flush { sealed.append($0) } }
+        if !sealed.buffers.isEmpty { sentAt = now }
         return sealed.buffers
     }
 }

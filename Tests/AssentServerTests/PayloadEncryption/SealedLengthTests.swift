@@ -19,6 +19,13 @@ struct SealedLengthTests {
         consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
     }
 
+    /// What is sent of a reply.
+    private static func sent(_ response: Response) async throws -> [UInt8] {
+        let bytes = Locked<[UInt8]>([])
+        try await response.body.write(Collector(bytes: bytes))
+        return bytes.withLock { $0 }
+    }
+
     /// How many bytes of plaintext each chunk of a message has.
     private static func lengths(of frame: [UInt8]) -> [Int] {
         var rest = frame.dropFirst(FrameHead.length)
@@ -48,9 +55,7 @@ struct SealedLengthTests {
                     try await writer.finish(nil)
                 }
                 let sealed = try await reply.sealing(Response(status: .ok, body: body), toHead: false)
-                let bytes = Locked<[UInt8]>([])
-                try await sealed.body.write(Collector(bytes: bytes))
-                let frame = bytes.withLock { $0 }
+                let frame = try await Self.sent(sealed)
                 let head = try FrameHead(frame.prefix(FrameHead.length))
                 var opener = FrameOpener(head, key: secrets.reply, bound: request.binding)
                 let plaintext = try opener.open(frame.dropFirst(FrameHead.length))
@@ -59,6 +64,40 @@ struct SealedLengthTests {
             }
             // Both are padded to one length.
             #expect(found[0] == found[1])
+        }
+    }
+
+    @Test("What a service sends is sealed as it comes, and has no end where it is not as long as was said")
+    func ofService() async throws {
+        try await ServerFixture.run { node in
+            let origin = try Origin("https://api.bank.example")
+            let (sessions, secrets) = try await SealedContentTests.session(at: node, for: origin)
+            let pieces = [70_000, 1, 130_000].map { [UInt8](repeating: UInt8(truncatingIfNeeded: $0), count: $0) }
+            for (number, length) in [200_001, 200_000, 200_002].enumerated() {
+                let request = FrameHead(
+                    .request, session: secrets.session, number: UInt64(number + 1), random: SystemRandom())
+                let reply = SealedReply(try sessions.claim(request), RunningMessage(request, in: sessions))
+                let body = HTTPBody(length: length, isReplayable: false) {
+                    let left = Locked(pieces[...])
+                    return { left.withLock { left -> [UInt8]? in left.popFirst() } }
+                }
+                let sealed = try await reply.sealing(
+                    Response(status: .ok, body: ResponseBody(body)), toHead: false)
+                guard length == 200_001 else {
+                    await #expect(throws: (any Error).self, "\(length)") { _ = try await Self.sent(sealed) }
+                    continue
+                }
+                let frame = try await Self.sent(sealed)
+                let head = try FrameHead(frame.prefix(FrameHead.length))
+                var opener = FrameOpener(head, key: secrets.reply, bound: request.binding)
+                var reader = BinaryHTTPReader(.reply)
+                var content: [UInt8] = []
+                for part in try reader.read(try opener.open(frame.dropFirst(FrameHead.length))) {
+                    if case .content(let bytes) = part { content += bytes }
+                }
+                #expect(opener.hasEnded)
+                #expect(content == Array(pieces.joined()))
+            }
         }
     }
 }
