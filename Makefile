@@ -36,13 +36,15 @@ test: setup-tests check build
 traits:
 	@Scripts/check_traits.py
 
-# An app that depends on this package by its path, as README.md says: without traits and with all of them, for debugging
-# and for release. 'make traits' has each alone.
+# An app that depends on this package by its path, as README.md says: without traits, with each alone and with all of
+# them, for debugging and for release.
 consumer:
 	@Scripts/check_consumer.sh
 	@Scripts/check_consumer.sh -c release
 	@Scripts/check_consumer.sh --all-traits
 	@Scripts/check_consumer.sh --all-traits -c release
+	@Scripts/check_consumer.sh --each-trait
+	@Scripts/check_consumer.sh --each-trait -c release
 
 # The tests of races under the thread sanitizer: a build of its own, and about ten minutes at first.
 races: setup-tests

@@ -1,10 +1,28 @@
 #!/usr/bin/env bash
-# check_consumer.sh [--all-traits] [FLAG ...]: builds an app as README.md says, with its two lines in a Package.swift and
-# its example; with no package trait, or with all. The flags are for 'swift build', for example -c release.
+# check_consumer.sh [--all-traits|--each-trait|--trait NAME] [FLAG ...]: builds an app as README.md says, with its two
+# lines in a Package.swift and its example; with no package trait, with all, once with each alone, or with one. The flags
+# are for 'swift build', for example -c release.
 # The app has a build of its own, which is kept: minutes at first, seconds later. With other traits than the last time
 # only Assent's modules are compiled again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+known=$(sed -n 's/^ *\.trait(name: "\([^"]*\)",.*/\1/p' Package.swift)
+[ -n "$known" ] || { echo "consumer: Package.swift has no traits" >&2; exit 1; }
+traits=
+case "${1:-}" in
+    --each-trait)
+        shift
+        for trait in $known; do Scripts/check_consumer.sh --trait "$trait" "$@"; done
+        exit ;;
+    --trait)
+        traits=$2
+        shift 2 ;;
+    --all-traits)
+        traits=$known
+        shift ;;
+esac
+
 # An app has the package as it is, not as 'make' builds it for its tests.
 unset ASSENT_OPTIMIZED_CORE
 root=$PWD
@@ -15,11 +33,9 @@ dependency=$(sed -n 's/^\(\.package(path: [^)]*)\),.*/\1/p' README.md)
 product=$(sed -n 's/^\(\.product(name: [^)]*)\),.*/\1/p' README.md)
 [ -n "$dependency" ] && [ -n "$product" ] || { say "README.md does not say how an app depends on the package"; exit 1; }
 
-if [ "${1:-}" = --all-traits ]; then
-    shift
-    traits=$(sed -n 's/^ *\.trait(name: \("[^"]*"\),.*/\1/p' Package.swift | paste -sd, | sed 's/,/, /g')
-    [ -n "$traits" ] || { say "Package.swift has no traits"; exit 1; }
-    dependency="${dependency%)}, traits: [$traits])"
+if [ -n "$traits" ]; then
+    # shellcheck disable=SC2086 # a list of names
+    dependency="${dependency%)}, traits: [$(printf '"%s", ' $traits | sed 's/, $//')])"
 fi
 
 # A service links the middleware alone, and an app with calls of its own the class for URLSession.
@@ -64,4 +80,5 @@ export CC
 # Neither index nor debug information is used, and both cost time.
 swift build --package-path "$place/app" --scratch-path "$place/build" --disable-index-store -debug-info-format none \
     "$@" >&2
-echo "consumer: ok ($((SECONDS - begun)) s)"
+with=${traits:-no trait}
+echo "consumer: ok with ${with//$'\n'/, }${*:+, $*} ($((SECONDS - begun)) s)"
