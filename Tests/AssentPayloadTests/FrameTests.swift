@@ -64,6 +64,31 @@ struct FrameTests {
         }
     }
 
+    @Test(
+        "Behind a damaged chunk nothing opens, and the message does not end, whoever goes on with it",
+        arguments: [1_000, 30_000, 65_557, 65_558])
+    func behindDamage(size: Int) throws {
+        let chunk = FrameCipher.chunkLength + FrameCipher.chunkHeadLength + FrameCipher.tagLength
+        let sealed = Array(try frame(3 * FrameCipher.chunkLength + 7).dropFirst(FrameHead.length))
+        for index in 0..<4 {
+            var damaged = sealed
+            damaged[index * chunk + FrameCipher.chunkHeadLength] ^= 1
+            var opener = FrameOpener(head, key: secrets.request, bound: [])
+            var plaintext: [UInt8] = []
+            var faults: [PayloadError] = []
+            for start in stride(from: 0, to: damaged.count, by: size) {
+                do throws(PayloadError) {
+                    plaintext += try opener.open(damaged[start..<min(start + size, damaged.count)])
+                } catch {
+                    faults.append(error)
+                }
+            }
+            #expect(plaintext.count <= index * FrameCipher.chunkLength)
+            #expect(!faults.isEmpty && faults.allSatisfy { $0 == .damagedFrame }, "chunk \(index)")
+            #expect(throws: PayloadError.damagedFrame) { try opener.finish() }
+        }
+    }
+
     @Test("Thousands of chunks that hold nothing open in one piece: none of them is walked past for each one before it")
     func emptyChunks() throws {
         let count = 20_000

@@ -6,6 +6,8 @@ package struct FrameOpener: Sendable {
     private var cipher: FrameCipher
     /// A chunk that is not complete, behind the zero bytes that its nonce begins with; empty while there is none.
     private var buffer: [UInt8] = []
+    /// Whether something could not be opened: then nothing behind it is, whoever goes on.
+    private var isDamaged = false
 
     /// - Parameters:
     ///   - head: the message's.
@@ -35,6 +37,15 @@ package struct FrameOpener: Sendable {
     ///
     /// - Throws: ``PayloadError``; nothing of the message may be used any further then.
     package mutating func open(_ piece: UnsafeRawBufferPointer) throws(PayloadError) -> [UInt8] {
+        // What is kept of a damaged chunk has no head any more: its nonce was written over that.
+        guard !isDamaged else { throw .damagedFrame }
+        isDamaged = true
+        let plaintext = try opened(piece)
+        isDamaged = false
+        return plaintext
+    }
+
+    private mutating func opened(_ piece: UnsafeRawBufferPointer) throws(PayloadError) -> [UInt8] {
         var rest = piece
         var plaintext: [UInt8] = []
         // First the chunk that an earlier piece began: no more is added to it than it lacks.
@@ -117,8 +128,10 @@ package struct FrameOpener: Sendable {
 
     /// The peer says that this was all.
     ///
-    /// - Throws: ``PayloadError/truncated`` when the last chunk has not come.
+    /// - Throws: ``PayloadError/damagedFrame`` when something could not be opened, `truncated` when the last chunk has
+    ///   not come.
     package func finish() throws(PayloadError) {
+        guard !isDamaged else { throw .damagedFrame }
         guard hasEnded else { throw .truncated }
     }
 }
