@@ -45,8 +45,12 @@ struct TokenChallenge: Sendable, Hashable {
 }
 
 extension Response {
-    /// Gives the client the nonce for its next proof, where there is one.
+    /// Gives the client the nonce for its next proof, where there is one. No cache may keep the reply then, whatever a
+    /// service says of its own: a copy would give the client an old nonce (RFC 9449 §8.2).
     mutating func give(nonce: String?) {
-        if let nonce { headers[.dpopNonce] = nonce }
+        guard let nonce else { return }
+        headers[.dpopNonce] = nonce
+        let isKept = headers[values: .cacheControl].allSatisfy { !$0.lowercased().contains("no-store") }
+        if isKept { headers[.cacheControl] = "no-store" }
     }
 }

@@ -145,6 +145,32 @@ struct BoundTokenTests {
         }
     }
 
+    @Test("No cache may keep a reply with a new nonce, whatever the service says of it; others are as the service says")
+    func uncacheable() async throws {
+        try await ServerFixture.run { fixture in
+            let key = try ProofKey()
+            let session = try await fixture.session()
+            let url = fixture.gateway("/accounts")
+            for (said, told) in [
+                ([], ["no-store"]), (["public, max-age=60"], ["no-store"]),
+                (["public", "max-age=60"], ["no-store"]), (["private, No-Store"], ["private, No-Store"]),
+            ] as [([String], [String])] {
+                fixture.upstream.answer { _, peer in peer.answer(fields: said.map { "Cache-Control: \($0)" }) }
+                let token = try await fixture.boundToken(session: session, to: key)
+                let first = try await fixture.send(
+                    "GET", url, try await fixture.proved("GET", url, token: token, by: key))
+                #expect(first.status == 200 && first["DPoP-Nonce"] == nil, "\(first.text)")
+                #expect(first.all("Cache-Control") == said)
+                var old = fixture.subject("GET", url, token: token)
+                fixture.clock.advance(by: 150)
+                old.issuedAt += 150
+                let second = try await fixture.send("GET", url, ServerFixture.dpop(token, try await key.proof(old)))
+                #expect(second.status == 200 && second["DPoP-Nonce"] != nil, "\(second.text)")
+                #expect(second.all("Cache-Control") == told)
+            }
+        }
+    }
+
     @Test("A client with a bound token hears in its own scheme that the user must have signed in more strongly")
     func strongerSignIn() async throws {
         try await ServerFixture.run { fixture in
