@@ -167,8 +167,8 @@ struct CommandOptionTests {
             ["device", "invite"], ["device", "enroll", "A"], ["device", "scan", "A"], ["device", "renew"],
             ["device", "rename", "A"], ["device", "remove", "A"], ["device", "pin", "change"],
             ["device", "pin", "unlock", "A"], ["users", "lock", "ana"], ["users", "unlock", "ana"],
-            ["users", "password", "ana"], ["admin", "roles", "ana"], ["admin", "enable", "ana"],
-            ["admin", "disable", "ana"], ["admin", "devices", "change", "block", "A"], ["clients", "key", "a"],
+            ["users", "password", "ana"], ["admin", "roles", "ana"],
+            ["admin", "devices", "change", "block", "A"], ["clients", "key", "a"],
         ]
         for command in commands {
             #expect(throws: Never.self, "\(command)") { try AssentCommand.parseAsRoot(command + ["--json"]) }

@@ -94,6 +94,20 @@ struct PageCommandTests {
         #expect(Self.fault(inName: ["users", "sessions", "USER", "--ended"]) != nil)
     }
 
+    /// The commands that do something below one, each by its words.
+    private static func commands(below command: any ParsableCommand.Type) -> [String] {
+        command.configuration.subcommands.flatMap { next -> [String] in
+            let deeper = commands(below: next)
+            return deeper.isEmpty ? [next._commandName] : deeper.map { "\(next._commandName) \($0)" }
+        }
+    }
+
+    @Test("The page about the command line lists each command once, and no other")
+    func all() throws {
+        let listed = try DocumentedPage("docs/command-line.md").names(under: "All commands")
+        #expect(listed.sorted() == Self.commands(below: AssentCommand.self).sorted())
+    }
+
     @Test("Each script, each target of make and each program of ours that a block names is there")
     func others() throws {
         func text(_ path: String) throws -> String {

@@ -8,7 +8,7 @@ struct AdminCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "admin", abstract: "Administer the server as the user who is signed in.",
         subcommands: [
-            Bootstrap.self, Roles.self, Enable.self, Disable.self, RegistrationsCommand.self, Keys.self,
+            Bootstrap.self, Roles.self, RegistrationsCommand.self, Keys.self,
             PayloadKeysCommand.self, SigningKeys.self, Devices.self,
             Audit.self, ReportsCommand.self,
             HashPasswordCommand.self,
@@ -52,42 +52,6 @@ struct AdminCommand: AsyncParsableCommand {
         func run() async throws {
             try await AdminCall(client, console: result.console).post(
                 "setRoles", ["username": .string(username), "roles": .array(roles.map { .string($0) })])
-        }
-    }
-
-    /// `assent admin enable`
-    struct Enable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(commandName: "enable", abstract: "Let a user in again.")
-
-        @OptionGroup var result: ResultOptions
-
-        @OptionGroup var client: ClientOptions
-
-        @Argument(help: "The user's name.")
-        var username: String
-
-        func run() async throws {
-            try await AdminCall(client, console: result.console).post(
-                "setActive", ["username": .string(username), "active": true])
-        }
-    }
-
-    /// `assent admin disable`
-    struct Disable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "disable",
-            abstract: "Lock a user out: sessions and tokens become invalid at once.")
-
-        @OptionGroup var result: ResultOptions
-
-        @OptionGroup var client: ClientOptions
-
-        @Argument(help: "The user's name.")
-        var username: String
-
-        func run() async throws {
-            try await AdminCall(client, console: result.console).post(
-                "setActive", ["username": .string(username), "active": false])
         }
     }
 
