@@ -68,6 +68,17 @@ struct CommandOptionTests {
         #expect(!told.err.contains("Usage:") && !told.err.contains("--help"), "\(told.err)")
     }
 
+    @Test("serve takes each level of the log that its help names, and its help and its refusal name each that it takes")
+    func levels() throws {
+        let help = AssentCommand.helpMessage(for: ServeCommand.self, columns: 200)
+        let refusal = try VaultCommandTests.Home().refusal(["serve", "--config", "a.yaml", "--log-level", "loud"])
+        for level in ["trace", "debug", "info", "notice", "warning", "error", "critical"] {
+            #expect(try ServeCommand.parse(["--config", "a.yaml", "--log-level", level]).logLevel == level)
+            #expect(help.contains("\(level),") || help.contains("\(level)."), "\(help)")
+            #expect(refusal.err.contains(level), "\(refusal.err)")
+        }
+    }
+
     @Test("A secret is one line of a bounded length", arguments: ["/dev/null", "/dev/zero"])
     func secretFile(path: String) throws {
         let told = try VaultCommandTests.Home().run("vault", "list", "--passphrase-file", path)

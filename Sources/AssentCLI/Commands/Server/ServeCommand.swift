@@ -14,9 +14,10 @@ struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the server and the gateway that a YAML file describes.",
         discussion: """
-            The first start makes the database, the master key and, with 'development: true', a CA and accounts; it writes \
-            client.yaml for 'assent login' and, where there are apps, app.yaml for 'assent register', and again when what it says has changed. Stop it with Ctrl-C or SIGTERM: what has begun is finished first. A second \
-            signal cuts that short; the exit status is then 1.
+            The first start makes the database, the master key and, with 'development: true', a CA and accounts. It writes \
+            client.yaml for 'assent login' and, where there are apps, app.yaml for 'assent register'; a later start writes \
+            them again when their content has changed. Stop it with Ctrl-C or SIGTERM: requests in progress are finished \
+            first. A second signal cuts that short; the exit status is then 1.
 
             With --gateway-only it runs a gateway alone: its file names the server that decides (engine:) instead of realms \
             and a database, and it makes no files.
@@ -31,13 +32,15 @@ struct ServeCommand: AsyncParsableCommand {
     var gatewayOnly = false
 
     @Option(
-        name: .long, help: "How much is logged: trace, debug, info, notice, warning, error.",
+        name: .long, help: "How much is logged: \(ServeCommand.levels).",
         completion: .list(Logger.Level.allCases.map(\.rawValue)))
     var logLevel: String = "notice"
 
+    private static let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+
     func validate() throws {
         guard Logger.Level(rawValue: logLevel) != nil else {
-            throw ValidationError("--log-level is one of trace, debug, info, notice, warning, error.")
+            throw ValidationError("--log-level is one of \(Self.levels).")
         }
     }
 
