@@ -98,21 +98,21 @@ extension SigningProfile {
         } catch let error as SigningError where !error.isTransient {
             console.warn(
                 DisplayText.escapedForTerminal(
-                    "The server does not take something of earlier: \(error.detail) [\(error.code)]"))
+                    "The server refuses a call that an earlier command could not send: \(error.detail) [\(error.code)]"))
         } catch let error as any AssentError {
             console.warn(
                 DisplayText.escapedForTerminal(
-                    "Something of earlier could not be sent, and is tried again by the next command: "
+                    "A call that an earlier command could not send failed again, and the next command sends it: "
                         + "\(error.detail) [\(error.code)]"))
         } catch {
-            console.warn("Something of earlier could not be sent, and is tried again by the next command.")
+            console.warn("A call that an earlier command could not send failed again, and the next command sends it.")
         }
         return receipts
     }
 
     /// What is said of a decision that the server has refused.
     private static func line(_ refusal: SigningError) -> String {
-        let outcome = refusal.code.endsTransaction ? "was not taken" : "is dropped, and may have been taken"
+        let outcome = refusal.code.endsTransaction ? "was not accepted" : "is not sent again, and may have been accepted"
         return DisplayText.escapedForTerminal(
             "Your answer to transaction \(refusal.transactionID ?? "") \(outcome): \(refusal.detail) [\(refusal.code)]")
     }

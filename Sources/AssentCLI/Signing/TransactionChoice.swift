@@ -77,8 +77,8 @@ struct TransactionChoice: ParsableArguments {
         if let transaction {
             guard let found = open.first(where: { $0.transactionID.utf8.elementsEqual(transaction.utf8) }) else {
                 throw CommandFailure(
-                    "No open transaction has the id \(DisplayText.escapedForTerminal(transaction)). It may be over, or "
-                        + "another device's. See: assent transactions list", status: .refused)
+                    "No open transaction has the id \(DisplayText.escapedForTerminal(transaction)). It may have "
+                        + "ended, or be for another device. See: assent transactions list", status: .refused)
             }
             return found
         }

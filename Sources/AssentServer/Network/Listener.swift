@@ -99,7 +99,7 @@ final class Listener: Service {
         guard let error = error as? IOError else { return error }
         let reason =
             switch error.errnoCode {
-            case EADDRINUSE: "port \(settings.port) is taken: stop who has it, or set another port"
+            case EADDRINUSE: "port \(settings.port) is taken: stop the program that uses it, or set another port"
             case EACCES: "port \(settings.port) needs more rights: choose one above 1023"
             case EADDRNOTAVAIL: "\(settings.host) is not an address of this machine"
             default: "cannot listen on \(settings.host):\(settings.port): \(String(cString: strerror(error.errnoCode)))"

@@ -490,7 +490,7 @@ struct ConfigurationLoaderTests {
         let running = Task { try await ServiceGroup(services: [server], logger: logger).run() }
         for hasEnded in [false, true] {
             let error = await #expect(throws: ConfigurationError.self) { try await server.endpoints }
-            #expect(error?.message == "port \(port) is taken: stop who has it, or set another port")
+            #expect(error?.message == "port \(port) is taken: stop the program that uses it, or set another port")
             #expect(error?.file == directory + "/assent.yaml")
             if !hasEnded { await #expect(throws: ConfigurationError.self) { try await running.value } }
         }

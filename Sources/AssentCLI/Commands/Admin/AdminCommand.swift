@@ -46,7 +46,7 @@ struct AdminCommand: AsyncParsableCommand {
         @Argument(help: "The user's name.")
         var username: String
 
-        @Argument(help: "admin, auditor, pep; none takes all away.")
+        @Argument(help: "admin, auditor, pep: one or several. Without one the user has no role any longer.")
         var roles: [String] = []
 
         func run() async throws {
@@ -217,7 +217,7 @@ struct AdminCall {
 
     func withdrawConsent(to client: String) async throws {
         _ = try await send { .post("consents?_action=withdraw", json: ["clientId": .string(client)]) }
-        console.say("Done: what \(DisplayText.escapedForTerminal(client)) had got is not valid any more.")
+        console.say("Done: the access of \(DisplayText.escapedForTerminal(client)) has ended.")
         try console.finish()
     }
 

@@ -51,7 +51,8 @@ extension AdminCommand {
             @OptionGroup var container: ContainerID
 
             @Option(
-                name: .long, help: "Whose keys are meant by lock, unlock and wipe: session, signing (as usual) or otp.")
+                name: .long,
+                help: "With lock, unlock and wipe: which keys the PIN opens, session, signing or otp. Default: signing.")
             var slot: PasswordSlot?
 
             @OptionGroup var result: ResultOptions

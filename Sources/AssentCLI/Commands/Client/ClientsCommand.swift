@@ -14,8 +14,8 @@ struct ClientsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "key", abstract: "Make the key of a client, and print its public half as a JWKS.",
             discussion: """
-                The private half stays with what guards the profile's vault: a key file, a passphrase, a PKCS#11 token or a \
-                TPM. Nothing prints it. --keys chooses that for a profile that has no vault yet.
+                The private half stays with the key provider of the profile's vault: a key file, a passphrase, a PKCS#11 \
+                token or a TPM. Nothing prints it. --keys chooses that for a profile that has no vault yet.
 
                 Give the JWKS to the person who runs the server, and write the key's name into the client's file as clientKey.
 

@@ -14,11 +14,11 @@ struct LoginCommand: AsyncParsableCommand {
             The file that --config names is kept for the next commands when the sign-in has worked.
 
             With --browser you sign in at the server's own page, or at that of any OpenID provider that the file names as its \
-            issuer. Its address is printed, so that any browser will do: one on \
-            another machine ends at an address that it cannot open, which you paste here.
+            issuer. Its address is printed, so that any browser will do. A browser on another machine ends at an address \
+            that it cannot open: paste that address here.
 
-            With --dpop the tokens are bound to a key that what guards the vault holds (RFC 9449): who steals them cannot use \
-            them. That stays so until 'assent logout', which removes the key.
+            With --dpop the tokens are bound to a key (RFC 9449), which the vault's key provider holds: someone who steals \
+            the tokens cannot use them. The binding lasts until 'assent logout', which removes the key.
 
             With --pin, a user whom this installation remembers ('assent device enroll --here') types a PIN. Session and tokens \
             of such a login are in memory alone, so it ends with the command, and a stored sign-in stays: it shows that the PIN \
@@ -29,12 +29,12 @@ struct LoginCommand: AsyncParsableCommand {
             let its app do so. A stored sign-in stays. For example: assent login --stateless --then GET /accounts
 
             Where the file says registration, this installation registers first, unless it has: as a client of its own, with a \
-            key that what guards the vault holds.
+            key that the vault's key provider holds.
             """)
 
     @OptionGroup var client: ClientOptions
 
-    @Option(name: .long, help: "The journey; the configuration's own when it is not given.")
+    @Option(name: .long, help: "The journey. Default: the one that the client's file names, else Login.")
     var journey: String?
 
     @Option(name: .shortAndLong, help: "The user name.")

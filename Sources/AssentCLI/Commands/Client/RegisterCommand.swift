@@ -8,12 +8,12 @@ struct RegisterCommand: AsyncParsableCommand {
         commandName: "register",
         abstract: "Register this installation of an app as a client of its own, with a key that only it has.",
         discussion: """
-            The file's client.id is the app's id at the server. The key is made by what guards the profile's vault, and nothing \
-            prints its private half. An installation that has registered keeps its id; the server is told when the file has \
-            another redirect URI or other scopes since.
+            The file's client.id is the app's id at the server. The key provider of the profile's vault makes the key, and \
+            nothing prints its private half. An installation that has registered keeps its id; the server is told when the \
+            file has another redirect URI or other scopes since.
 
-            Nobody needs this command where the file says registration: 'assent login' registers by itself. It is for a file \
-            that does not say so, for an initial access token that is in no file, and to see what the server says.
+            Where the file says registration you do not need this command: 'assent login' registers by itself. It is for a \
+            file that does not say so, for an initial access token that is in no file, and to see what the server says.
 
             Example:  assent register --config client.yaml --token-file token.txt
             """)

@@ -128,8 +128,8 @@ struct VaultCheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Open every secret of a vault, say what is wrong, and clean up.",
         discussion: """
-            What interrupted updates and changes of key left behind is removed. A secret that cannot be opened stays as it \
-            is until --remove-damaged says that it may go.
+            Files and keys that interrupted updates and changes of key left behind are removed. A secret that cannot be \
+            opened stays as it is, unless you say --remove-damaged.
             """)
 
     @OptionGroup var vault: VaultOptions

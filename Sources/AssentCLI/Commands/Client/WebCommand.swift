@@ -8,7 +8,7 @@ struct WebCommand: AsyncParsableCommand {
         commandName: "web", abstract: "Sign your browser in, and open a page there.",
         discussion: """
             The page must be one that the server lists for this app (webLinks), written in the same way. The link is \
-            printed, and opened where there is a display. It is good once and for a minute, and its page asks you first. \
+            printed, and opened where there is a display. It works once, within a minute, and its page asks you first. \
             Anyone who opens it is signed in as you: show it to nobody. The browser is signed out when you sign out here.
 
             Where nobody is signed in, a user whom this installation remembers ('assent device enroll --here') is asked for \

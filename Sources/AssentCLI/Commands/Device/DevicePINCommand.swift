@@ -85,7 +85,7 @@ extension DeviceCommand {
 
             @OptionGroup var container: ContainerID
 
-            @Option(name: .long, help: "Which keys it opens: session, signing (as usual) or otp.")
+            @Option(name: .long, help: "Which keys it opens: session, signing or otp. Default: signing.")
             var slot: PasswordSlot?
 
             @OptionGroup var result: ResultOptions

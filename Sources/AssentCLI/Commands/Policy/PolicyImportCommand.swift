@@ -8,7 +8,7 @@ import Foundation
 struct PolicyImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Make policySets of a server's file of AM's list of policies.",
+        abstract: "Turn AM's list of policies into policySets for a server's file.",
         discussion: """
             The export is what AM answers to GET policies?_queryFilter=true; or an object that has this answer under \
             policies, and that of resourcetypes under resourcetypes. The YAML goes to standard output. Standard error \

@@ -17,7 +17,7 @@ struct PolicyTestCommand: AsyncParsableCommand {
 
     @OptionGroup var server: ServerFileOptions
 
-    @Option(help: "Whose request it is. Default: nobody's.")
+    @Option(help: "The user who sends the request. Default: somebody who is not signed in.")
     var user: String?
 
     @Option(help: "The realm. Default: the only one of the file.")

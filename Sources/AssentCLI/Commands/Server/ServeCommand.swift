@@ -205,7 +205,7 @@ private struct Announcement: Service {
         }
         if let file = endpoints.bootstrapFile {
             console.say("")
-            console.say("Nobody is administrator yet. Sign in, then:  assent admin bootstrap --token-file \(file)")
+            console.say("There is no administrator yet. Sign in, then:  assent admin bootstrap --token-file \(file)")
         }
         if let file = ClientFile(endpoints: endpoints, configuration: configuration) {
             let path = configuration.dataDirectory + "/client.yaml"
