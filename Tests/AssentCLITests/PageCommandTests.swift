@@ -108,6 +108,23 @@ struct PageCommandTests {
         #expect(listed.sorted() == Self.commands(below: AssentCommand.self).sorted())
     }
 
+    @Test("The unit for systemd starts the program as it wants to be started, and waits longer than a stop takes")
+    func unit() throws {
+        let page = try DocumentedPage("docs/operating.md")
+        let unit = try #require(page.blocks("ini", under: "Install").first)
+        let settings = unit.text.split(separator: "\n").filter { $0.contains("=") && !$0.hasPrefix("#") }
+        func value(_ key: String) -> String? {
+            settings.first { $0.hasPrefix("\(key)=") }.map { String($0.dropFirst(key.count + 1)) }
+        }
+        let start = try #require(value("ExecStart"))
+        let words = try #require(ShellLine(start).commands.first)
+        #expect(words.first == "/usr/local/bin/assent")
+        #expect(Self.fault(in: Array(words.dropFirst())) == nil)
+        // Ten seconds more than `drainSeconds` without another value in the file.
+        #expect(value("TimeoutStopSec") == "45")
+        #expect(value("StateDirectoryMode") == "0700" && value("User") == value("StateDirectory"))
+    }
+
     @Test("Each script, each target of make and each program of ours that a block names is there")
     func others() throws {
         func text(_ path: String) throws -> String {
