@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_english.py: turns of phrase that make an error or a help text a riddle, in the literals of Sources.
+"""check_english.py: turns of phrase that make a text a riddle, in the literals of Sources and, the worst of them, in the pages.
 
 A person who meets these texts has never seen the code and may read English as a second language: "X is no origin", "that answer
 counts", "its time is over", "whoever has it", "What is stored cannot be read". Say "is not an origin", "is valid", "has
@@ -17,6 +17,15 @@ PHRASES = [
     (re.compile(r"\b[Ww]hoever\b"), "anyone who, the person who"),
     (re.compile(r"\b(?:is|are) over\b"), "has ended, has expired"),
     (re.compile(r"(?:^|[.!?:]\s+)What (?![^.!]*\?)"), "a noun: The stored data, The text to sign"),
+    (re.compile(r"\b(?:at|by|that|with) what guards\b"), "the vault's key provider"),
+]
+
+# In pages: outside of code, where "is none of these" may stand.
+PAGE_PHRASES = [
+    (re.compile(r"(?<![Tt]here )\b(?:is|are) no\b(?! (?:fewer|later|longer|more)\b)"), "is not a …"),
+    (re.compile(r"(?<![Tt]here )\b(?:is|are) none\b(?! of\b)"), "is not one"),
+    (re.compile(r"\b[Ww]hoever\b"), "anyone who, the person who"),
+    (re.compile(r"\b(?:at|by|that|with) what guards\b"), "the vault's key provider"),
 ]
 
 # Texts that something outside of Sources fixes.
@@ -73,6 +82,32 @@ def literal(text, at, hashes, quote):
     return content, at
 
 
+def prose(text):
+    """The lines of a page outside of code, with their numbers; what stands as code in one is an ellipsis."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, re.sub(r"`[^`]*`", "…", line)
+
+
+def in_pages():
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "*.md"], check=True, capture_output=True, text=True)
+    found = []
+    for path in listed.stdout.splitlines():
+        if not os.path.exists(path):
+            continue
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        for line, content in prose(text):
+            for phrase, better in PAGE_PHRASES:
+                if match := phrase.search(content):
+                    found.append(f"{path}:{line}: \"{match[0]}\": say {better}")
+    return found
+
+
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     listed = subprocess.run(
@@ -94,6 +129,7 @@ def main():
                     met.add(content)
                 else:
                     found.append(f"{path}:{line}: \"{match[0].strip()}\" in \"{content.strip()[:100]}\": say {better}")
+    found += in_pages()
     found += [f"Scripts/check_english.py: no text is \"{text}\" any more" for text in FIXED if text not in met]
     print("\n".join(found), file=sys.stderr, end="\n" if found else "")
     return 1 if found else 0
