@@ -72,7 +72,7 @@ public struct TokenError: AssentError {
     /// What an Assent server's own word means, and what to do; `nil` for one that is not known here.
     static func words(about assentError: String?) -> (detail: String, suggestion: String)? {
         switch assentError {
-        case "version_outdated": ("The provider serves this version of the app no more.", "Update the app.")
+        case "version_outdated": ("The provider no longer serves this version of the app.", "Update the app.")
         case "version_unknown":
             ("The provider does not know this version of the app.", "Check the app's version at the provider.")
         default: nil

@@ -121,7 +121,7 @@ public final class NIOTransport: HTTPTransport {
         guard let total = limits.total else { return NIODeadline.now() + .hours(24 * 365) }
         guard total > .zero else {
             throw HTTPTransportError(
-                .invalidRequest, "The call may take no time at all.",
+                .invalidRequest, "The call's time limit is zero or less.",
                 suggestion: "Give the call a limit above zero, or none.")
         }
         return NIODeadline.now() + total.timeAmount

@@ -13,7 +13,7 @@ extension FileVault {
             try directory.setResourceValues(values)
         } catch {
             throw SecretStoreError(
-                .storageFailed, "The vault cannot be kept out of backups. Put it on a volume that knows how.")
+                .storageFailed, "The vault cannot be kept out of backups. Put it on a volume that can do that.")
         }
     }
 }

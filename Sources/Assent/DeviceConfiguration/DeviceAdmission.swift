@@ -42,7 +42,7 @@ struct DeviceAdmission: HTTPMiddleware {
         guard decision.implicit else {
             throw ResourceError(
                 .fetchImplicitResource, .userNotAuthenticatedImplicitly,
-                "The server lets nobody in who is only remembered by this app.")
+                "The server does not let this app call for users whom it only remembers.")
         }
     }
 

@@ -236,7 +236,7 @@ extension ClientSession.Failure {
             case .notRegistered: ("This installation is not registered any more.", "Sign in again.")
             case .busy: ("The server is too busy for a handshake of payload encryption.", "Try again later.")
             case .notConfirmed:
-                ("The answer to the handshake of payload encryption is not of one who has the server's key.", nil)
+                ("The answer to the handshake of payload encryption was not made with the server's key.", nil)
             case .tooMany: ("Too many calls wait for a handshake of payload encryption.", "Try again later.")
             }
         if detail.isEmpty, let cause { return cause.beforeSending() }

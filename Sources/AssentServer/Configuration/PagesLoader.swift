@@ -15,7 +15,7 @@ struct PagesLoader {
         }
         let logo = try logo()
         if logo != nil, name == nil {
-            throw reader.issue("name", "is missing: it is what is read to those who do not see the logo")
+            throw reader.issue("name", "is missing: screen readers read it out in the place of the logo")
         }
         let design = PageDesign(name: name, logo: logo, languages: try languages())
         reader.finish()

@@ -19,7 +19,7 @@ struct SigningPolicyLoader {
     func policy(_ name: String) throws -> ProtectionPolicy {
         let mode = reader.string("mode")
         guard let known = PasswordMode(rawValue: mode) else {
-            let hint = mode == "silent" ? " silent is not supported: a key gives a wrong password away" : ""
+            let hint = mode == "silent" ? " silent is not supported: a key always shows that a password is wrong" : ""
             throw reader.issue("mode", "can only be: local, assisted.\(hint)")
         }
         let members: JSONObject = [

@@ -75,7 +75,7 @@ package struct NormalizedPassword: Sendable {
                         parallelism: cost.p))
             }
         } catch {
-            throw SigningProtocolError(.malformed, "scrypt failed, most likely for want of memory.")
+            throw SigningProtocolError(.malformed, "scrypt failed, most likely because memory is short.")
         }
     }
 }

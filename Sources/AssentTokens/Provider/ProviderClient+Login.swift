@@ -159,7 +159,7 @@ package enum LoginRefusalHint: String, Sendable, Hashable, CaseIterable {
         case .expired: ("The keys by which this user is remembered here have expired.", enrolAgain)
         case .passwordExpired: ("The user's PIN is too old.", "Let the user choose another PIN.")
         case .implicitDisabled:
-            ("The server lets nobody in here who is only remembered.", "Let the user type the PIN, or sign in.")
+            ("The server does not accept users here who are only remembered.", "Let the user type the PIN, or sign in.")
         case .consentRequired:
             (
                 "The user has not agreed to what the app asks for without a sign-in.",

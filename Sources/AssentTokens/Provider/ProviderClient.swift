@@ -241,7 +241,7 @@ actor ProviderClient {
             let signed = try await keys.verify(token.jws, keysAt: url, algorithms: configuration.idTokenAlgorithms)
             return try token.verified(signed, expected)
         } catch let error as JOSEError {
-            throw TokenError(.invalidIDToken, "The ID token does not hold (\(error.code)). \(error.detail)")
+            throw TokenError(.invalidIDToken, "The ID token is not valid (\(error.code)). \(error.detail)")
         }
     }
 

@@ -53,7 +53,7 @@ public struct ScryptCost: Hashable, Sendable, CustomStringConvertible {
             }
         } catch {
             throw KeyProviderError(
-                .failed, "scrypt failed, most likely for want of memory. Free some memory and try again.")
+                .failed, "scrypt failed, most likely because memory is short. Free some memory and try again.")
         }
     }
 }
