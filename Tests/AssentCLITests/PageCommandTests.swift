@@ -108,6 +108,21 @@ struct PageCommandTests {
         #expect(listed.sorted() == Self.commands(below: AssentCommand.self).sorted())
     }
 
+    @Test("docs/operating.md says what each key of a client's file means")
+    func clientKeys() throws {
+        let directory = DocumentedPage.root + "/Sources/AssentCLI/Profile"
+        var keys: Set<String> = []
+        for file in try FileManager.default.contentsOfDirectory(atPath: directory) where file.hasPrefix("ClientFile") {
+            let text = try String(contentsOfFile: "\(directory)/\(file)", encoding: .utf8)
+            let reads = text.matches(of: /reader\.(?:string|optionalString|mapping|optionalMapping)\("([A-Za-z]+)"/)
+            keys.formUnion(reads.map { String($0.output.1) })
+        }
+        #expect(keys.isSuperset(of: ["server", "client", "pins", "trust", "integrity"]))
+        let named = try DocumentedPage("docs/operating.md").names(under: "The clients' file")
+        let words = Set(named.flatMap { $0.split { !$0.isLetter }.map(String.init) })
+        #expect(keys.isSubset(of: words), "\(keys.subtracting(words).sorted())")
+    }
+
     @Test("The unit for systemd starts the program as it wants to be started, and waits longer than a stop takes")
     func unit() throws {
         let page = try DocumentedPage("docs/operating.md")
