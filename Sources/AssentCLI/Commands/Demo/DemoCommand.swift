@@ -172,7 +172,7 @@ struct DemoCommand: AsyncParsableCommand {
         let path = world.directory + "/app.yaml"
         try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
         let token = world.directory + "/token.txt"
-        console.say("An installation that is a client of its own (its operator is who has signed in above):")
+        console.say("An installation that is a client of its own (the first line makes the user an administrator):")
         console.say("  \(program) admin bootstrap --token-file \(bootstrap)")
         console.say(
             "  \(program) admin registrations token --count 2 --app \(file.clientID) --output \(token)")
