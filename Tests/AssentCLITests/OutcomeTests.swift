@@ -38,7 +38,7 @@ struct OutcomeTests {
         arguments: [
             Row(
                 JourneyError(status: 401, body: ["message": "Login failure"]), .refused,
-                "The server says no: The sign-in failed. (status 401) Correct what was typed and try again.",
+                "The server refused: The sign-in failed. (status 401) Correct what was typed and try again.",
                 "Its own words: Login failure"),
             Row(
                 JourneyError(status: 400, body: ["message": "No Configuration found", "detail": ["errorCode": "105"]]),
@@ -46,7 +46,7 @@ struct OutcomeTests {
             Row(
                 JourneyError(status: 401, body: ["message": "User not Active"]), .refused,
                 "The account is locked or inactive.", "Ask an administrator"),
-            Row(JourneyError(status: 401, body: [:]), .refused, "The server says no: ", "sign-in failed", "try again"),
+            Row(JourneyError(status: 401, body: [:]), .refused, "The server refused: ", "sign-in failed", "try again"),
             Row(
                 JourneyError(status: 503, body: ["message": "m", "detail": ["reason": "outcomeUnknown"]]), .unknown,
                 "The outcome is unknown: ", "Look what became of it"),
@@ -58,7 +58,7 @@ struct OutcomeTests {
                 .unknown, "The outcome is unknown", "Do not repeat it", "--ask t:k"),
             Row(
                 TokenError(.registrationRefused, "It is used up.", status: 401, oauthError: "invalid_token"), .refused,
-                "The server says no: It is used up.", "[registrationRefused]"),
+                "The server refused: It is used up.", "[registrationRefused]"),
             Row(
                 TokenError(.registrationUnknown, "The connection ended."), .unknown,
                 "The outcome is unknown: The connection ended.", "the next try registers anew"),
@@ -75,7 +75,7 @@ struct OutcomeTests {
                 "assent register", "generic 9002"),
             Row(
                 ResourceError(.fetchAnonymousResource, .scopeRefused, "Not all scopes."), .refused,
-                "The server says no: Not all scopes.", "10001", "Ask for scopes that the app may have."),
+                "The server refused: Not all scopes.", "10001", "Ask for scopes that the app may have."),
             Row(ResourceError(.generic, .actionCancelled, "The user declined."), .refused, "declined", "9006"),
             Row(
                 ResourceError(.fetchResource, .hostRefused, "Not named."), .failed, "10101",
@@ -86,7 +86,7 @@ struct OutcomeTests {
             Row(AuthorizationError(.untrustedAdvice, "Elsewhere."), .refused, "Elsewhere."),
             Row(AuthorizationError(.noSession, "no session", suggestion: "sign in"), .failed, "No session. Sign in."),
             Row(TokenError(.signInNeeded, "there are no tokens"), .failed, "Sign in first: assent login", "no tokens"),
-            Row(TokenError(.authorizationRefused, "not you"), .refused, "The server says no: Not you."),
+            Row(TokenError(.authorizationRefused, "not you"), .refused, "The server refused: Not you."),
             Row(TokenError(.tokenRefused, "", status: 400), .failed, "without further explanation", "(status 400)"),
             Row(HTTPTransportError(.timedOut, "it took too long"), .failed, "It took too long."),
             Row(HTTPTransportError(.timedOut, "it took too long", mayHaveHadEffect: true), .unknown, "may have had"),
@@ -151,7 +151,7 @@ struct OutcomeTests {
             (403, nil, .refused, "This user may not do that."),
             (429, "Too many", .refused, "Wait a moment and try again."),
             (500, nil, .failed, "The server could not answer. Try again, and look at its log. (status 500)"),
-            (409, "Somebody has that name.", .refused, "The server says no: Somebody has that name. (status 409)"),
+            (409, "Somebody has that name.", .refused, "The server refused: Somebody has that name. (status 409)"),
             (404, nil, .refused, "It gave no reason."),
         ] as [(Int, String?, Outcome.Status, String)])
     func refusal(status: Int, reason: String?, outcome: Outcome.Status, words: String) {

@@ -98,7 +98,8 @@ extension SigningProfile {
         } catch let error as SigningError where !error.isTransient {
             console.warn(
                 DisplayText.escapedForTerminal(
-                    "The server refuses a call that an earlier command could not send: \(error.detail) [\(error.code)]"))
+                    "The server refuses a call that an earlier command could not send: \(error.detail) [\(error.code)]")
+            )
         } catch let error as any AssentError {
             console.warn(
                 DisplayText.escapedForTerminal(
@@ -112,9 +113,11 @@ extension SigningProfile {
 
     /// What is said of a decision that the server has refused.
     private static func line(_ refusal: SigningError) -> String {
-        let outcome = refusal.code.endsTransaction ? "was not accepted" : "is not sent again, and may have been accepted"
+        let outcome =
+            refusal.code.endsTransaction ? "was not accepted" : "is not sent again, and may have been accepted"
+        let transaction = refusal.transactionID ?? ""
         return DisplayText.escapedForTerminal(
-            "Your answer to transaction \(refusal.transactionID ?? "") \(outcome): \(refusal.detail) [\(refusal.code)]")
+            "Your answer to transaction \(transaction) \(outcome): \(refusal.detail) [\(refusal.code)]")
     }
 
     /// Has a decision signed and sent, and finds out what became of it where the answer is lost. What it hears of other

@@ -81,7 +81,7 @@ struct Outcome: Equatable {
         case let error as JourneyError where error.code == .outcomeUnknown:
             self.init(.unknown, "The outcome is unknown: \(words)")
         case let error as JourneyError:
-            self.init(status: .refused, lines: ["The server says no: \(words)"] + Self.quote(error.message))
+            self.init(status: .refused, lines: ["The server refused: \(words)"] + Self.quote(error.message))
         case let error as JourneyFailure where error.code == .declined: self.init(.refused, "You declined.")
         case is TrustFileError: self.init(.configuration, words)
         case is JourneyFailure: self.init(.failed, "The journey did not end: \(words)")
@@ -93,7 +93,7 @@ struct Outcome: Equatable {
         case let error as TokenError where error.code == .signInNeeded:
             self.init(.failed, "Sign in first: assent login. \(words)")
         case let error as TokenError where [.authorizationRefused, .registrationRefused].contains(error.code):
-            self.init(.refused, "The server says no: \(words)")
+            self.init(.refused, "The server refused: \(words)")
         case let error as TokenError where error.code == .registrationUnknown:
             self.init(.unknown, "The outcome is unknown: \(words)")
         case let error as ResourceError: self.init(error, words)
@@ -115,7 +115,7 @@ struct Outcome: Equatable {
         case .userNotAuthenticated: self.init(.failed, "Sign in first: assent login. \(words)")
         case .deviceNotAuthenticated, .deviceDeregistered:
             self.init(.failed, "Register this installation first: assent register. \(words)")
-        case .deviceRegistrationFailure, .scopeRefused, .invalidPin: self.init(.refused, "The server says no: \(words)")
+        case .deviceRegistrationFailure, .scopeRefused, .invalidPin: self.init(.refused, "The server refused: \(words)")
         case .actionCancelled, .approvalNeeded: self.init(.refused, words)
         default: self.init(error.transportError?.mayHaveHadEffect == true ? .unknown : .failed, words)
         }

@@ -9,7 +9,7 @@ extension JourneyClient {
     /// sent to the same question only so often (``JourneyLimits/sameAnswers``), and the number of steps is bounded.
     /// Where a step asks to wait, the handler sees it and returns ``StepAction/next``; the wait is done here.
     /// - Returns: the session; its token is empty when `options` asked for none.
-    /// - Throws: ``JourneyError`` when the server says no, ``JourneyFailure`` (also when something has no answer, the
+    /// - Throws: ``JourneyError`` when the server refuses, ``JourneyFailure`` (also when something has no answer, the
     ///   user declines or the journey goes on by e-mail), `CancellationError`, and what `handler` throws.
     public func run(
         _ tree: String? = nil, options: JourneyOptions = JourneyOptions(), session: Session? = nil,

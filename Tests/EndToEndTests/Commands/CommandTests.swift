@@ -284,7 +284,7 @@ struct CommandTests {
             let none = try await typist.program.run("consents")
             #expect(none.status == 0 && none.output.isEmpty, "\(none.errors)")
             let refused = try await typist.program.run("consents", "withdraw", "bank-app")
-            #expect(refused.status == 2 && refused.errors.contains("The server says no"))
+            #expect(refused.status == 2 && refused.errors.contains("The server refused"))
             #expect(try await typist.program.run("consents", "withdraw").status == 64)
         }
     }

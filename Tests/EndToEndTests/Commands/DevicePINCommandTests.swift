@@ -128,7 +128,7 @@ struct DevicePINCommandTests {
                 let refused = try await unlock("--container", name)
                 // A path that two programs could read differently is not even sent.
                 let isSent = !["..", "a/b?c#d"].contains(name)
-                let said = isSent ? "The server says no" : "cannot be sent as it is"
+                let said = isSent ? "The server refused" : "cannot be sent as it is"
                 #expect(refused.status == (isSent ? 2 : 1) && refused.errors.contains(said), "\(refused.errors)")
                 #expect(!refused.errors.contains("\u{1B}"))
             }

@@ -68,7 +68,7 @@ struct DeviceTests {
         try await Self.run { world, user, device in
             let desk = DeviceDesk(world: world, user: user, device: device)
             let invited = try await desk.enrol(["--name", "A laptop"], after: ["0000 0000"]).invited
-            #expect(invited.output.contains("is enrolled") && invited.errors.contains("The server says no"))
+            #expect(invited.output.contains("is enrolled") && invited.errors.contains("The server refused"))
             #expect(invited.errors.contains("only the digits that you read from the device in your hand"))
             let (signed, transaction) = try await desk.payAndSign()
             for text in ["Confirm transfer", "200.00 EUR", "Bob"] { #expect(signed.output.contains(text)) }

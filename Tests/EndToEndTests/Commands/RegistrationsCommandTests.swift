@@ -27,7 +27,7 @@ struct RegistrationsCommandTests {
             #expect(try await typist.login().status == 0)
             for words in [["list"], ["token", "--app", app], ["end", "\(app)~1"], ["end", "--app", app, "--all"]] {
                 let denied = try await typist.program.run(["admin", "registrations"] + words)
-                #expect(denied.status == 2 && denied.errors.contains("The server says no"), "\(denied.errors)")
+                #expect(denied.status == 2 && denied.errors.contains("The server refused"), "\(denied.errors)")
                 #expect(denied.output.isEmpty, "\(denied.output)")
             }
             let bootstrap = try #require(typist.world.endpoints.bootstrapFile)

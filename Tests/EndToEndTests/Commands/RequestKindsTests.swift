@@ -307,7 +307,7 @@ struct RequestKindsTests {
             try await told("assent request --as nobody GET /app-info --config app.yaml", 1, "The server answered 401")
             try await told(
                 "assent request --as device GET /app-info --config client.yaml --profile other", 2,
-                "The server says no", "9008")
+                "The server refused", "9008")
             let registered = try await newcomer.type("assent register --config app.yaml --token-file token.txt")
             #expect(registered.status == 0, "\(registered.errors)")
             try await told("assent request --as device GET /accounts", 2, "The server answered 403", "see --as")

@@ -24,7 +24,7 @@ struct SigningKeysCommandTests {
                 "admin", "signing-keys", "rotate-identity", "--config", device.clientFile)
             #expect(signedOut.status == 1 && signedOut.errors.contains("assent login"), "\(signedOut.errors)")
             let denied = try await user.run("admin", "signing-keys", "rotate-identity")
-            #expect(denied.status == 2 && denied.errors.contains("The server says no"), "\(denied.errors)")
+            #expect(denied.status == 2 && denied.errors.contains("The server refused"), "\(denied.errors)")
             let token = try #require(world.endpoints.bootstrapFile)
             #expect(try await user.run("admin", "bootstrap", "--token-file", token).status == 0)
 

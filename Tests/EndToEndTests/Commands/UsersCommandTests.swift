@@ -15,7 +15,7 @@ struct UsersCommandTests {
         try await Typist.run { typist in
             #expect(try await typist.login().status == 0)
             let denied = try await typist.program.run("users", "list")
-            #expect(denied.status == 2 && denied.errors.contains("The server says no"))
+            #expect(denied.status == 2 && denied.errors.contains("The server refused"))
             let token = try #require(typist.world.endpoints.bootstrapFile)
             #expect(try await typist.program.run("admin", "bootstrap", "--token-file", token).status == 0)
 

@@ -52,7 +52,8 @@ extension AdminCommand {
 
             @Option(
                 name: .long,
-                help: "With lock, unlock and wipe: which keys the PIN opens, session, signing or otp. Default: signing.")
+                help: "With lock, unlock and wipe: which keys the PIN opens, session, signing or otp. Default: signing."
+            )
             var slot: PasswordSlot?
 
             @OptionGroup var result: ResultOptions

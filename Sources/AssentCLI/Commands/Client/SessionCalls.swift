@@ -160,11 +160,11 @@ struct SessionCalls {
         let own = reason.map { $0.hasSuffix(".") ? $0 : $0 + "." }
         let words =
             switch status {
-            case 401: ["The server says no: the session has ended.", own, "Sign in again: assent login"]
-            case 403: ["The server says no: this user may not do that.", own]
-            case 429: ["The server says no: it was asked too often.", own, "Wait a moment and try again."]
+            case 401: ["The server refused: the session has ended.", own, "Sign in again: assent login"]
+            case 403: ["The server refused: this user may not do that.", own]
+            case 429: ["The server refused: it was asked too often.", own, "Wait a moment and try again."]
             case 500...: ["The server could not answer.", own, "Try again, and look at its log."]
-            default: ["The server says no: \(own ?? "it gave no reason.")"]
+            default: ["The server refused: \(own ?? "it gave no reason.")"]
             }
         let said = words.compactMap(\.self).joined(separator: " ") + " (status \(status))"
         return CommandFailure(said, status: status < 500 ? .refused : .failed)
