@@ -93,7 +93,7 @@ func namesOfContainers(_ device: SigningDevice) async throws {
 func policies(_ container: SigningContainer) async throws {
     for key in container.keys {
         guard let slot = key.password, let password = container.password(slot) else { continue }
-        print(key.label, key.usage, password.mode, password.rules.minimumLength, password.lock, password.state)
+        print(key.label, key.usage, password.mode, password.rules.minLength, password.lock, password.state)
         print(password.remaining ?? 0, password.spare ?? 0)
         switch password.lock {
         case .none: print("nothing happens")

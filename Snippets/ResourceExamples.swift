@@ -83,7 +83,7 @@ func deviceCalls(_ assent: Assent) async throws -> [ResourceResponse] {
 func remember(_ assent: Assent, choose: @escaping @Sendable () async throws -> Secret) async throws {
     // snippet: enrolHere begin
     let container = try await assent.device.enrol { request in
-        print("at least \(request.rules.minimumLength) characters")
+        print("at least \(request.rules.minLength) characters")
         return try await choose()
     }
     print(container.userName, "is remembered here")

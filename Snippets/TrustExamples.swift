@@ -29,7 +29,7 @@ func updated(_ assent: Assent) async -> Int? {
 func pinLength(_ assent: Assent) async throws -> Int? {
     // snippet: pin-rules begin
     let rules = try await assent.pinRules()
-    let digits = rules?.minimumLength
+    let digits = rules?.minLength
     // snippet: pin-rules end
     return digits
 }

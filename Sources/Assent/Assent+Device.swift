@@ -78,7 +78,7 @@ extension Assent {
         ///
         /// ```swift
         /// let container = try await assent.device.enrol { request in
-        ///     print("at least \(request.rules.minimumLength) characters")
+        ///     print("at least \(request.rules.minLength) characters")
         ///     return try await choose()
         /// }
         /// print(container.userName, "is remembered here")

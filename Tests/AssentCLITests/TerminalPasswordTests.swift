@@ -46,7 +46,7 @@ struct TerminalPasswordTests {
             console: Console(silent: true), prompt: Prompt(input: input), signsIn: signsIn)
         let request = SigningPasswordRequest(
             isNew: isNew, slot: slot, mode: .local,
-            rules: SigningPasswordRules(PasswordRules(minLength: 4, maxLength: 12)), issuerName: "Bank of Example")
+            rules: PasswordRules(minLength: 4, maxLength: 12), issuerName: "Bank of Example")
         let unanswered = withExtendedLifetime(nobody) {
             #expect(throws: Prompt.NoTerminal.self) { try password.enrolling(request) }
         }

@@ -314,7 +314,7 @@ struct AssistedPasswordTests {
         #expect(await scene.server.signingSlot?.enrolments == 0)
         let enrolment = try await device.enrol(invite) { request in
             #expect(request.isNew && request.slot == .signing && request.mode == .assisted)
-            #expect(request.rules.minimumLength == 4 && request.issuerName == "Bank of Tests")
+            #expect(request.rules.minLength == 4 && request.issuerName == "Bank of Tests")
             return Secret("271828")
         }
         #expect(try await scene.server.type(enrolment.digits))

@@ -242,7 +242,7 @@ struct DeviceAdmissionTests {
             ]
         ])
         let rules = try #require(try await assent.pinRules())
-        #expect(rules.minimumLength == 6 && rules.least == [.numeric: 6])
+        #expect(rules.minLength == 6 && rules.least == [.numeric: 6])
         #expect(rules.broken(by: Secret("12ab")) == .minimumLength(6))
         #expect(try await Servers().assent().pinRules() == nil)
         await assent.shutdown()

@@ -55,7 +55,7 @@ struct OwnDeviceTests {
             await #expect(throws: SigningError(.invalidPassword)) { try await app.device.enrol { _ in Secret("1") } }
             // It goes on with what is left.
             let container = try await app.device.enrol(name: "Ana's laptop") { request in
-                #expect(request.isNew && request.rules.minimumLength == 4)
+                #expect(request.isNew && request.rules.minLength == 4)
                 return Self.pin
             }
             #expect(container.state == .active && container.digits == nil)

@@ -8,14 +8,14 @@ extension Assent {
     ///
     /// ```swift
     /// let rules = try await assent.pinRules()
-    /// let digits = rules?.minimumLength
+    /// let digits = rules?.minLength
     /// ```
     ///
     /// - Returns: the rules; `nil` without a trust file, where the server has never told them, or where no PIN signs
     ///   users in.
     /// - Throws: `ResourceError` with code `storageLocked` when the vault cannot be read, `integrityFailed` when a
     ///   probe refuses to ask the server.
-    public func pinRules() async throws(ResourceError) -> SigningPasswordRules? {
+    public func pinRules() async throws(ResourceError) -> PasswordRules? {
         guard let told = network.told else { return nil }
         do throws(HTTPTransportError) {
             try integrity.examine()
@@ -23,7 +23,7 @@ extension Assent {
             throw ResourceError(error, .generic)
         }
         do {
-            return try await told.pinRules().map(SigningPasswordRules.init)
+            return try await told.pinRules()
         } catch {
             throw ResourceError(.generic, .storageLocked, "The vault cannot be read.")
         }

@@ -50,7 +50,7 @@ struct TerminalPassword: Sendable {
         }
     }
 
-    private func choosing(_ purpose: String, by rules: SigningPasswordRules) throws -> Secret {
+    private func choosing(_ purpose: String, by rules: PasswordRules) throws -> Secret {
         for _ in 0..<Self.tries {
             let chosen = try prompt.secret("Choose a PIN or password \(purpose)")
             if let rule = rules.broken(by: chosen) {

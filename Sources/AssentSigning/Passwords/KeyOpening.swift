@@ -92,8 +92,8 @@ struct KeyOpening: Sendable {
         }
         return try await prompt(
             SigningPasswordRequest(
-                isNew: isNew, slot: slot, mode: mode,
-                rules: SigningPasswordRules(record.knownPolicy(slot).rules), issuerName: record.issuerName))
+                isNew: isNew, slot: slot, mode: mode, rules: record.knownPolicy(slot).rules,
+                issuerName: record.issuerName))
     }
 
     // MARK: Session

@@ -1,42 +1,6 @@
 public import AssentCore
 public import AssentSigningProtocol
 
-/// Which passwords a policy allows. Lengths are counted in Unicode scalars.
-public struct SigningPasswordRules: Sendable {
-    /// The shortest.
-    public var minimumLength: Int { rules.minLength }
-    /// The longest.
-    public var maximumLength: Int { rules.maxLength }
-    /// How many characters of a kind there must be.
-    public var least: [PasswordCharacters: Int] { rules.least }
-    /// How many characters of a kind there may be.
-    public var most: [PasswordCharacters: Int] { rules.most }
-    /// Whether runs and repetitions are allowed.
-    public var allowsSequences: Bool { rules.sequences }
-    /// Whether common ones and dates are allowed.
-    public var allowsCommon: Bool { rules.common }
-    /// How many earlier passwords may not come back.
-    public var history: Int { rules.history }
-    /// Days before it may be changed.
-    public var minimumAge: Int { rules.minAge }
-    /// Days after which it must be changed; 0: never.
-    public var maximumAge: Int { rules.maxAge }
-    /// Seconds for which the device may remember it.
-    public var cacheSeconds: Int { rules.cache }
-
-    let rules: PasswordRules
-
-    /// The rules of a policy.
-    package init(_ rules: PasswordRules) { self.rules = rules }
-
-    /// The first rule that a new password breaks, to be shown while the user types. Whether it was used before is seen
-    /// only when it is set.
-    public func broken(by password: Secret) -> PasswordRule? {
-        guard let password = NormalizedPassword(password) else { return .unusable }
-        return rules.broken(by: password)
-    }
-}
-
 /// A question for a password during an enrolment, or a renewal.
 public struct SigningPasswordRequest: Sendable {
     /// Whether the user chooses it, or types the current one, or one that was chosen before a crash.
@@ -46,7 +10,7 @@ public struct SigningPasswordRequest: Sendable {
     /// Where a guess is checked.
     public let mode: PasswordMode
     /// What a new one must be like.
-    public let rules: SigningPasswordRules
+    public let rules: PasswordRules
     /// The issuer's name.
     public let issuerName: String
 }
@@ -61,7 +25,7 @@ public struct SigningPassword: Sendable, Identifiable {
     /// Where a guess is checked.
     public let mode: PasswordMode
     /// What a new one must be like.
-    public let rules: SigningPasswordRules
+    public let rules: PasswordRules
     /// What happens after wrong ones.
     public let lock: SigningPasswordLock
     /// The labels of the keys that it opens.
@@ -143,7 +107,7 @@ extension ContainerRecord {
             if case .local(.counter(let max)) = policy.lock { remaining = Swift.max(0, max - kept.failures) }
             passwords.append(
                 SigningPassword(
-                    slot: kept.slot, mode: kept.mode, rules: SigningPasswordRules(policy.rules),
+                    slot: kept.slot, mode: kept.mode, rules: policy.rules,
                     lock: SigningPasswordLock(policy.lock), keyLabels: kept.current.keys.map(\.label),
                     state: kept.state, remaining: remaining, spare: kept.spare, device: device, record: id))
         }

@@ -100,35 +100,35 @@ extension PasswordCost: MemberValue {
     package var json: JSONValue { .string(text) }
 }
 
-/// Which passwords are allowed. Lengths are counted in Unicode scalars.
-package struct PasswordRules: MessagePart, Hashable {
-    package var minLength: Int
-    package var maxLength: Int
+/// Which passwords a policy allows. Lengths are counted in Unicode scalars.
+public struct PasswordRules: MessagePart, Hashable {
+    /// The shortest.
+    public package(set) var minLength: Int
+    /// The longest.
+    public package(set) var maxLength: Int
     /// How many characters of a kind there must be.
-    package var least: [CharacterKind: Int] = [:]
+    public package(set) var least: [PasswordCharacters: Int] = [:]
     /// How many characters of a kind there may be.
-    package var most: [CharacterKind: Int] = [:]
-    /// Whether runs and repeated characters are allowed.
-    package var sequences = true
-    /// Whether the most common PINs are allowed.
-    package var common = true
+    public package(set) var most: [PasswordCharacters: Int] = [:]
+    /// Whether runs and repetitions are allowed.
+    public package(set) var sequences = true
+    /// Whether common ones and dates are allowed.
+    public package(set) var common = true
     /// How many earlier passwords may not come back.
-    package var history = 0
-    /// Days before a password may be changed.
-    package var minAge = 0
+    public package(set) var history = 0
+    /// Days before it may be changed.
+    public package(set) var minAge = 0
     /// Days after which it must be changed; 0: never.
-    package var maxAge = 0
-    /// Seconds for which it may be kept in memory.
-    package var cache = 0
-
-    package typealias CharacterKind = PasswordCharacters
+    public package(set) var maxAge = 0
+    /// Seconds for which the device may remember it.
+    public package(set) var cache = 0
 
     /// Rules about the length only.
     package init(minLength: Int, maxLength: Int) { (self.minLength, self.maxLength) = (minLength, maxLength) }
 
     private typealias Place<Value> = any WritableKeyPath<Self, Value> & Sendable
 
-    private static let counts: [(prefix: String, place: Place<[CharacterKind: Int]>)] = [
+    private static let counts: [(prefix: String, place: Place<[PasswordCharacters: Int]>)] = [
         ("min", \.least), ("max", \.most),
     ]
 
@@ -141,7 +141,7 @@ package struct PasswordRules: MessagePart, Hashable {
         minLength = try reader.read("minLength", .integer(4...64))
         maxLength = try reader.read("maxLength", .integer(4...128))
         guard minLength <= maxLength else { throw .invalid(reader.path("maxLength"), "is less than minLength") }
-        for kind in CharacterKind.allCases {
+        for kind in PasswordCharacters.allCases {
             for (prefix, place) in Self.counts where reader.has(prefix + kind.rawValue) {
                 self[keyPath: place][kind] = try reader.read(prefix + kind.rawValue, .integer(0...128))
             }
@@ -153,7 +153,7 @@ package struct PasswordRules: MessagePart, Hashable {
 
     package var members: JSONObject {
         var members: JSONObject = ["minLength": .integer(minLength), "maxLength": .integer(maxLength)]
-        for kind in CharacterKind.allCases {
+        for kind in PasswordCharacters.allCases {
             for (prefix, place) in Self.counts { members[prefix + kind.rawValue] = self[keyPath: place][kind]?.json }
         }
         members["sequences"] = .bool(sequences)

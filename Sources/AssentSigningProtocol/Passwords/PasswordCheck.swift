@@ -1,4 +1,4 @@
-package import AssentCore
+public import AssentCore
 import Crypto
 import CryptoExtras
 import Foundation
@@ -81,6 +81,13 @@ package struct NormalizedPassword: Sendable {
 }
 
 extension PasswordRules {
+    /// The first rule that a new password breaks, to be shown while the user types. Whether it was used before is seen
+    /// only when it is set.
+    public func broken(by password: Secret) -> PasswordRule? {
+        guard let password = NormalizedPassword(password) else { return .unusable }
+        return broken(by: password)
+    }
+
     /// The first rule that a password breaks; what came before it (`history`) is not looked at.
     package func broken(by password: NormalizedPassword) -> PasswordRule? {
         let scalars = Array(password.secret.reveal().unicodeScalars)
