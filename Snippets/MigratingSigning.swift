@@ -96,10 +96,10 @@ func policies(_ container: SigningContainer) async throws {
         print(key.label, key.usage, password.mode, password.rules.minLength, password.lock, password.state)
         print(password.remaining ?? 0, password.spare ?? 0)
         switch password.lock {
-        case .none: print("nothing happens")
-        case .delay(let seconds, let counter): print(seconds, counter)
-        case .counter(let max): print(max)
-        case .server(let max, let cap, let delays): print(max, cap, delays)
+        case .local(.none): print("nothing happens")
+        case .local(.delay(let seconds, let counter)): print(seconds, counter)
+        case .local(.counter(let max)): print(max)
+        case .assisted(let lock): print(lock.max, lock.cap, lock.delays)
         }
         try await password.change(from: Secret("271828"), to: Secret("839201"))
     }

@@ -135,7 +135,7 @@ struct LocalPasswordTests {
     func noLock() async throws {
         let container = try await enrolled(scene.device()) { $0.lock = ["type": "none"] }
         let password = try #require(container.password(.signing))
-        #expect(password.lock == .none && password.remaining == nil)
+        #expect(password.lock == .local(.none) && password.remaining == nil)
         for _ in 1...12 {
             let error = await #expect(throws: SigningError.self) { try await password.verify(wrong) }
             #expect(error?.code == .wrongPassword && error?.remaining == nil && error?.retryAfter == nil)
@@ -152,14 +152,15 @@ struct LocalPasswordTests {
             by: ScriptedServer.PasswordOffer(.local) { $0.lock = ["type": "delay", "delay": 10, "counter": 2] },
             ScriptedServer.PasswordOffer(.local, slot: .session))
         let signing = try #require(container.password(.signing))
-        #expect(signing.mode == .local && signing.lock == .delay(seconds: 10, counter: 2))
+        #expect(signing.mode == .local && signing.lock == .local(.delay(seconds: 10, counter: 2)))
         #expect(signing.keyLabels == ["payments", "sign-in"])
-        #expect(container.password(.session)?.lock == .counter(max: 5))
+        #expect(container.password(.session)?.lock == .local(.counter(max: 5)))
         let other = try Scene()
         let assisted = try await other.enrolled(
             other.device(), [.signing: "271828"],
             by: ScriptedServer.PasswordOffer(.assisted) { $0.lock["delays"] = [0, 30] })
-        #expect(assisted.password(.signing)?.lock == .server(max: 5, cap: 20, delays: [0, 30]))
+        let lock = AssistedPasswordLock(max: 5, cap: 20, delays: [0, 30])
+        #expect(assisted.password(.signing)?.lock == .assisted(lock))
         #expect(assisted.keys(usage: .transport).first?.password == nil)
     }
 

@@ -73,7 +73,7 @@ struct StoredDeviceTests {
         #expect(container.keys.map(\.usage) == [.device, .transport, .sign, .auth])
         #expect(container.keys.map(\.password) == [nil, nil, .signing, nil])
         let password = try #require(container.password(.signing))
-        #expect(password.mode == .local && password.lock == .counter(max: 3) && password.remaining == 3)
+        #expect(password.mode == .local && password.lock == .local(.counter(max: 3)) && password.remaining == 3)
         #expect(try await container.oneTimeKeys().map(\.label) == ["bank"])
         #expect(try await device.unfinishedEnrolments().count == 1)
         #expect(try await device.unreceiptedTransactions() == ["igCOxGxXCvV5YCtol5gUVg"])

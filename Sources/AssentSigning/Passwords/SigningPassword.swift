@@ -27,7 +27,7 @@ public struct SigningPassword: Sendable, Identifiable {
     /// What a new one must be like.
     public let rules: PasswordRules
     /// What happens after wrong ones.
-    public let lock: SigningPasswordLock
+    public let lock: PasswordLock
     /// The labels of the keys that it opens.
     public let keyLabels: [String]
     /// Its state: for `assisted` what the server signed last.
@@ -107,9 +107,9 @@ extension ContainerRecord {
             if case .local(.counter(let max)) = policy.lock { remaining = Swift.max(0, max - kept.failures) }
             passwords.append(
                 SigningPassword(
-                    slot: kept.slot, mode: kept.mode, rules: policy.rules,
-                    lock: SigningPasswordLock(policy.lock), keyLabels: kept.current.keys.map(\.label),
-                    state: kept.state, remaining: remaining, spare: kept.spare, device: device, record: id))
+                    slot: kept.slot, mode: kept.mode, rules: policy.rules, lock: policy.lock,
+                    keyLabels: kept.current.keys.map(\.label), state: kept.state, remaining: remaining,
+                    spare: kept.spare, device: device, record: id))
         }
         return passwords
     }

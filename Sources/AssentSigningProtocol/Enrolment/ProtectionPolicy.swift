@@ -163,9 +163,11 @@ public struct PasswordRules: MessagePart, Hashable {
     }
 }
 
-/// What happens after wrong passwords.
-package enum PasswordLock: Sendable {
+/// What happens after wrong passwords, as the server's policy says.
+public enum PasswordLock: Sendable, Hashable {
+    /// Where the device checks a guess.
     case local(LocalPasswordLock)
+    /// Where the server counts guesses.
     case assisted(AssistedPasswordLock)
 
     var json: JSONValue {
@@ -177,11 +179,12 @@ package enum PasswordLock: Sendable {
 }
 
 /// What a device does after wrong passwords of a `local` slot.
-package enum LocalPasswordLock: MessagePart, Hashable {
+public enum LocalPasswordLock: MessagePart, Hashable {
+    /// Nothing.
     case none
     /// It waits, longer each time: `seconds`·2^(*i*−1) after failure *i*, *i* at most `counter`.
     case delay(seconds: Int, counter: Int)
-    /// It destroys what the password opens after so many failures.
+    /// It destroys what the password opens after so many failures in a row.
     case counter(max: Int)
 
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
@@ -207,13 +210,13 @@ package enum LocalPasswordLock: MessagePart, Hashable {
 }
 
 /// What a server does after evaluations of an `assisted` slot that were never confirmed.
-package struct AssistedPasswordLock: MessagePart, Hashable {
-    /// Tries until the slot is locked, 1 to 10.
-    package let max: Int
-    /// Evaluations until the key is destroyed, `max` to 100.
-    package let cap: Int
+public struct AssistedPasswordLock: MessagePart, Hashable {
+    /// Tries until the slot is locked, 1 to 10; then the user has to authenticate at the issuer.
+    public let max: Int
+    /// Evaluations without the right password until the keys are lost for ever, `max` to 100.
+    public let cap: Int
     /// Seconds to wait after the first, second, … try; the last one repeats.
-    package let delays: [Int]
+    public let delays: [Int]
 
     package init(max: Int, cap: Int, delays: [Int]) { (self.max, self.cap, self.delays) = (max, cap, delays) }
 
