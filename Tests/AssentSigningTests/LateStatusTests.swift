@@ -134,7 +134,7 @@ struct LateStatusTests {
                 try await transaction.setStatus("accept", password: Secret("271829"), number: "42")
             }
         }
-        #expect(said.passwords.first?.remaining == 5)
+        #expect(said.passwords.first?.tries == 5)
         #expect(try await stored(container).passwords.first?.remaining == 4)
         await server.edit(.signing) { $0.unlockByUser() }
         try await stored(container).status()

@@ -151,10 +151,6 @@ extension SigningContainerStatus {
             state: status.state, pending: status.pending,
             approvalsFrom: Date(timeIntervalSince1970: TimeInterval(status.approvalsFrom)),
             expiresAt: Date(timeIntervalSince1970: TimeInterval(status.expiresAt)),
-            passwords: status.slots.map { slot in
-                SigningPasswordStatus(
-                    slot: slot.slot, state: slot.state, remaining: slot.tries, spare: slot.spare,
-                    retryAfter: slot.wait)
-            })
+            passwords: status.slots)
     }
 }

@@ -216,21 +216,7 @@ public struct SigningContainerStatus: Sendable, Hashable {
     /// When its keys expire, by the server's clock.
     public let expiresAt: Date
     /// Its `assisted` passwords.
-    public let passwords: [SigningPasswordStatus]
-}
-
-/// The state of an `assisted` password, signed by the server.
-public struct SigningPasswordStatus: Sendable, Hashable {
-    /// Which keys it opens.
-    public let slot: PasswordSlot
-    /// Its state.
-    public let state: PasswordSlotState
-    /// Tries that are left until it is locked.
-    public let remaining: Int
-    /// Evaluations without the right password that are left before the keys are lost for ever.
-    public let spare: Int
-    /// Seconds until the next try.
-    public let retryAfter: Int
+    public let passwords: [SlotStatus]
 }
 
 extension SigningContainer.Key {

@@ -93,16 +93,20 @@ package struct KeyStatus: ShapedPart {
     }
 }
 
-/// The state of one assisted password slot.
-package struct SlotStatus: ShapedPart {
-    package let slot: PasswordSlot
-    package let generation: Int
-    package let state: PasswordSlotState
-    package let tries: Int
-    /// Evaluations that are left before the key is destroyed.
-    package let spare: Int
+/// The state of an `assisted` password, signed by the server.
+public struct SlotStatus: ShapedPart, Hashable {
+    /// Which keys it opens.
+    public let slot: PasswordSlot
+    /// Counts the changes of the password.
+    public let generation: Int
+    /// Its state.
+    public let state: PasswordSlotState
+    /// Tries that are left until it is locked.
+    public let tries: Int
+    /// Evaluations without the right password that are left before the keys are lost for ever.
+    public let spare: Int
     /// Seconds until the next try.
-    package let wait: Int
+    public let wait: Int
 
     package init(slot: PasswordSlot, generation: Int, state: PasswordSlotState, tries: Int, spare: Int, wait: Int) {
         (self.slot, self.generation, self.state, self.tries, self.spare) = (slot, generation, state, tries, spare)

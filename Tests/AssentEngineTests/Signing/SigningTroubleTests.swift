@@ -183,7 +183,7 @@ struct SigningTroubleTests {
             #expect(report.exitStatus == 0, "\(report.contradicted)")
         }
         let slot = try #require(await container.status().passwords.first)
-        #expect(slot.remaining == 5 && slot.state == .open)
+        #expect(slot.tries == 5 && slot.state == .open)
     }
 
     @Test("A device that has deleted its proof of yesterday's server gains no guess by it")

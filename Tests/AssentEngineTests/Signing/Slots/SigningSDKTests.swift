@@ -242,7 +242,7 @@ struct SigningSDKTests {
         }
         let slot = try #require(await container.status().passwords.first)
         // Each lost reply was asked for again with the same request, so no try was lost.
-        #expect(slot.remaining == 5 && slot.spare == 20)
+        #expect(slot.tries == 5 && slot.spare == 20)
     }
 
     @Test("Ages are the server's: too young to change, too old to approve until it is changed")
