@@ -154,12 +154,7 @@ struct NewKeys: Sendable {
     }
 
     private func commit(_ made: KeyPhase.MadeKeys, _ work: inout KeyWork) async throws {
-        let list = try await SigningKeyList(
-            parts.provider.list(work.next).map { key in
-                SigningKeyList.Entry(
-                    usage: key.usage, label: key.label, kid: key.kid, slot: key.slot, policy: key.policy,
-                    keystore: key.keystore)
-            })
+        let list = try await SigningKeyList(parts.provider.list(work.next))
         let body = CommitBody(commitment: .commitment(nonceD: made.nonceD, keys: list), offer: .offer(made.offer))
         let request = Request(work.isRenewal ? .renewCommit : .commit, body)
         let reply = try await parts.calls.ask(request, of: current(work), by: .given) { received in
@@ -213,8 +208,7 @@ struct NewKeys: Sendable {
         let deviceKey = try await parts.provider.device(record)
         let device = try ProtocolKey(deviceKey).thumbprint
         var keys: [EnrolledKey] = []
-        for key in try await parts.provider.list(record) {
-            var possession: String?
+        for var key in try await parts.provider.list(record) {
             if key.usage.needsPossession {
                 let proof = KeyPossession(
                     issuer: record.issuer, did: did, nonceS: nonceS, device: device, usage: key.usage,
@@ -225,12 +219,9 @@ struct NewKeys: Sendable {
                 } else {
                     signer = try await parts.provider.signing(record, key.usage, key.label)
                 }
-                possession = try await SignedMessage.sign(proof, with: signer).compact
+                key.possession = try await SignedMessage.sign(proof, with: signer).compact
             }
-            keys.append(
-                EnrolledKey(
-                    usage: key.usage, label: key.label, kid: key.kid, jwk: key.jwk, policy: key.policy,
-                    keystore: key.keystore, slot: key.slot, possession: possession))
+            keys.append(key)
         }
         return try await SignedMessage.sign(
             Enrolment(

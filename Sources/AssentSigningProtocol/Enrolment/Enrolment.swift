@@ -39,7 +39,7 @@ package struct EnrolledKey: ShapedPart {
     package let keystore: Keystore
     package let slot: PasswordSlot?
     /// The key's own proof, a compact `tsp-pop+jwt`; `sign` and `auth` keys have one.
-    package let possession: String?
+    package var possession: String?
 
     package init(
         usage: SigningKeyUsage, label: String, kid: KeyThumbprint, jwk: ProtocolKey, policy: String,
@@ -117,21 +117,13 @@ package struct Enrolment: SelfSignedContent {
     package var transport: EnrolledKey { keys.first { $0.usage == .transport } ?? keys[0] }
 
     /// What commitment and transcript bind.
-    package var keyList: SigningKeyList {
-        SigningKeyList(
-            keys.map {
-                SigningKeyList.Entry(
-                    usage: $0.usage, label: $0.label, kid: $0.kid, slot: $0.slot, policy: $0.policy,
-                    keystore: $0.keystore)
-            })
-    }
+    package var keyList: SigningKeyList { SigningKeyList(keys) }
 
     /// The transcript, for the identity key that the device found.
     package func transcript(identity: KeyThumbprint) -> EnrolmentTranscript {
         EnrolmentTranscript(
             identity: identity, issuer: issuer, pid: pid, did: did, sub: sub, offer: offer, nonceD: nonceD,
-            nonceS: nonceS,
-            keys: keyList)
+            nonceS: nonceS, keys: keyList)
     }
 
     private static func check(_ keys: [EnrolledKey]) throws(SigningProtocolError) {

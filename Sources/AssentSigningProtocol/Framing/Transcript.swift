@@ -2,38 +2,19 @@ package import AssentCore
 
 /// The keys of an enrolment in the offer's order, without OTP keys: what the commitment and the transcript bind.
 package struct SigningKeyList: Hashable, Sendable {
-    /// One key.
-    package struct Entry: Hashable, Sendable {
-        package let usage: SigningKeyUsage
-        package let label: String
-        package let kid: KeyThumbprint
-        package let slot: PasswordSlot?
-        package let policy: String
-        package let keystore: Keystore
+    package let frame: Frame
 
-        package init(
-            usage: SigningKeyUsage, label: String, kid: KeyThumbprint, slot: PasswordSlot?, policy: String,
-            keystore: Keystore
-        ) {
-            (self.usage, self.label, self.kid, self.slot, self.policy) = (usage, label, kid, slot, policy)
-            self.keystore = keystore
-        }
-    }
-
-    package let entries: [Entry]
-
-    package init(_ entries: [Entry]) { self.entries = entries }
-
-    package var frame: Frame {
-        var frame = Frame("tsp/1 keys", .integer(UInt64(entries.count)))
-        for entry in entries {
+    /// The list of these keys, whose own proofs of possession come later than the commitment.
+    package init(_ keys: [EnrolledKey]) {
+        var frame = Frame("tsp/1 keys", .integer(UInt64(keys.count)))
+        for key in keys {
             let fields = [
-                entry.usage.rawValue, entry.label, entry.kid.text, entry.slot?.rawValue ?? "", entry.policy,
-                entry.keystore.rawValue,
+                key.usage.rawValue, key.label, key.kid.text, key.slot?.rawValue ?? "", key.policy,
+                key.keystore.rawValue,
             ]
             for field in fields { frame.append(.text(field)) }
         }
-        return frame
+        self.frame = frame
     }
 }
 
