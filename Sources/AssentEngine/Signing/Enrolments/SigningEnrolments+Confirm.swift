@@ -24,7 +24,8 @@ extension SigningEnrolments {
             return try await devices.status(request)
         }
         let activation = try await activation(container, renewal, at: request.now)
-        let done = try await confirm(renewal, echoHash: echoHash, of: container, activation, at: request.now)
+        let echo = RenewalSQL.echo(renewal.pid, hash: echoHash, at: request.now)
+        let done = try await replace(renewal, of: container, activation, after: [echo], at: request.now)
         guard done else { throw SigningRefusal(.enrolmentVoid) }
         if renewal.invite != nil { try await notices.tell(.reset, container.did, ifBy: activation) }
         return try await devices.status(request)
@@ -44,7 +45,8 @@ extension SigningEnrolments {
         }
         guard let renewal = try await renewal(pid: invite.pid), renewal.state == .completed else { return false }
         let activation = try await activation(container, renewal, at: now)
-        let done = try await acceptDigits(renewal, of: container, activation, at: now)
+        let news = [EnrolmentSQL.forgetDigits(pid: renewal.pid), RenewalSQL.rightDigits(renewal.pid, at: now)]
+        let done = try await replace(renewal, of: container, activation, after: news, at: now)
         if done { try await notices.tell(.reset, container.did, ifBy: activation) }
         return done
     }
@@ -155,31 +157,11 @@ extension SigningEnrolments {
         ]
     }
 
-    /// The device has stored what it got. The new keys count from now on, if the digits were right where there are
-    /// some.
+    /// After what has come, one row each (the device has stored what it got, or the digits were right), makes the new
+    /// keys count if nothing is missing, together with their record. The container is locked before the renewal, as by
+    /// a change of the password, which ends renewals.
     ///
-    /// - Returns: false when the renewal is over.
-    func confirm(
-        _ renewal: SigningRenewalRecord, echoHash: SigningHash, of container: SigningContainerRecord,
-        _ activation: SigningActivation, at now: Int64
-    ) async throws -> Bool {
-        let echo = RenewalSQL.echo(renewal.pid, hash: echoHash, at: now)
-        return try await replace(renewal, of: container, activation, after: [echo], at: now)
-    }
-
-    /// The digits were right. The new keys count from now on, if the device has confirmed.
-    ///
-    /// - Returns: false when the renewal is not waiting for them any more.
-    private func acceptDigits(
-        _ renewal: SigningRenewalRecord, of container: SigningContainerRecord, _ activation: SigningActivation,
-        at now: Int64
-    ) async throws -> Bool {
-        let news = [EnrolmentSQL.forgetDigits(pid: renewal.pid), RenewalSQL.rightDigits(renewal.pid, at: now)]
-        return try await replace(renewal, of: container, activation, after: news, at: now)
-    }
-
-    /// After what has come, one row each, makes the new keys count if nothing is missing, together with their record.
-    /// The container is locked before the renewal, as by a change of the password, which ends renewals.
+    /// - Returns: false when the renewal is over, or does not wait for this any more.
     private func replace(
         _ renewal: SigningRenewalRecord, of container: SigningContainerRecord, _ activation: SigningActivation,
         after news: [SQL], at now: Int64
