@@ -163,16 +163,3 @@ package struct KeyCeremony: Hashable, Sendable {
         }
     }
 }
-
-extension DeviceCall {
-    /// The call that begins, commits to, completes or confirms an enrolment or a renewal.
-    package static func of(_ step: KeyCeremony.Step, isRenewal: Bool) -> DeviceCall? {
-        switch step {
-        case .start: isRenewal ? .renewStart : .start
-        case .commit: isRenewal ? .renewCommit : .commit
-        case .complete: isRenewal ? .renewComplete : .complete
-        case .confirm: isRenewal ? .renewConfirm : .confirm
-        case .makeKeys, .makeKeysAgain, .sign, .done, .fail: nil
-        }
-    }
-}

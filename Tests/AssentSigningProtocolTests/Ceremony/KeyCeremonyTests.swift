@@ -107,19 +107,6 @@ struct KeyCeremonyTests {
         }
     }
 
-    @Test("Only the steps that send have a call, each its own")
-    func calls() throws {
-        for isRenewal in [false, true] {
-            let beginning = Self.beginnings[isRenewal ? 1 : 0]
-            let calls = phases.map { DeviceCall.of(KeyCeremony(beginning, at: $0).next(.open), isRenewal: isRenewal) }
-            #expect(
-                calls
-                    == (isRenewal
-                        ? [.renewStart, nil, .renewCommit, nil, .renewComplete, .renewConfirm, nil]
-                        : [.start, nil, .commit, nil, .complete, .confirm, nil]))
-        }
-    }
-
     @Test("A renewal takes no nonce for another user")
     func otherUser() throws {
         for beginning in Self.beginnings {
