@@ -189,3 +189,10 @@ extension FixedBytes: ExpressibleByStringInterpolation {
         self = FixedBytes(bytes: SigningHash(sha256: Array(name.utf8)).bytes.prefix(Size.byteCount))!
     }
 }
+
+extension SigningDocuments {
+    /// How many open transactions a container could fetch; at most 1000.
+    func pending(_ container: SigningContainerRecord, at now: Int64) async throws -> Int {
+        try SigningTransactionSQL.count(try await store.all(SigningTransactionSQL.pending(for: container, at: now)))
+    }
+}

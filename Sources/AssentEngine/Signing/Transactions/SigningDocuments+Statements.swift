@@ -80,11 +80,6 @@ extension SigningDocuments {
         ).map(SigningTransactionRecord.init)
     }
 
-    /// How many open transactions a container could fetch; at most 1000.
-    func pending(_ container: SigningContainerRecord, at now: Int64) async throws -> Int {
-        try SigningTransactionSQL.count(try await store.all(SigningTransactionSQL.pending(for: container, at: now)))
-    }
-
     /// The document that a container has of a transaction: `made` at the first time, that one at each later time.
     ///
     /// - Throws: ``SigningRefusal``: `tx_unknown` or why it is not open; `key_retired` when a renewal has replaced the
