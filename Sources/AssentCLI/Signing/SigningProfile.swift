@@ -50,12 +50,8 @@ struct SigningProfile: Sendable {
 
     /// The container with this id; without one, the only one that there is.
     func container(_ id: String?) async throws -> SigningContainer {
-        if let id { return try await device.container(id) }
-        let all = try await device.containers()
-        guard let only = all.first else {
-            throw CommandFailure("This device is not enrolled. Enrol it: assent device enroll.")
-        }
-        guard all.count == 1 else {
+        let all = try await containers(id)
+        guard let only = all.first, all.count == 1 else {
             let list = all.map { "\($0.id) (\($0.name), \($0.userName))" }.joined(separator: ", ")
             throw CommandFailure("There are several containers; name one with --container: \(list)")
         }

@@ -23,17 +23,16 @@ struct ContainerKeys: Sendable {
 
     /// The key that decrypts replies, where it needs no password.
     func transport(_ record: ContainerRecord, _ label: String) async throws -> any KeyAgreementKey {
-        guard let key = try await provider.agreementKey(named: record.keyName(.transport, label)) else {
-            throw SigningError(.credentialsLost)
-        }
-        return key
+        try await agreement(named: record.keyName(.transport, label))
     }
 
     /// The key for which blobs are sealed once more.
     func sealing(_ record: ContainerRecord) async throws -> any KeyAgreementKey {
-        guard let key = try await provider.agreementKey(named: record.sealingKeyName) else {
-            throw SigningError(.credentialsLost)
-        }
+        try await agreement(named: record.sealingKeyName)
+    }
+
+    private func agreement(named name: String) async throws -> any KeyAgreementKey {
+        guard let key = try await provider.agreementKey(named: name) else { throw SigningError(.credentialsLost) }
         return key
     }
 
