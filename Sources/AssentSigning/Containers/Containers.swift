@@ -41,19 +41,12 @@ struct Containers: Sendable {
         _ id: SigningID, name: String? = nil, pushID: String? = nil, properties: [String: String]? = nil
     ) async throws {
         try Self.check(name: name, pushID: pushID)
-        let areFine =
-            properties.map { properties in
-                properties.count <= 16
-                    && properties.allSatisfy { name, text in
-                        UpdateBody.isPropertyName(name)
-                            && (try? ShownText.check(text, 0...256, at: "properties")) != nil
-                    }
-            } ?? true
-        guard areFine else {
+        let body = UpdateBody(name: name, pushId: pushID, properties: properties)
+        // What the server would not read is not sent.
+        guard (try? UpdateBody(plaintext: body.encoded())) != nil else {
             throw SigningError(
                 .invalidArgument, "Properties are at most 16 texts of at most 256 characters that can be shown.")
         }
-        let body = UpdateBody(name: name, pushId: pushID, properties: properties)
         let record = try await parts.records.load(id)
         let status = try await parts.calls.ask(Request(.update, body), of: record, read: parts.calls.status)
         try await parts.records.modify(id) { record in
