@@ -4,7 +4,8 @@ import AssentSigningProtocol
 
 /// A key for one-time codes that the server has given to a container.
 struct OneTimeKeyRecord: ShapedPart {
-    var format: Int
+    /// The form of this record: 1.
+    var format = 1
     var did: SigningID
     var label: String
     /// The key as an `otpauth` URI.
@@ -12,7 +13,7 @@ struct OneTimeKeyRecord: ShapedPart {
     /// The next counter value, where codes are made by a counter.
     var counter: Int
 
-    static let shape = MessageShape<Self>(Self.init(format:did:label:uri:counter:)) {
+    static let shape = MessageShape<Self>(Self.init) {
         Member("format", \.format, .integer(1...1))
         Member("did", \.did)
         Member("label", \.label, .label)
@@ -46,13 +47,6 @@ struct OneTimeKeyRecord: ShapedPart {
         case time(TOTP)
         case counter(HOTP)
         case challenge(OCRA)
-    }
-}
-
-extension OneTimeKeyRecord {
-    /// A key that has not made a code.
-    init(did: SigningID, label: String, uri: Secret, counter: Int) {
-        self.init(format: 1, did: did, label: label, uri: uri, counter: counter)
     }
 }
 
