@@ -24,8 +24,8 @@ package struct SigningKeyAdministration: SigningPart {
             guard caller.isAdministrator else { throw SigningRefusal(.forbidden) }
             try requireFreshness(of: caller, at: now)
             switch change {
-            case .rotateIdentity: _ = try await keys.rotateIdentity(by: caller.session.user.id)
-            case .withdrawOnlineKeys: _ = try await keys.withdrawOnlineKeys(by: caller.session.user.id)
+            case .rotateIdentity: try await keys.rotateIdentity(by: caller.session.user.id)
+            case .withdrawOnlineKeys: try await keys.withdrawOnlineKeys(by: caller.session.user.id)
             }
             let now = try await keys.current()
             return (try now.requiredIdentity.thumbprint.text, now.minimum)

@@ -11,9 +11,8 @@ extension SigningServerKeys {
     /// devices walk to it by themselves, and evidence from before is judged with it, too.
     ///
     /// - Parameter actor: the administrator, for the audit log.
-    /// - Returns: the thumbprint of the new key.
     /// - Throws: ``SigningRefusal``: `invalid_request` after 16 successors, `busy` when another call was faster.
-    func rotateIdentity(by actor: String) async throws -> String {
+    func rotateIdentity(by actor: String) async throws {
         let keys = try await current(fresh: true)
         let now = context.clock.epochSeconds
         guard let old = keys.identities.last else { throw SigningRefusal(.unavailable) }
@@ -64,7 +63,6 @@ extension SigningServerKeys {
             throw SigningRefusal(.busy)
         }
         _ = try await current(fresh: true)
-        return kid
     }
 
     /// The certificate of a new identity key has the times of the old one's: what the key has signed before counts.
@@ -95,9 +93,8 @@ extension SigningServerKeys {
     /// generation counts; a device that has seen one takes nothing from the old keys any more.
     ///
     /// - Parameter actor: the administrator, for the audit log.
-    /// - Returns: the least generation that counts now.
     /// - Throws: ``SigningRefusal`` `busy` when another call was faster.
-    func withdrawOnlineKeys(by actor: String) async throws -> Int {
+    func withdrawOnlineKeys(by actor: String) async throws {
         let keys = try await current(fresh: true)
         let now = context.clock.epochSeconds
         let minimum = keys.nextGeneration
@@ -120,6 +117,5 @@ extension SigningServerKeys {
             throw SigningRefusal(.busy)
         }
         _ = try await current(fresh: true)
-        return minimum
     }
 }

@@ -39,8 +39,10 @@ struct SigningKeySet: Sendable {
             case opens(SoftwareAgreementKey, named: KeyThumbprint)
         }
 
-        init(_ row: SQLRow, privateKey: Secret) throws {
+        init(_ row: SQLRow, _ context: EngineContext) throws {
             kid = try row.value("kid")
+            let privateKey = try context.masterKey.open(
+                try row.blob("sealed_key"), for: .signingKey, context: kid.text)
             generation = Int(try row.integer("generation"))
             use = try row.value("key_use")
             certificate = try row.text("cert")
@@ -257,7 +259,8 @@ final class SigningServerKeys: Sendable {
         let earlier = try await context.database.run(
             .read("SELECT cert FROM signing_certificates WHERE iss = \(issuer.name) ORDER BY kid, identity"))
         return SigningKeySet(
-            identities: try identities.map(identity), online: try online.map(onlineKey),
+            identities: try identities.map(identity),
+            online: try online.map { try SigningKeySet.OnlineKey($0, context) },
             earlierCertificates: try earlier.map { try $0.text("cert") })
     }
 
@@ -270,12 +273,5 @@ final class SigningServerKeys: Sendable {
         return SigningKeySet.Identity(
             publicKey: publicKey, key: key, next: try row.optionalText("next"),
             previous: try row.optionalText("previous"))
-    }
-
-    private func onlineKey(_ row: SQLRow) throws -> SigningKeySet.OnlineKey {
-        let kid: KeyThumbprint = try row.value("kid")
-        let privateKey = try context.masterKey.open(
-            try row.blob("sealed_key"), for: .signingKey, context: kid.text)
-        return try SigningKeySet.OnlineKey(row, privateKey: privateKey)
     }
 }
