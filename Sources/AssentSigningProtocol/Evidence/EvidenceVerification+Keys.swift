@@ -67,22 +67,15 @@ extension EvidenceVerification {
         var next: [Link] = []
         var previous: [Link] = []
         for (index, compact) in bundle.next.enumerated() {
-            guard let message: SignedMessage<NextIdentity> = identityMessage(compact, "next[\(index)]") else {
-                continue
-            }
-            guard
-                check(
-                    StrictJSON.same(message.content.issuer, bundle.issuer), "next[\(index)].iss",
-                    "It is another issuer's.")
-            else { continue }
+            let message: SignedMessage<NextIdentity>? = identityMessage(compact, "next[\(index)]", \.issuer)
+            guard let message else { continue }
             next.append(Link(kid: message.kid, to: message.content.jwk.thumbprint, sequence: message.content.sequence))
         }
         for (index, compact) in bundle.previous.enumerated() {
             let member = "previous[\(index)]"
-            guard let message: SignedMessage<PreviousIdentity> = identityMessage(compact, member) else { continue }
+            let message: SignedMessage<PreviousIdentity>? = identityMessage(compact, member, \.issuer)
+            guard let message else { continue }
             let content = message.content
-            guard check(StrictJSON.same(content.issuer, bundle.issuer), "\(member).iss", "It is another issuer's.")
-            else { continue }
             let forward = next.first { $0.to == message.kid && $0.kid == content.jwk.thumbprint }
             guard
                 check(
@@ -101,10 +94,13 @@ extension EvidenceVerification {
     }
 
     private mutating func identityMessage<Content: SignedContent>(
-        _ compact: String, _ member: String
+        _ compact: String, _ member: String, _ issuer: KeyPath<Content, String>
     ) -> SignedMessage<Content>? {
         let identities = bundle.identities
-        return attempt(
+        let message = attempt(
             member, try SignedMessage<Content>(compact, keys: { kid in identities.first { $0.thumbprint == kid } }))
+        guard let message else { return nil }
+        let isOwn = StrictJSON.same(message.content[keyPath: issuer], bundle.issuer)
+        return check(isOwn, "\(member).iss", "It is another issuer's.") ? message : nil
     }
 }
