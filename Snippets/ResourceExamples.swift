@@ -17,7 +17,7 @@ protocol RequestMaking {
     static func makeResourceRequest(
         path: String, method: HTTPRequest.Method, parameters: JSONObject?,
         parametersEncoding: ParametersEncoding, body: HTTPBody?, multipartData: [MultipartPart],
-        headers: HTTPFields, limits: HTTPLimits?
+        headers: HTTPFields, limits: HTTPLimits?, allowsUnsealed: Bool
     ) -> ResourceRequest
 }
 

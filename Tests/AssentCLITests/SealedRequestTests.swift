@@ -34,20 +34,28 @@ struct SealedRequestTests {
     }
 
     private func send(_ file: ClientFile, _ arguments: String...) async throws -> (sent: [HTTPRequest], error: String) {
+        let (sent, error) = try await send(file, ["--sealed"] + arguments)
+        return (sent, try #require(error))
+    }
+
+    private func send(_ file: ClientFile, _ arguments: [String]) async throws -> (sent: [HTTPRequest], error: String?) {
         let home = try VaultCommandTests.Home()
         let places = Places(environment: [
             "HOME": home.directory.path, "XDG_CONFIG_HOME": home.directory.appending(path: "c").path,
             "XDG_STATE_HOME": home.directory.appending(path: "s").path,
         ])
-        let parsed = try AssentCommand.parseAsRoot(["request", "--as", "nobody", "--sealed"] + arguments)
+        let parsed = try AssentCommand.parseAsRoot(["request", "--as", "nobody"] + arguments)
         let command = try #require(parsed as? RequestCommand)
         let network = Counting()
-        let error = await #expect(throws: (any Error).self) {
+        var told: String?
+        do {
             try await command.perform(
                 ClientProfile(file: file, places: places, name: "default"), Prompt(), Console(silent: true),
                 sending: command.request(), transport: network)
+        } catch {
+            told = "\(error)"
         }
-        return (network.sent.withLock { $0 }, error.map { "\($0)" } ?? "")
+        return (network.sent.withLock { $0 }, told)
     }
 
     @Test("What would not be sealed is refused with what to write, and nothing is sent")
@@ -57,6 +65,24 @@ struct SealedRequestTests {
             let (sent, error) = try await send(file, "GET", path)
             #expect(
                 sent.isEmpty && error.contains("payloadEncryption") && error.contains("Nothing was sent"), "\(error)")
+        }
+    }
+
+    @Test("Where the file seals calls, a URL of an origin that it does not seal leaves with --unsealed alone")
+    func unsealed() async throws {
+        let other = Self.file(sealing: [.init(origin: "https://a.example", keys: Self.keys)])
+        let url = "https://api.example/a"
+        let (refused, error) = try await send(other, ["GET", url])
+        #expect(refused.isEmpty && error?.isEmpty == false)
+        // The controls: the request says so, a path goes where the file says, and another file seals nothing.
+        for (file, arguments) in [
+            (other, ["--unsealed", "GET", url]), (other, ["GET", "/b"]), (Self.file(), ["GET", url]),
+        ] {
+            let (sent, error) = try await send(file, arguments)
+            #expect(sent.count == 1 && sent.first?.method == .get && error == nil, "\(arguments): \(error ?? "")")
+        }
+        #expect(throws: (any Error).self) {
+            try AssentCommand.parseAsRoot(["request", "--sealed", "--unsealed", "GET", url])
         }
     }
 

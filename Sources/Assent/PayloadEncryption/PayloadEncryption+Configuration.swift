@@ -55,7 +55,13 @@ extension Assent.Configuration {
             return PayloadOrigin(
                 settings, keys: keys, prover: registration == nil ? nil : prover, over: network, seams: seams)
         }
-        return PayloadTransport(network, origins: made) { try await trusted.origin(of: $0, at: $1) }
+        let isSealing = !made.isEmpty
+        return PayloadTransport(
+            network, origins: made, others: { try await trusted.origin(of: $0, at: $1) },
+            isOn: { call in
+                if isSealing { return true }
+                return try await trusted.isOn(for: call)
+            })
     }
 
     /// What the app says that it is.

@@ -8,23 +8,32 @@ package struct PayloadTransport: HTTPTransport {
     private let network: any HTTPTransport
     private let origins: [Origin: PayloadOrigin]
     private let others: (@Sendable (HTTPCall, Origin) async throws -> PayloadOrigin?)?
+    private let isOn: @Sendable (HTTPCall) async throws -> Bool
 
     /// - Parameters:
     ///   - network: carries sealed calls, and those to all other origins.
     ///   - origins: where calls are sealed. Nothing plain is ever sent there.
     ///   - others: says of any other origin, for each call to it, whether it is sealed.
+    ///   - isOn: whether calls are sealed at all, so that one that must be is not sent as it is; `nil` for whether
+    ///     there are `origins`.
     package init(
         _ network: any HTTPTransport, origins: [PayloadOrigin],
-        others: (@Sendable (HTTPCall, Origin) async throws -> PayloadOrigin?)? = nil
+        others: (@Sendable (HTTPCall, Origin) async throws -> PayloadOrigin?)? = nil,
+        isOn: (@Sendable (HTTPCall) async throws -> Bool)? = nil
     ) {
         self.network = network
         self.others = others
+        let isSealing = !origins.isEmpty
+        if let isOn { self.isOn = isOn } else { self.isOn = { _ in isSealing } }
         self.origins = Dictionary(origins.map { ($0.origin, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// - Throws: `HTTPTransportError`.
     @concurrent package func send(_ call: HTTPCall) async throws -> HTTPReply {
-        guard let origin = try await sealed(call) else { return try await network.send(call) }
+        guard let origin = try await sealed(call) else {
+            if call.mustBeSealed, try await isOn(call) { throw Self.unsealed }
+            return try await network.send(call)
+        }
         try await call.control?.whenRunning()
         let channel = try await origin.channel()
         do {
@@ -37,6 +46,10 @@ package struct PayloadTransport: HTTPTransport {
         }
         return try await channel.exchange(call, mayRepeat: false)
     }
+
+    private static let unsealed = HTTPTransportError(
+        .payloadEncryptionFailed, "Calls to this origin are not sealed, and the request may not go unsealed.",
+        suggestion: "Name the origin among those that are sealed, or set allowsUnsealed of the request.")
 
     private func sealed(_ call: HTTPCall) async throws -> PayloadOrigin? {
         guard let origin = try? call.origin else { return nil }

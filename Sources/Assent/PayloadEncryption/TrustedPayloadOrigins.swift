@@ -35,7 +35,8 @@ final class TrustedPayloadOrigins: Sendable {
     func origin(of call: HTTPCall, at origin: Origin) async throws -> PayloadOrigin? {
         guard origin.isSecure else { return nil }
         try await keeper.prepare(origin, until: keeper.deadline(of: call))
-        guard let payload = try await payload(of: call, at: origin) else { return nil }
+        let name = origin.description
+        guard let payload = try await payload(of: call, where: { $0.origins.contains(name) }) else { return nil }
         if let known = made.withLock({ $0[origin] }), known.keys == payload.keys { return known.origin }
         let keys = try payload.keys.map { key in
             ClientSession.Key(
@@ -50,10 +51,21 @@ final class TrustedPayloadOrigins: Sendable {
         }
     }
 
-    /// What the file in force says of an origin to which calls are sealed; `nil` where they are not.
-    private func payload(of call: HTTPCall, at origin: Origin) async throws -> TrustedPayload? {
+    /// Whether calls are sealed at all, so that one to an origin that the file does not name must say that it may go
+    /// unsealed.
+    ///
+    /// - Throws: as ``origin(of:at:)``.
+    func isOn(for call: HTTPCall) async throws -> Bool {
+        try await keeper.settle()
+        return try await payload(of: call, where: { _ in true }) != nil
+    }
+
+    /// What the file in force says, if it is so and calls are sealed; else `nil`.
+    private func payload(
+        of call: HTTPCall, where isSo: (TrustedPayload) -> Bool
+    ) async throws -> TrustedPayload? {
         while true {
-            guard let payload = keeper.inForce.payload, payload.origins.contains(origin.description) else { return nil }
+            guard let payload = keeper.inForce.payload, isSo(payload) else { return nil }
             let isSealed = try await isSealed(by: payload, call)
             // While the server was asked, a file may have come into force that withdraws a key, or always seals.
             if keeper.inForce.payload == payload { return isSealed ? payload : nil }

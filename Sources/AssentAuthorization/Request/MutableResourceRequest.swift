@@ -33,6 +33,9 @@ public struct MutableResourceRequest: Sendable {
     /// See ``ResourceRequest/limits``.
     public var limits: HTTPLimits?
 
+    /// See ``ResourceRequest/allowsUnsealed``.
+    public var allowsUnsealed: Bool
+
     /// A copy of `request`.
     public init(_ request: ResourceRequest = ResourceRequest(path: "")) {
         path = request.path
@@ -43,12 +46,13 @@ public struct MutableResourceRequest: Sendable {
         multipartData = request.multipartData
         headers = request.headers
         limits = request.limits
+        allowsUnsealed = request.allowsUnsealed
     }
 
     /// The request as it is now. Later changes do not reach it.
     public var immutable: ResourceRequest {
         ResourceRequest(
             path: path, method: method, parameters: parameters, parametersEncoding: parametersEncoding, body: body,
-            multipartData: multipartData, headers: headers, limits: limits)
+            multipartData: multipartData, headers: headers, limits: limits, allowsUnsealed: allowsUnsealed)
     }
 }

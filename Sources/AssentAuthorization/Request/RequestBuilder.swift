@@ -44,6 +44,9 @@ public struct RequestBuilder: Sendable {
     /// See ``ResourceRequest/limits``.
     public func setLimits(_ limits: HTTPLimits?) -> RequestBuilder { with(\.limits, limits) }
 
+    /// See ``ResourceRequest/allowsUnsealed``.
+    public func setAllowsUnsealed(_ allows: Bool) -> RequestBuilder { with(\.allowsUnsealed, allows) }
+
     /// The request. Later steps do not reach it.
     public func build() -> ResourceRequest { draft.immutable }
 

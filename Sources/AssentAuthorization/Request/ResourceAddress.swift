@@ -5,6 +5,9 @@ struct ResourceAddress {
     /// The absolute URL.
     let url: String
 
+    /// Whether the path was one: then it decides where the request goes, and not the app's configuration.
+    let isAbsolute: Bool
+
     /// Joins the address of the resources and a path by exactly one slash; a path with a scheme is absolute.
     ///
     /// - Parameters:
@@ -18,9 +21,10 @@ struct ResourceAddress {
         }
         if Self.hasScheme(path) {
             try Self.check(URLText.withoutQuery(path))
-            url = path
+            (url, isAbsolute) = (path, true)
             return
         }
+        isAbsolute = false
         guard !path.hasPrefix("//") else { throw WireError(.malformed, "the path begins with two slashes") }
         guard let base else { throw WireError(.malformed, "the path is not absolute, and resources have no address") }
         guard !base.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }) else {

@@ -29,9 +29,11 @@ extension ResourceRequest {
             let address = try ResourceAddress(path, base: base)
             var fields = headers
             let (query, content) = try lowered(&fields, random)
-            return try HTTPCall(
+            var call = try HTTPCall(
                 method, url: address.appending(query: query), headerFields: fields, body: content,
                 limits: self.limits ?? limits, remembering: origins)
+            call.mustBeSealed = address.isAbsolute && !allowsUnsealed
+            return call
         } catch {
             throw ResourceError(domain, .invalidRequest, "The request cannot be sent as it is: \(error.detail).")
         }

@@ -38,11 +38,15 @@ public struct ResourceRequest: Sendable {
     /// How long it may take and how much may come back; `nil` for what is usual where it is sent.
     public let limits: HTTPLimits?
 
+    /// Whether an absolute URL may lead to an origin whose calls are not sealed, in an app that seals its calls
+    /// (payload encryption). Otherwise such a request is refused before anything is sent.
+    public let allowsUnsealed: Bool
+
     /// A request.
     public init(
         path: String, method: HTTPRequest.Method = .get, parameters: JSONObject? = nil,
         parametersEncoding: ParametersEncoding = .json, body: HTTPBody? = nil, multipartData: [MultipartPart] = [],
-        headers: HTTPFields = [:], limits: HTTPLimits? = nil
+        headers: HTTPFields = [:], limits: HTTPLimits? = nil, allowsUnsealed: Bool = false
     ) {
         self.path = path
         self.method = method
@@ -52,6 +56,7 @@ public struct ResourceRequest: Sendable {
         self.multipartData = multipartData
         self.headers = headers
         self.limits = limits
+        self.allowsUnsealed = allowsUnsealed
     }
 }
 

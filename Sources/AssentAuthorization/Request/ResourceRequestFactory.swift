@@ -11,22 +11,23 @@ public enum ResourceRequestFactory {
     public static func makeResourceRequest(
         path: String, method: HTTPRequest.Method = .get, parameters: JSONObject? = nil,
         parametersEncoding: ParametersEncoding = .json, body: HTTPBody? = nil, multipartData: [MultipartPart] = [],
-        headers: HTTPFields = [:], limits: HTTPLimits? = nil
+        headers: HTTPFields = [:], limits: HTTPLimits? = nil, allowsUnsealed: Bool = false
     ) -> ResourceRequest {
         ResourceRequest(
             path: path, method: method, parameters: parameters, parametersEncoding: parametersEncoding, body: body,
-            multipartData: multipartData, headers: headers, limits: limits)
+            multipartData: multipartData, headers: headers, limits: limits, allowsUnsealed: allowsUnsealed)
     }
 
     /// A request that can still be changed.
     public static func makeMutableResourceRequest(
         path: String, method: HTTPRequest.Method = .get, parameters: JSONObject? = nil,
         parametersEncoding: ParametersEncoding = .json, body: HTTPBody? = nil, multipartData: [MultipartPart] = [],
-        headers: HTTPFields = [:], limits: HTTPLimits? = nil
+        headers: HTTPFields = [:], limits: HTTPLimits? = nil, allowsUnsealed: Bool = false
     ) -> MutableResourceRequest {
         MutableResourceRequest(
             makeResourceRequest(
                 path: path, method: method, parameters: parameters, parametersEncoding: parametersEncoding,
-                body: body, multipartData: multipartData, headers: headers, limits: limits))
+                body: body, multipartData: multipartData, headers: headers, limits: limits,
+                allowsUnsealed: allowsUnsealed))
     }
 }

@@ -16,6 +16,9 @@ public struct HTTPCall: Sendable {
     /// whose approval can be used once. What was refused for want of a nonce, or has not left at all, was not sent.
     public var isSentOnce = false
 
+    /// Whether it is refused where it would go out as it is, in an app that seals its calls (payload encryption).
+    package var mustBeSealed = false
+
     /// Suspends the call while it is sent; `nil` when nobody wants to. It stays with the call in every layer.
     package var control: CallControl?
 

@@ -49,6 +49,6 @@ extension ResourceRequest {
         }
         return ResourceRequest(
             path: self.path, method: method, parameters: parameters, parametersEncoding: parametersEncoding, body: body,
-            multipartData: multipartData, headers: headers, limits: limits)
+            multipartData: multipartData, headers: headers, limits: limits, allowsUnsealed: allowsUnsealed)
     }
 }

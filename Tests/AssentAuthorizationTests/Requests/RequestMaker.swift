@@ -21,16 +21,18 @@ enum RequestMaker: CaseIterable {
             draft.multipartData = given.multipartData
             draft.headers = given.headers
             draft.limits = given.limits
+            draft.allowsUnsealed = given.allowsUnsealed
             return draft.immutable
         case .builder:
             return RequestBuilder().setPath(given.path).setMethod(given.method).setParameters(given.parameters)
                 .setParametersEncoding(given.parametersEncoding).setBody(given.body)
-                .setMultipartData(given.multipartData).setHeaders(given.headers).setLimits(given.limits).build()
+                .setMultipartData(given.multipartData).setHeaders(given.headers).setLimits(given.limits)
+                .setAllowsUnsealed(given.allowsUnsealed).build()
         case .factory:
             return ResourceRequestFactory.makeResourceRequest(
                 path: given.path, method: given.method, parameters: given.parameters,
                 parametersEncoding: given.parametersEncoding, body: given.body, multipartData: given.multipartData,
-                headers: given.headers, limits: given.limits)
+                headers: given.headers, limits: given.limits, allowsUnsealed: given.allowsUnsealed)
         }
     }
 

@@ -79,4 +79,13 @@ struct ResourcePathTests {
                 + "?p=1")
         #expect(try ResourceRequest.get("a", parameters: [:]).httpCall(base: resources).request.url == resources + "a")
     }
+
+    @Test("2 Only an absolute URL, which may be somebody else's, must be sealed, unless the request says otherwise")
+    func sealed() throws {
+        for (path, mustBeSealed) in [("a", false), ("/a", false), ("", false), ("https://h.example/a", true)] {
+            #expect(try ResourceRequest.get(path).httpCall(base: resources).mustBeSealed == mustBeSealed, "\(path)")
+            let allowed = ResourceRequest(path: path, allowsUnsealed: true)
+            #expect(try !allowed.httpCall(base: resources).mustBeSealed, "\(path)")
+        }
+    }
 }

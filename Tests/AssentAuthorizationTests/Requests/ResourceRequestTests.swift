@@ -24,7 +24,8 @@ struct ResourceRequestTests {
 
     private static let full = ResourceRequest(
         path: "p", method: .post, parameters: ["a": 1], parametersEncoding: .formURL, body: HTTPBody("b"),
-        multipartData: [MultipartPart(name: "m", data: [])], headers: [.accept: "x"], limits: HTTPLimits(replyBytes: 1))
+        multipartData: [MultipartPart(name: "m", data: [])], headers: [.accept: "x"], limits: HTTPLimits(replyBytes: 1),
+        allowsUnsealed: true)
 
     @Test(
         "17 Each property of a request can be changed, built and made by the factory", arguments: RequestMaker.allCases)
@@ -43,7 +44,7 @@ struct ResourceRequestTests {
         let made = ResourceRequestFactory.makeMutableResourceRequest(
             path: "p", method: .post, parameters: ["a": 1], parametersEncoding: .formURL, body: HTTPBody("b"),
             multipartData: [MultipartPart(name: "m", data: [])], headers: [.accept: "x"],
-            limits: HTTPLimits(replyBytes: 1))
+            limits: HTTPLimits(replyBytes: 1), allowsUnsealed: true)
         #expect(content(made.immutable) == content(Self.full))
     }
 

@@ -44,6 +44,6 @@ extension SealedWire {
                 keys: keys.map { .init($0, notAfter: .distantFuture) }, over: passing,
                 seams: PayloadSeams(clock: clock, random: SystemRandom()))
         }
-        return counting(PayloadTransport(passing, origins: sealed), to: origins)
+        return counting(PayloadTransport(passing, origins: sealed, isOn: { _ in false }), to: origins)
     }
 }

@@ -99,6 +99,13 @@ struct RequestCommand: AsyncParsableCommand {
     )
     var sealed = false
 
+    @Flag(
+        name: .long,
+        help:
+            "Let an absolute URL go to an origin whose calls are not sealed, although payloadEncryption of the client's file seals others."
+    )
+    var unsealed = false
+
     @Flag(name: .shortAndLong, help: "Show the reply's status and header fields, as HEAD always does.")
     var include = false
 
@@ -122,6 +129,7 @@ struct RequestCommand: AsyncParsableCommand {
         guard !json || !include else {
             throw ValidationError("--json has the status and the header fields: leave --include out.")
         }
+        guard !sealed || !unsealed else { throw ValidationError("Use --sealed or --unsealed, not both.") }
         if let download {
             guard name == .get else { throw ValidationError("--download is for GET, and not for \(name).") }
             guard ask == nil else { throw ValidationError("Use --ask or --download, not both.") }
@@ -186,7 +194,11 @@ struct RequestCommand: AsyncParsableCommand {
     private var isRemembered: Bool { pin || kind == .implicit }
 
     /// What is sent.
-    func request() throws -> ResourceRequest { try content.request(path, Self.method(method) ?? .get, header) }
+    func request() throws -> ResourceRequest {
+        var request = MutableResourceRequest(try content.request(path, Self.method(method) ?? .get, header))
+        request.allowsUnsealed = unsealed
+        return request.immutable
+    }
 
     func check(base: String?) throws {
         guard base != nil || path.contains("://") else {
