@@ -77,6 +77,11 @@ final class RawConnection: Sendable {
         try? await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
     }
 
+    /// Whether it takes what comes; what it does not take stays with the system.
+    func take(_ isTaking: Bool) async throws {
+        try await channel.setOption(ChannelOptions.autoRead, value: isTaking).get()
+    }
+
     /// Sends a byte each second until the connection ends.
     func drip() {
         let drops = channel.eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) {
