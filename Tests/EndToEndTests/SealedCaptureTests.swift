@@ -21,11 +21,11 @@ struct SealedCaptureTests {
         /// The access token's part that nobody else has.
         var token = ""
 
-        /// With `receipt`, which stands in each reply.
-        func all(_ receipt: String) -> [(name: String, text: String)] {
+        /// With what stands in replies of a service: in each, in errors, and at the end of streams.
+        func all(_ ledger: LedgerService) -> [(name: String, text: String)] {
             [
                 ("path", path), ("query", query), ("field", field), ("body", body), ("token", token),
-                ("reply", receipt),
+                ("reply", ledger.receipt), ("error", ledger.refusal), ("stream", ledger.ending),
             ]
         }
     }
@@ -79,7 +79,9 @@ struct SealedCaptureTests {
                     let plain = try await run(story, ender, ledger, keys: [])
                     #expect(plain.asked == ["path", "query", "field", "body", "token"])
                     // The service gives the content back.
-                    #expect(plain.told == ["body", "reply"])
+                    #expect(plain.told == ["body", "reply", "error", "stream"])
+                    let statuses = Set(ender.passed.map(\.told.head.status.code))
+                    #expect(statuses.isSuperset(of: [200, 400]) && statuses.count > 2, "\(statuses)")
                     #expect(!ender.arrived.contains { $0.head.path?.hasPrefix("/assent-pe") == true })
 
                     let sealed = try await run(story, ender, ledger, keys: keys)
@@ -91,7 +93,22 @@ struct SealedCaptureTests {
         }
     }
 
-    /// Signs in, makes calls with small and with large content, and looks for what they have.
+    /// A content of which nobody says before how long it is.
+    private static func stream(_ bytes: [UInt8]) -> HTTPBody {
+        HTTPBody(length: nil, isReplayable: true) {
+            let left = Locked(bytes[...])
+            return {
+                left.withLock { left -> [UInt8]? in
+                    guard !left.isEmpty else { return nil }
+                    defer { left = left.dropFirst(1_000) }
+                    return Array(left.prefix(1_000))
+                }
+            }
+        }
+    }
+
+    /// Signs in, makes calls with small and with large content and with streams both ways, some of them refused by the
+    /// service and one by the gateway, and looks for what they have.
     private func run(
         _ story: Story, _ ender: TLSEnder, _ ledger: LedgerService, keys: [Assent.PayloadEncryption.Key]
     ) async throws -> (asked: Set<String>, told: Set<String>) {
@@ -110,14 +127,26 @@ struct SealedCaptureTests {
         #expect(asked.status == 200 && asked.data == ledger.answer(to: []))
         for count in [0, 100_000] {
             let content = Array(canaries.body.utf8) + [UInt8](repeating: 0x61, count: count)
-            let paid = try await user.sendAuthenticatedRequest(
+            func post(_ path: String, _ body: HTTPBody) -> ResourceRequest {
                 ResourceRequest(
-                    path: "ledger/pay", method: .post, body: HTTPBody(content),
-                    headers: [.contentType: "text/plain", .acceptLanguage: canaries.field]))
-            #expect(paid.status == 200 && paid.data == ledger.answer(to: content))
+                    path: path, method: .post, body: body,
+                    headers: [.contentType: "text/plain", .acceptLanguage: canaries.field])
+            }
+            for body in [HTTPBody(content), Self.stream(content)] {
+                let paid = try await user.sendAuthenticatedRequest(post("ledger/pay", body))
+                #expect(paid.status == 200 && paid.data == ledger.answer(to: content))
+                let refused = try await user.sendAuthenticatedRequest(post("ledger/refused", body))
+                #expect(refused.status == 400 && refused.data == Array(ledger.refusal.utf8) + content)
+                let streamed = try await user.sendAuthenticatedRequest(post("ledger/streamed", body))
+                #expect(streamed.status == 200)
+                #expect(streamed.data == ledger.answer(to: content) + Array(ledger.ending.utf8))
+            }
         }
+        // No policy allows it.
+        let denied = try await user.sendAuthenticatedRequest(.delete("ledger/denied"))
+        #expect(denied.status == 403)
         await assent.shutdown()
-        return found(canaries.all(ledger.receipt), in: ender)
+        return found(canaries.all(ledger), in: ender)
     }
 
     /// What is left to see: handshakes and messages, whose lengths are padded ones.
@@ -125,7 +154,7 @@ struct SealedCaptureTests {
         let paths = Set(ender.arrived.map { $0.head.path ?? "" })
         #expect(paths == ["/assent-pe/1/handshake", "/assent-pe/1/message"])
         let messages = ender.passed.filter { $0.asked.head.path == "/assent-pe/1/message" }
-        #expect(messages.count >= 3)
+        #expect(messages.count >= 14)
         for (asked, told) in messages {
             #expect(told.head.status == .ok)
             for frame in [asked.body, told.body] {

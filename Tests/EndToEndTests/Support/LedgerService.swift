@@ -5,7 +5,8 @@ import Logging
 import NIOCore
 
 /// A service behind the gateway, on a free port, that keeps each call: below `/open` for everybody, below `/ledger` for
-/// users. It answers with ``receipt`` and the content that it got.
+/// users. It answers with ``receipt`` and the content that it got; a path that ends in `/refused` with an error, and
+/// one that ends in `/streamed` with a stream.
 struct LedgerService {
     /// A call that was executed.
     struct Entry: Sendable, Hashable {
@@ -17,6 +18,10 @@ struct LedgerService {
 
     /// What stands in each reply, in a field and before the content.
     let receipt = SystemRandom().token()
+    /// What stands in each error, in a field and before the content.
+    let refusal = SystemRandom().token()
+    /// What each stream ends with.
+    let ending = SystemRandom().token()
     private let kept = Locked<[Entry]>([])
     private let port = Locked(0)
     private let filling = Locked(0)
@@ -90,6 +95,21 @@ struct LedgerService {
             method: request.method.rawValue, target: request.uri.string, type: request.headers[.contentType],
             body: body)
         kept.withLock { $0.append(entry) }
+        let path = URLText.withoutQuery(entry.target)
+        if path.hasSuffix("/refused") {
+            return Response(
+                status: .badRequest, headers: [.eTag: "\"\(refusal)\""],
+                body: .init(byteBuffer: ByteBuffer(bytes: Array(refusal.utf8) + body)))
+        }
+        if path.hasSuffix("/streamed") {
+            let pieces = [answer(to: body), Array(ending.utf8)]
+            return Response(
+                status: .ok,
+                body: ResponseBody { writer in
+                    for piece in pieces { try await writer.write(ByteBuffer(bytes: piece)) }
+                    try await writer.finish(nil)
+                })
+        }
         return Response(
             status: .ok, headers: [.eTag: "\"\(receipt)\""],
             body: .init(byteBuffer: ByteBuffer(bytes: answer(to: body))))
