@@ -116,7 +116,13 @@ struct ForwardSecrecyTests {
                 try row.blob("sealed_key"), for: .payloadKey, context: try row.text("kid"))
             return try secret.withUnsafeBytes { try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: $0) }
         }
-        guard TestDatabase.isPostgreSQL else { return Loot(statics: statics, sessions: []) }
+        guard TestDatabase.isPostgreSQL else {
+            // One process has them in its memory alone: no table could have one.
+            let tables = try await database.run(
+                .read("SELECT name FROM sqlite_master WHERE name LIKE '%payload_session%'"))
+            #expect(tables.isEmpty)
+            return Loot(statics: statics, sessions: [])
+        }
         let sessions = try await database.run(
             .read("SELECT id, kid, client_key, sealed, begun_at, used_at FROM payload_sessions")
         ).map { row in
@@ -154,8 +160,12 @@ struct ForwardSecrecyTests {
     func withdrawn() async throws {
         let (capture, _) = try await call()
         // Stolen before, the static key is still of no use for what was recorded.
-        let statics = try await loot().statics
+        let live = try await loot()
+        let statics = live.statics
         #expect(statics.count == 1)
+        // The control: until then the session could be stolen as well, where nodes share it.
+        let stolen = try live.opened(capture)
+        #expect(isTold(stolen) == TestDatabase.isPostgreSQL)
         #expect(try await keys.withdraw(key.kid, noting: .read("SELECT 1 AS one")))
         try await sessions.end(ofKey: key.kid)
         let late = try await loot()
