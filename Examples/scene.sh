@@ -108,3 +108,43 @@ advice() { # id
     printf '%s\n' --url-query authIndexType=composite_advice --url-query \
         "authIndexValue=<Advices><AttributeValuePair>$entry</AttributeValuePair></Advices>"
 }
+
+# --- What scripts share in which ana pays. Such a script says itself what `pay` is: with an amount and the id of a
+# transaction it asks for a payment in her session, keeps the reply in the files "head" and "body", and prints the
+# status.
+
+# Curl, which trusts the example's certificates.
+call() { curl -s --max-time "$ASSENT_EXAMPLE_LIMIT" --cacert "$place/authority.pem" "$@"; }
+# A call of a journey at the server, whose port is in $server.
+step() { call -X POST "https://localhost:$server/am/json/realms/root/realms/alpha/authenticate" "$@"; }
+next() { step -H 'Content-Type: application/json' "$@" -d @-; }
+# Starts the server by the file server.yaml; its pid is in $!.
+start_server() { # which start this is
+    start "server-$1" "$assent" serve --config "$place/server.yaml"
+    until_true "the server's start" call -f "https://localhost:$server/readyz"
+}
+# Signs ana in, with the password and the code of the users. The field with her session is in the file of that name.
+sign_in() {
+    local token
+    PASSWORD=$(cat "$place/password")
+    CODE=$(code)
+    export NAME=ana PASSWORD CODE
+    token=$(step --url-query authIndexType=service --url-query authIndexValue=Login | filled | next | filled | next \
+        | jq -er .tokenId) || fail "ana could not sign in"
+    printf 'iPlanetDirectoryPro: %s\n' "$token" | secret session
+}
+asked() { # amount; sets $id
+    [ "$(pay "$1")" = 401 ] || fail "a payment of $1 was not refused: $(cat "$place/body")"
+    id=$(transaction "$place/head")
+}
+approve() { # id
+    local words
+    mapfile -t words < <(advice "$1")
+    step "${words[@]}" -H @"$place/session" \
+        | filled | next -H @"$place/session" | jq -e .tokenId >/dev/null || fail "the payment could not be approved"
+}
+expect() { # status, amount, id
+    local status
+    status=$(pay "$2" "$3")
+    [ "$status" = "$1" ] || fail "the payment of $2 got $status: $(cat "$place/body")"
+}

@@ -9,7 +9,6 @@ packages="openssl oathtool curl jq python3"
 # shellcheck source=../scene.sh
 source "$(dirname "$(realpath "$0")")/../scene.sh" "$@"
 
-call() { curl -s --max-time "$ASSENT_EXAMPLE_LIMIT" --cacert "$place/authority.pem" "$@"; }
 read -r server gateway < <(free_ports 2)
 head -c 32 /dev/urandom | base64 | secret edge-secret
 
@@ -20,9 +19,7 @@ for file in server edge; do
     sed -e "s|@PLACE@|$place|g; s|@SERVER@|$server|g; s|@GATEWAY@|$gateway|g; s|@BANK@|$bank_port|g" "$file.yaml" \
         >"$place/$file.yaml"
 done
-is_ready() { call -f "https://localhost:$server/readyz"; }
 answers() { call "https://localhost:$gateway/"; }
-start_server() { start "server-$1" "$assent" serve --config "$place/server.yaml"; until_true "the server's start" is_ready; }
 start_gateway() {
     start "gateway-$1" "$assent" serve --gateway-only --config "$place/edge.yaml"
     until_true "the gateway's start" answers
@@ -37,37 +34,15 @@ say "assent doctor finds nothing wrong with the gateway: the server knows its cl
 
 # --- Requests
 
-authenticate=https://localhost:$server/am/json/realms/root/realms/alpha/authenticate
-next() { call -X POST "$authenticate" -H 'Content-Type: application/json' "$@" -d @-; }
 pay() { # amount, id of a transaction; prints the status
     call -X POST "https://localhost:$gateway/transfers${2:+?_txid=$2}" -H @"$place/session" -D "$place/head" \
         -H 'Content-Type: application/json' -H 'x-authenticate-response: header' -o "$place/body" -w '%{http_code}' \
         -d "{\"to\":\"Bob\",\"amount\":\"$1\",\"currency\":\"EUR\"}"
 }
-asked() { # amount; sets $id
-    [ "$(pay "$1")" = 401 ] || fail "a payment of $1 was not refused: $(cat "$place/body")"
-    id=$(transaction "$place/head")
-}
-approve() { # id
-    local words
-    mapfile -t words < <(advice "$1")
-    call -X POST "$authenticate" "${words[@]}" -H @"$place/session" \
-        | filled | next -H @"$place/session" | jq -e .tokenId >/dev/null || fail "the payment could not be approved"
-}
-expect() { # status, amount, id
-    local status
-    status=$(pay "$2" "$3")
-    [ "$status" = "$1" ] || fail "the payment of $2 got $status: $(cat "$place/body")"
-}
 
 # --- The story
 
-PASSWORD=$(cat "$place/password")
-CODE=$(code)
-export NAME=ana PASSWORD CODE
-token=$(call -X POST "$authenticate?authIndexType=service&authIndexValue=Login" | filled | next | filled | next \
-    | jq -er .tokenId) || fail "ana could not sign in"
-printf 'iPlanetDirectoryPro: %s\n' "$token" | secret session
+sign_in
 asked 10.00
 say "Ana has signed in at the server; her payment of 10.00 is refused at the gateway until she approves it"
 approve "$id"

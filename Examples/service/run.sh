@@ -10,7 +10,6 @@ source "$(dirname "$(realpath "$0")")/../scene.sh" "$@"
 program=$programs/AssentExampleService
 [ -x "$program" ] || fail "AssentExampleService is not in $programs: run 'make $example'."
 
-call() { curl -s --max-time "$ASSENT_EXAMPLE_LIMIT" --cacert "$place/authority.pem" "$@"; }
 read -r server service < <(free_ports 2)
 head -c 18 /dev/urandom | base64 | secret service-password
 
@@ -27,9 +26,7 @@ while IFS= read -r line; do
     esac
 done <server.yaml | sed -e 's|credentials: generated|passwordFile: "@PLACE@/service-password"|' \
     -e "s|@PLACE@|$place|g; s|@SERVER@|$server|g" >"$place/server.yaml"
-is_ready() { call -f "https://localhost:$server/readyz"; }
 answers() { call "http://127.0.0.1:$service/"; }
-start_server() { start "server-$1" "$assent" serve --config "$place/server.yaml"; until_true "the server's start" is_ready; }
 start_server 1
 server_pid=$!
 AM_URL=https://localhost:$server/am AM_REALM=alpha AM_AUTHORITY=$place/authority.pem AM_JOURNEY=Service AM_USER=payments \
@@ -40,8 +37,6 @@ say "A server runs, and a service that asks it about each payment"
 
 # --- Requests
 
-authenticate=https://localhost:$server/am/json/realms/root/realms/alpha/authenticate
-next() { call -X POST "$authenticate" -H 'Content-Type: application/json' "$@" -d @-; }
 send() { # JSON, id of a transaction, more words of curl's; prints the status
     local json=$1 id=$2
     shift 2
@@ -51,30 +46,10 @@ send() { # JSON, id of a transaction, more words of curl's; prints the status
 pay() { # amount, id of a transaction
     send "{\"to\":\"Bob\",\"amount\":\"$1\",\"currency\":\"EUR\"}" "${2:-}" -H @"$place/session"
 }
-asked() { # amount; sets $id
-    [ "$(pay "$1")" = 401 ] || fail "a payment of $1 was not refused: $(cat "$place/body")"
-    id=$(transaction "$place/head")
-}
-approve() { # id
-    local words
-    mapfile -t words < <(advice "$1")
-    call -X POST "$authenticate" "${words[@]}" -H @"$place/session" \
-        | filled | next -H @"$place/session" | jq -e .tokenId >/dev/null || fail "the payment could not be approved"
-}
-expect() { # status, amount, id
-    local status
-    status=$(pay "$2" "$3")
-    [ "$status" = "$1" ] || fail "the payment of $2 got $status: $(cat "$place/body")"
-}
 
 # --- The story
 
-PASSWORD=$(cat "$place/password")
-CODE=$(code)
-export NAME=ana PASSWORD CODE
-token=$(call -X POST "$authenticate?authIndexType=service&authIndexValue=Login" | filled | next | filled | next \
-    | jq -er .tokenId) || fail "ana could not sign in"
-printf 'iPlanetDirectoryPro: %s\n' "$token" | secret session
+sign_in
 [ "$(send '{"to":"Bob","amount":"10.00","currency":"EUR"}' '')" = 401 ] || fail "it paid for nobody: $(cat "$place/body")"
 asked 10.00
 say "Ana has signed in at the server; the service refuses her payment of 10.00 until she approves it"
