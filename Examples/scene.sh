@@ -109,13 +109,19 @@ advice() { # id
         "authIndexValue=<Advices><AttributeValuePair>$entry</AttributeValuePair></Advices>"
 }
 
-# --- What scripts share in which ana pays. Such a script says itself what `pay` is: with an amount and the id of a
-# transaction it asks for a payment in her session, keeps the reply in the files "head" and "body", and prints the
-# status.
+# --- What scripts share in which ana pays at a gateway, whose port is in $gateway, and approves at a server, whose port
+# is in $server. The service, which has no gateway, has a `pay` of its own; the cluster, with its several nodes, a `call`
+# of its own.
 
 # Curl, which trusts the example's certificates.
 call() { curl -s --max-time "$ASSENT_EXAMPLE_LIMIT" --cacert "$place/authority.pem" "$@"; }
-# A call of a journey at the server, whose port is in $server.
+# Does something by calls to this node. Only the cluster has several: its `call` asks for $node.
+at() { # node, words…
+    local node=$1
+    shift
+    "$@"
+}
+# A call of a journey at the server.
 step() { call -X POST "https://localhost:$server/am/json/realms/root/realms/alpha/authenticate" "$@"; }
 next() { step -H 'Content-Type: application/json' "$@" -d @-; }
 # Starts the server by the file server.yaml; its pid is in $!.
@@ -124,14 +130,20 @@ start_server() { # which start this is
     until_true "the server's start" call -f "https://localhost:$server/readyz"
 }
 # Signs ana in, with the password and the code of the users. The field with her session is in the file of that name.
-sign_in() {
+sign_in() { # the nodes of the three calls, if they are not to be any
     local token
     PASSWORD=$(cat "$place/password")
     CODE=$(code)
     export NAME=ana PASSWORD CODE
-    token=$(step --url-query authIndexType=service --url-query authIndexValue=Login | filled | next | filled | next \
-        | jq -er .tokenId) || fail "ana could not sign in"
+    token=$(at "${1:-}" step --url-query authIndexType=service --url-query authIndexValue=Login | filled \
+        | at "${2:-}" next | filled | at "${3:-}" next | jq -er .tokenId) || fail "ana could not sign in"
     printf 'iPlanetDirectoryPro: %s\n' "$token" | secret session
+}
+# Asks for a payment in her session; the reply is in the files "head" and "body".
+pay() { # amount, id of a transaction; prints the status
+    call -X POST "https://localhost:$gateway/transfers${2:+?_txid=$2}" -H @"$place/session" -D "$place/head" \
+        -H 'Content-Type: application/json' -H 'x-authenticate-response: header' -o "$place/body" -w '%{http_code}' \
+        -d "{\"to\":\"Bob\",\"amount\":\"$1\",\"currency\":\"EUR\"}"
 }
 asked() { # amount; sets $id
     [ "$(pay "$1")" = 401 ] || fail "a payment of $1 was not refused: $(cat "$place/body")"

@@ -92,62 +92,35 @@ leads_to_a_node() { is_ready "$server" && curl -s --max-time 5 --cacert "$place/
 until_true "HAProxy's start" leads_to_a_node
 say "Two nodes on one database are ready, behind HAProxy"
 
-# --- Requests: to node a, to node b, or (with -) to whichever HAProxy takes. The address is always the public one.
+# --- Requests, to the node that HAProxy takes, or to the one that is named. The address is always the public one.
 
-call() { # node, curl's words…
-    local node=$1 to_server=$server to_gateway=$gateway
-    shift
-    case $node in
+call() { # curl's words…
+    local to_server=$server to_gateway=$gateway
+    case ${node:-} in
         a) to_server=$server_a to_gateway=$gateway_a ;;
         b) to_server=$server_b to_gateway=$gateway_b ;;
     esac
     curl -s --max-time 30 --cacert "$place/authority.pem" --connect-to "localhost:$server:localhost:$to_server" \
         --connect-to "localhost:$gateway:localhost:$to_gateway" "$@"
 }
-authenticate=https://localhost:$server/am/json/realms/root/realms/alpha/authenticate
-session() { printf 'iPlanetDirectoryPro: %s\n' "$1" | secret session; }
-pay() { # node, amount, id of a transaction; prints the status
-    call "$1" -X POST "https://localhost:$gateway/transfers${3:+?_txid=$3}" -H @"$place/session" -D "$place/head" \
-        -H 'Content-Type: application/json' -H 'x-authenticate-response: header' -o "$place/body" -w '%{http_code}' \
-        -d "{\"to\":\"Bob\",\"amount\":\"$2\",\"currency\":\"EUR\"}"
-}
-asked() { # node, amount; sets $id
-    [ "$(pay "$1" "$2")" = 401 ] || fail "a payment of $2 was not refused"
-    id=$(transaction "$place/head")
-}
-approve() { # node, id
-    local words
-    mapfile -t words < <(advice "$2")
-    call "$1" -X POST "$authenticate" "${words[@]}" -H @"$place/session" \
-        | filled | call "$1" -X POST "$authenticate" -H @"$place/session" -H 'Content-Type: application/json' -d @- \
-        | jq -e .tokenId >/dev/null || fail "the payment could not be approved"
-}
-spent() { [ "$(pay "$1" "$2" "$3")" = 201 ] || fail "the approved payment of $2 was not made: $(cat "$place/body")"; }
-refused() { # the same again
+refused() { # amount and id of a payment that was made
     local status
-    status=$(pay "$1" "$2" "$3")
+    status=$(pay "$1" "$2")
     [ "$status" = 401 ] || [ "$status" = 403 ] || [ "$status" = 409 ] || fail "the same again got $status: $(cat "$place/body")"
 }
 
 # --- The story
 
-PASSWORD=$(cat "$place/password")
-export NAME=ana PASSWORD
-CODE=$(code) && export CODE
-step=$(call a -X POST "$authenticate?authIndexType=service&authIndexValue=Login" | filled)
-step=$(call b -X POST "$authenticate" -H 'Content-Type: application/json' -d @- <<<"$step" | filled)
-token=$(call a -X POST "$authenticate" -H 'Content-Type: application/json' -d @- <<<"$step" | jq -er .tokenId) \
-    || fail "ana could not sign in"
-session "$token"
+sign_in a b a
 say "Ana has signed in: the password at node A, checked by node B, the code by node A"
 
-asked a 10.00
+at a asked 10.00
 say "A payment of 10.00 at node A is refused until Ana approves it"
-approve a "$id"
-spent b 10.00 "$id"
+at a approve "$id"
+at b expect 201 10.00 "$id"
 say "Approved at node A, it is made by node B"
-refused a 10.00 "$id"
-refused b 10.00 "$id"
+at a refused 10.00 "$id"
+at b refused 10.00 "$id"
 say "The same again is refused by both"
 
 export XDG_CONFIG_HOME=$place/config XDG_STATE_HOME=$place/state
@@ -163,18 +136,18 @@ cli_pays() { # amount
 cli_pays 20.00
 say "Ben signs in and pays 20.00 with the assent program, through HAProxy"
 
-asked a 30.00
+at a asked 30.00
 kill -9 "$node_a"
 wait "$node_a" 2>/dev/null || true
 say "Node A is killed, after Ana has asked it for a payment of 30.00"
-approve - "$id"
-spent - 30.00 "$id"
-refused - 30.00 "$id"
+approve "$id"
+expect 201 30.00 "$id"
+refused 30.00 "$id"
 cli_pays 40.00
 say "Through HAProxy she approves it and it is made, once; Ben goes on paying, too"
 
-asked - 50.00
-approve - "$id"
+asked 50.00
+approve "$id"
 kill -9 "$(head -n 1 "$primary/data/postmaster.pid")"
 is_not_ready() { ! is_ready "$server_b"; }
 until_true "the end of the database" is_not_ready
@@ -183,21 +156,21 @@ as_postgres pg_ctl -D "$replica/data" -w promote >/dev/null
 until_true "the recovery of node B" is_ready "$server_b"
 until_true "HAProxy's return to node B" leads_to_a_node
 say "The replica is promoted: node B has found it, without a restart"
-spent - 50.00 "$id"
-refused - 50.00 "$id"
-refused b 10.00 "$id"
+expect 201 50.00 "$id"
+refused 50.00 "$id"
+at b refused 10.00 "$id"
 cli_pays 60.00
 say "What Ana had approved is made, once; Ben is still signed in, and pays"
 
 start node-a-again "$assent" serve --config "$place/node-a.yaml"
 until_true "the return of node A" is_ready "$server_a"
-asked a 70.00
-approve b "$id"
-spent a 70.00 "$id"
-refused b 70.00 "$id"
+at a asked 70.00
+at b approve "$id"
+at a expect 201 70.00 "$id"
+at b refused 70.00 "$id"
 say "Node A is started again, and both work together as before"
 
 # Every payment once, in the bank's own books.
-payments=$(call b -H @"$place/session" "https://localhost:$gateway/transfers" | jq -c '[.. | .amount? // empty] | sort')
+payments=$(at b call -H @"$place/session" "https://localhost:$gateway/transfers" | jq -c '[.. | .amount? // empty] | sort')
 [ "$payments" = '["10.00","30.00","50.00","70.00"]' ] || fail "the bank has booked for ana: $payments"
 say "The bank's books have each of Ana's payments once: 10.00, 30.00, 50.00, 70.00"

@@ -32,14 +32,6 @@ say "A server without a gateway runs, and a gateway without a server"
 "$assent" doctor --config "$place/edge.yaml" >"$place/doctor.log" || fail "assent doctor: $(cat "$place/doctor.log")"
 say "assent doctor finds nothing wrong with the gateway: the server knows its client"
 
-# --- Requests
-
-pay() { # amount, id of a transaction; prints the status
-    call -X POST "https://localhost:$gateway/transfers${2:+?_txid=$2}" -H @"$place/session" -D "$place/head" \
-        -H 'Content-Type: application/json' -H 'x-authenticate-response: header' -o "$place/body" -w '%{http_code}' \
-        -d "{\"to\":\"Bob\",\"amount\":\"$1\",\"currency\":\"EUR\"}"
-}
-
 # --- The story
 
 sign_in
