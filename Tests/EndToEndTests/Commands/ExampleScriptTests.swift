@@ -3,11 +3,13 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The example of a service of its own")
-struct ServiceExampleTests {
-    @Test("Its script, run as a person runs it, does what its page says that it prints")
-    func script() async throws {
-        let example = World.package.appending(path: "Examples/service")
+@Suite("The scripts of examples")
+struct ExampleScriptTests {
+    @Test(
+        "An example's script, run as a person runs it, does what the example's page says that it prints",
+        arguments: ["edge", "service"])
+    func script(name: String) async throws {
+        let example = World.package.appending(path: "Examples/\(name)")
         let page = try String(contentsOf: example.appending(path: "README.md"), encoding: .utf8)
         let promised = try #require(page.firstMatch(of: /```text\n((?s).*?)\n```/)).1
         let running = try Program.Running(
