@@ -67,7 +67,6 @@ struct CallRunner: Sendable {
                 attempt.next = attempt.retry.next(after: Self.failure(error))
                 switch (attempt.next, attempt.prover) {
                 case (.takeNewKeys, .current):
-                    if Self.failure(error) == .keyRetired { _ = try await parts.renewals.finish(attempt.record.id) }
                     attempt.record = try await newer(attempt.record, after: Self.said(error))
                 case (.fail, _), (.signAgain, _), (.takeNewKeys, _):
                     attempt = try await asking(why: Self.said(error), attempt)
@@ -141,13 +140,14 @@ struct CallRunner: Sendable {
         _ record: inout ContainerRecord, _ retry: inout CallRetry, from error: any Error
     ) async throws {
         guard retry.next(after: Self.failure(error)) == .takeNewKeys else { throw error }
-        if Self.failure(error) == .keyRetired { _ = try await parts.renewals.finish(record.id) }
         record = try await newer(record, after: error)
     }
 
-    /// The container with the keys that have taken the place of those of `record`: another task, too, may have ended a
-    /// renewal just before, and removed the old keys.
+    /// The container with the keys that have taken the place of those of `record`. Where the server says that it has
+    /// replaced them, the renewal is ended first; another task, too, may have ended one just before, and removed the
+    /// old keys.
     private func newer(_ record: ContainerRecord, after error: any Error) async throws -> ContainerRecord {
+        if Self.failure(error) == .keyRetired { _ = try await parts.renewals.finish(record.id) }
         let now = try await parts.records.load(record.id)
         guard now.keyID != record.keyID else { throw error }
         return now
