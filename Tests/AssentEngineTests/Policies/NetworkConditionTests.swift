@@ -4,23 +4,9 @@ import Testing
 @testable import AssentEngine
 
 @Suite("Conditions on the client's address")
-struct NetworkConditionTests {
+struct NetworkConditionTests: ConditionSuite {
     private static func verdict(_ condition: PolicyCondition, from address: String?) -> String {
-        switch condition.evaluate(PolicyFacts(session: nil, clientAddress: address.flatMap(IPAddress.init))).verdict {
-        case .holds: "holds"
-        case .fails: "fails"
-        case .unknown: "unknown"
-        case .pending: "pending"
-        }
-    }
-
-    private static func read(_ condition: String) throws(SettingsIssues) -> PolicyCondition? {
-        let text = #"""
-            {"name":"s","realm":"/alpha","policies":[{"name":"p","resources":["https://a/"],"actionValues":{"GET":true},
-            "subject":{"type":"AuthenticatedUsers"},"condition":\#(condition)}]}
-            """#
-        guard let json = try? JSONValue.parse(text) else { return nil }
-        return try PolicySet(json, journeys: []).policies.first?.condition
+        verdict(condition, PolicyFacts(session: nil, clientAddress: address.flatMap(IPAddress.init)))
     }
 
     @Test(

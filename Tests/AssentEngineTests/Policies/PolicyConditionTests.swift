@@ -5,28 +5,7 @@ import Testing
 
 /// Without a database: what conditions and subjects say of somebody.
 @Suite("Conditions and subjects at their bounds")
-struct PolicyConditionTests {
-    private static func user(_ name: String, realm: String = "/alpha") -> User {
-        User(
-            id: "id-\(name)", realm: realm, username: name, isActive: true, roles: [], attributes: JSONObject(),
-            epoch: 0)
-    }
-
-    private static func session(level: Int = 0, _ properties: JSONObject = JSONObject()) -> LiveSession {
-        LiveSession(
-            id: "hash", auditID: "audit-1", user: user("ana"), realm: "/alpha", authLevel: level, createdAt: 0,
-            latestAccess: 0, maxIdle: 1800, expiresAt: 7200, properties: properties)
-    }
-
-    private static func verdict(_ condition: PolicyCondition, _ facts: PolicyFacts) -> String {
-        switch condition.evaluate(facts).verdict {
-        case .holds: "holds"
-        case .fails: "fails"
-        case .unknown: "unknown"
-        case .pending: "pending"
-        }
-    }
-
+struct PolicyConditionTests: ConditionSuite {
     @Test(
         "A range of addresses has both of its ends, and nothing below or above",
         arguments: [

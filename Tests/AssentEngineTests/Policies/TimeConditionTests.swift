@@ -5,36 +5,10 @@ import Testing
 @testable import AssentEngine
 
 @Suite("Conditions on time, age and scopes")
-struct TimeConditionTests {
-    private static func read(_ condition: String) throws(SettingsIssues) -> PolicyCondition? {
-        let text = #"""
-            {"name":"s","realm":"/alpha","policies":[{"name":"p","resources":["https://a/"],"actionValues":{"GET":true},
-            "subject":{"type":"AuthenticatedUsers"},"condition":\#(condition)}]}
-            """#
-        guard let json = try? JSONValue.parse(text) else { return nil }
-        return try PolicySet(json, journeys: []).policies.first?.condition
-    }
-
+struct TimeConditionTests: ConditionSuite {
     private static func seconds(_ text: String) throws -> Int64 {
         let date = try #require(ISO8601DateFormatter().date(from: text))
         return Int64(date.timeIntervalSince1970)
-    }
-
-    private static func session(begun: Int64 = 0) -> LiveSession {
-        let user = User(
-            id: "u", realm: "/alpha", username: "ana", isActive: true, roles: [], attributes: JSONObject(), epoch: 0)
-        return LiveSession(
-            id: "hash", auditID: "audit-1", user: user, realm: "/alpha", authLevel: 0, createdAt: begun,
-            latestAccess: begun, maxIdle: 1800, expiresAt: begun + 7200, properties: JSONObject())
-    }
-
-    private static func verdict(_ condition: PolicyCondition, _ facts: PolicyFacts) -> String {
-        switch condition.evaluate(facts).verdict {
-        case .holds: "holds"
-        case .fails: "fails"
-        case .unknown: "unknown"
-        case .pending: "pending"
-        }
     }
 
     private static let office = #""startTime":"08:00","endTime":"17:00""#

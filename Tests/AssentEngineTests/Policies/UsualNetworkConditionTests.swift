@@ -5,7 +5,7 @@ import Testing
 
 /// Without a database: what the condition says of somebody who was seen in the network, or was not.
 @Suite("The condition that a user was in this network before")
-struct UsualNetworkConditionTests {
+struct UsualNetworkConditionTests: ConditionSuite {
     private static let now: Int64 = 10_000_000
     private static let condition = PolicyCondition.usualNetwork(days: 2, level: 5)
     private static let confirm = PolicyCondition.transaction(TransactionCondition(specifier: "Confirm"))
@@ -13,24 +13,9 @@ struct UsualNetworkConditionTests {
     private static func facts(_ sightings: [NetworkSighting]?, hasSession: Bool = true, now: Int64? = Self.now)
         -> PolicyFacts
     {
-        let user = User(
-            id: "id-ana", realm: "/alpha", username: "ana", isActive: true, roles: [], attributes: JSONObject(),
-            epoch: 0)
-        let session = LiveSession(
-            id: "hash", auditID: "audit-1", user: user, realm: "/alpha", authLevel: 9, createdAt: 0, latestAccess: 0,
-            maxIdle: 1800, expiresAt: 7200, properties: JSONObject())
-        var facts = PolicyFacts(user: user, session: hasSession ? session : nil, now: now)
+        var facts = PolicyFacts(user: user("ana"), session: hasSession ? session(level: 9) : nil, now: now)
         facts.sightings = sightings
         return facts
-    }
-
-    private static func verdict(_ condition: PolicyCondition, _ facts: PolicyFacts) -> String {
-        switch condition.evaluate(facts).verdict {
-        case .holds: "holds"
-        case .fails: "fails"
-        case .unknown: "unknown"
-        case .pending: "pending"
-        }
     }
 
     private static func seen(_ level: Int, _ age: Int64) -> NetworkSighting {
@@ -89,15 +74,6 @@ struct UsualNetworkConditionTests {
         #expect(change([Self.seen(5, 100), Self.seen(7, 50), Self.seen(4, 0)]) == Self.now + 172_750)
         for sightings in [[], [Self.seen(4, 0)], nil] { #expect(change(sightings) == Self.now) }
         #expect(change([], now: nil) == nil)
-    }
-
-    private static func read(_ condition: String) throws(SettingsIssues) -> PolicyCondition? {
-        let text = #"""
-            {"name":"s","realm":"/alpha","policies":[{"name":"p","resources":["https://a/"],"actionValues":{"GET":true},
-            "subject":{"type":"AuthenticatedUsers"},"condition":\#(condition)}]}
-            """#
-        guard let json = try? JSONValue.parse(text) else { return nil }
-        return try PolicySet(json, journeys: []).policies.first?.condition
     }
 
     @Test("It is read with its days and its level, which is 1 where none is given, and written as it was")
