@@ -91,7 +91,7 @@ extension Transactions {
             var note = record(
                 .transactionOutcome, columns.outcome == "answered" ? .success : .failed, id: found.id,
                 binding: found.binding)
-            note.detail["outcome"] = outcome.auditDetail
+            note.detail["outcome"] = outcome.json
             do {
                 _ = try await context.database.run([
                     SQLStatement(

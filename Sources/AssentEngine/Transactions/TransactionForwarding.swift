@@ -88,7 +88,7 @@ extension Transactions {
             var note = record(
                 .transactionOutcome, columns.outcome == "answered" ? .success : .failed, id: id,
                 binding: found.record.binding)
-            note.detail["outcome"] = outcome.auditDetail
+            note.detail["outcome"] = outcome.json
             do {
                 _ = try await context.database.run([conclude, audit.statement(note)])
             } catch let error as StoreError where error.code == .unexpectedCount {
@@ -122,7 +122,7 @@ extension Transactions {
                     ? TransactionSQL.concludeForwarded(lost.id, before: oldest, at: now)
                     : TransactionSQL.concludeTaken(lost.id, at: now)
                 var note = record(.transactionOutcome, .failed, id: lost.id, binding: lost.binding)
-                note.detail["outcome"] = (wasForwarded ? UpstreamOutcome.unknown : .notForwarded).auditDetail
+                note.detail["outcome"] = (wasForwarded ? UpstreamOutcome.unknown : .notForwarded).json
                 do {
                     _ = try await context.database.run([
                         SQLStatement(conclude, expecting: .exactly(1)), audit.statement(note),

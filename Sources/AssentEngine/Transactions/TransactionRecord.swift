@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import AssentStore
 
 /// A transaction as the store has it.
@@ -137,8 +137,9 @@ extension UpstreamOutcome {
         }
     }
 
-    /// What the audit log says of it.
-    var auditDetail: JSONValue {
+    /// What the audit log says of it, and the server to a client that asks what became of its request: `state`, and
+    /// `status` where there is one.
+    package var json: JSONValue {
         switch self {
         case .taken: ["state": "taken"]
         case .forwarded: ["state": "forwarded"]

@@ -25,18 +25,7 @@ extension PolicyDecision {
 }
 
 extension UpstreamOutcome {
-    /// For a client that asks what became of its request: `state`, and `status` where there is one.
-    var json: JSONValue {
-        switch self {
-        case .taken: ["state": "taken"]
-        case .forwarded: ["state": "forwarded"]
-        case .notForwarded: ["state": "notForwarded"]
-        case .answered(let status): ["state": "answered", "status": .integer(status)]
-        case .unknown: ["state": "unknown"]
-        }
-    }
-
-    /// What an enforcement point says became of a request, in the same form; `nil` for what is no end of one.
+    /// What an enforcement point says became of a request, in the form of ``json``; `nil` for what is no end of one.
     init?(report: JSONValue?) {
         switch report?["state"]?.string {
         case "answered":

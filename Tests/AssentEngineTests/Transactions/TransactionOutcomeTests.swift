@@ -149,7 +149,7 @@ struct TransactionOutcomeTests {
             return
         }
         #expect(record.outcome == .notForwarded)
-        #expect(record.outcome?.auditDetail == ["state": "notForwarded"])
+        #expect(record.outcome?.json == ["state": "notForwarded"])
         #expect(try await fixture.audited(.transactionTake, id).sorted() == ["refused taken", "success -"])
     }
 }
