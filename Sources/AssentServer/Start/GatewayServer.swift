@@ -5,7 +5,6 @@ import AssentEngine
 import Foundation
 public import Logging
 import NIOCore
-import NIOPosix
 public import ServiceLifecycle
 
 /// A gateway without an engine: it asks another server about each request, over HTTPS, and forwards what that lets
@@ -193,20 +192,6 @@ public final class GatewayServer: Service {
             let count = connections.abandon()
             if count > 0 { logger.warning("requests were given up", metadata: ["requests": "\(count)"]) }
         }
-    }
-}
-
-/// What is done after some seconds, unless everything has ended before.
-private final class Deadlines: Sendable {
-    private let scheduled = Locked<[Scheduled<Void>]>([])
-
-    func add(_ seconds: Int64, _ body: @escaping @Sendable () -> Void) {
-        let one = MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: .seconds(seconds), body)
-        scheduled.withLock { $0.append(one) }
-    }
-
-    func cancel() {
-        scheduled.withLock { scheduled in for one in scheduled { one.cancel() } }
     }
 }
 

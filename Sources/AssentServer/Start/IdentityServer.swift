@@ -5,7 +5,6 @@ import AssentStore
 import Foundation
 public import Logging
 import NIOCore
-import NIOPosix
 public import ServiceLifecycle
 
 /// The server: journeys, sessions, tokens, policies, transactions, and the gateway in front of protected services.
@@ -194,14 +193,10 @@ public final class IdentityServer: Service {
             (configuration.gateway?.routes ?? []).map(\.upstream), clock: context.clock, logger: logger)
         let group = ServiceGroup(
             configuration: .init(services: services(upstream), logger: logger))
-        let deadlines = Locked<[Scheduled<Void>]>([])
-        @Sendable func later(_ seconds: Int64, _ body: @escaping @Sendable () -> Void) {
-            let scheduled = MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: .seconds(seconds), body)
-            deadlines.withLock { $0.append(scheduled) }
-        }
+        let deadlines = Deadlines()
         @Sendable func end(because reason: String) {
             cut(upstream, because: reason)
-            later(Int64(configuration.recordingSeconds)) { [self] in abandon() }
+            deadlines.add(Int64(configuration.recordingSeconds)) { [self] in abandon() }
         }
         let result: Result<Void, any Error>
         do {
@@ -212,7 +207,9 @@ public final class IdentityServer: Service {
                     // First: those that are refused then must hear that their connection ends.
                     connections.drain()
                     passwords.drain()
-                    later(Int64(configuration.drainSeconds)) { end(because: "it took longer than drainSeconds") }
+                    deadlines.add(Int64(configuration.drainSeconds)) {
+                        end(because: "it took longer than drainSeconds")
+                    }
                 }
             } onCancel: {
                 end(because: "the stop was cut short")
@@ -227,7 +224,7 @@ public final class IdentityServer: Service {
         watch.end()
         // Its last statement may still wait for the database's server: the deadline is for that as well.
         try? await database.close()
-        deadlines.withLock { deadlines in for deadline in deadlines { deadline.cancel() } }
+        deadlines.cancel()
         lock.release()
         try result.get()
     }
