@@ -1,6 +1,7 @@
 import AssentCore
 import AssentJOSE
 import AssentTesting
+import StoreTesting
 import Testing
 
 @testable import AssentEngine

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentStore
+import StoreTesting
 import Testing
 
 @testable import AssentEngine

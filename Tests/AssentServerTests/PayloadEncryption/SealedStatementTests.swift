@@ -27,13 +27,13 @@ struct SealedStatementTests {
 
     /// The gateway of a second set of parts on a server's database, and a session of payload encryption there.
     private struct Door {
-        let tally: StatementCounter
+        let tally: StatementTally
         let channel: SealedChannel
         private let door: SealedDoor
 
         init(_ fixture: ServerFixture, _ configuration: ServerConfiguration, _ upstream: Upstream) async throws {
             let server = fixture.server.context
-            tally = StatementCounter(server.database)
+            tally = StatementTally(server.database)
             let context = EngineContext(
                 database: tally, clock: fixture.clock, random: SystemRandom(), masterKey: server.masterKey,
                 logger: server.logger)
@@ -157,30 +157,4 @@ private struct Collector: ResponseBodyWriter {
     mutating func write(_ buffer: ByteBuffer) async throws { bytes.withLock { $0 += Array(buffer: buffer) } }
 
     consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
-}
-
-/// Counts what is run on a database.
-private final class StatementCounter: SQLDatabase {
-    private let base: any SQLDatabase
-    private let runs = Locked(0)
-
-    var count: Int { runs.withLock { $0 } }
-
-    init(_ base: any SQLDatabase) { self.base = base }
-
-    var isShared: Bool { base.isShared }
-
-    func run(_ statement: SQLStatement) async throws -> [SQLRow] {
-        runs.withLock { $0 += 1 }
-        return try await base.run(statement)
-    }
-
-    func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
-        runs.withLock { $0 += statements.count }
-        return try await base.run(statements)
-    }
-
-    func time() async throws -> Int64? { try await base.time() }
-    func checkHealth() async throws { try await base.checkHealth() }
-    func close() async throws { try await base.close() }
 }
