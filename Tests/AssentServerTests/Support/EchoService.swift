@@ -73,6 +73,20 @@ final class EchoService: Sendable {
         hangUp()
     }
 
+    /// The request that asks for a WebSocket; `fields` stand behind the usual ones, `replacing` in place of some.
+    static func handshake(
+        _ fields: [(String, String)], path: String = "/files/live", replacing: [(String, [String])] = []
+    ) -> String {
+        let usual = [
+            ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("Sec-WebSocket-Version", "13"),
+        ]
+        let kept = usual.filter { field in !replacing.contains { $0.0 == field.0 } }
+        let others = replacing.flatMap { name, values in values.map { (name, $0) } }
+        let lines = (kept + others + fields).map { "\($0.0): \($0.1)" }
+        return (["GET \(path) HTTP/1.1", "Host: localhost"] + lines).joined(separator: "\r\n") + "\r\n\r\n"
+    }
+
     /// A text message of less than 126 bytes in one frame (RFC 6455 §5.2); clients mask.
     static func frame(_ text: String, isMasked: Bool) -> [UInt8] {
         let bytes = Array(text.utf8)
@@ -144,5 +158,16 @@ final class EchoService: Sendable {
             return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                 + "Sec-WebSocket-Accept: \(Data(digest).base64EncodedString())\r\n\r\n"
         }
+    }
+}
+
+extension RawConnection {
+    /// Sends a message to the service and returns whether it comes back.
+    func echoes(_ text: String) async throws -> Bool {
+        let wanted = EchoService.frame(text, isMasked: false)
+        let before = bytes.count
+        try await send(EchoService.frame(text, isMasked: true))
+        await wait(forBytes: before + wanted.count)
+        return Array(bytes.suffix(wanted.count)) == wanted
     }
 }

@@ -53,26 +53,12 @@ struct RemoteConnectionTests {
     private func open(
         _ alone: GatewayAlone, _ fields: [(String, String)], path: String = "/files/live"
     ) async throws -> (RawConnection, head: String) {
-        let handshake = [
-            ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-            ("Sec-WebSocket-Version", "13"),
-        ]
-        let lines = ["GET \(path) HTTP/1.1", "Host: localhost"] + (handshake + fields).map { "\($0.0): \($0.1)" }
         let connection = try await RawConnection.open(port: alone.port)
-        try await connection.send(lines.joined(separator: "\r\n") + "\r\n\r\n")
+        try await connection.send(EchoService.handshake(fields, path: path))
         return (connection, await connection.reply())
     }
 
     private func isOpen(_ head: String) -> Bool { head.hasPrefix("HTTP/1.1 101 ") }
-
-    /// Sends a message and returns whether it comes back.
-    private func says(_ text: String, _ connection: RawConnection) async throws -> Bool {
-        let wanted = EchoService.frame(text, isMasked: false)
-        let before = connection.bytes.count
-        try await connection.send(EchoService.frame(text, isMasked: true))
-        await connection.wait(forBytes: before + wanted.count)
-        return Array(connection.bytes.suffix(wanted.count)) == wanted
-    }
 
     private func signOut(_ engine: ServerFixture, _ session: String) async throws {
         let reply = try await engine.send(
@@ -89,12 +75,12 @@ struct RemoteConnectionTests {
             let (other, otherHead) = try await open(
                 alone, ServerFixture.session(try await alone.engine.session("ben")))
             #expect(isOpen(head) && isOpen(otherHead))
-            #expect(try await says("hello", mine))
+            #expect(try await mine.echoes("hello"))
             let seen = try #require(echo.seen.value.heads.first)
             #expect(seen.contains("X-Remote-User: ana") && !seen.contains("eve") && !seen.contains(session))
             try await signOut(alone.engine, session)
             _ = await mine.untilClosed()
-            #expect(try await says("still here", other))
+            #expect(try await other.echoes("still here"))
             await other.close()
         }
     }
@@ -105,7 +91,7 @@ struct RemoteConnectionTests {
             let tokens = try await alone.engine.tokens(session: try await alone.engine.session())
             let (connection, head) = try await open(alone, ServerFixture.bearer(tokens.access))
             #expect(isOpen(head))
-            #expect(try await says("a", connection))
+            #expect(try await connection.echoes("a"))
             let reply = try await alone.engine.send(
                 "POST", alone.engine.oauth("token/revoke"), [("Content-Type", "application/x-www-form-urlencoded")],
                 text: ServerFixture.query([("client_id", "bank-app"), ("token", tokens.refresh)]))
@@ -120,7 +106,7 @@ struct RemoteConnectionTests {
             let session = ServerFixture.session(try await alone.engine.session())
             let (connection, head) = try await open(alone, session)
             #expect(isOpen(head))
-            #expect(try await says("hello", connection))
+            #expect(try await connection.echoes("hello"))
             alone.relay.lead(to: nil)
             _ = await connection.untilClosed()
             let (late, refusal) = try await open(alone, session)
@@ -281,7 +267,7 @@ struct RemoteConnectionTests {
                 let session = ServerFixture.session(try await nodes.first.session())
                 let (connection, head) = try await open(alone, session)
                 #expect(isOpen(head))
-                #expect(try await says("hello", connection))
+                #expect(try await connection.echoes("hello"))
                 alone.relay.lead(to: nodes.second)
                 _ = await connection.untilClosed()
                 let (late, refusal) = try await open(alone, session)

@@ -8,7 +8,6 @@ import Testing
 
 @Suite("WebSockets through the gateway")
 struct WebSocketTests {
-    private static let key = "dGhlIHNhbXBsZSBub25jZQ=="
     private static let listed = "https://app.bank.example"
 
     /// The route `live` to an echo service, with these further keys.
@@ -37,35 +36,13 @@ struct WebSocketTests {
         await echo.stop()
     }
 
-    private static func handshake(
-        _ fields: [(String, String)], path: String = "/files/live", replacing: [(String, [String])] = []
-    ) -> String {
-        let usual = [
-            ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Key", key),
-            ("Sec-WebSocket-Version", "13"),
-        ]
-        let kept = usual.filter { field in !replacing.contains { $0.0 == field.0 } }
-        let others = replacing.flatMap { name, values in values.map { (name, $0) } }
-        let lines = (kept + others + fields).map { "\($0.0): \($0.1)" }
-        return (["GET \(path) HTTP/1.1", "Host: localhost"] + lines).joined(separator: "\r\n") + "\r\n\r\n"
-    }
-
     /// Opens a WebSocket and returns its connection with the head of the answer.
     private func open(
         _ fixture: ServerFixture, _ fields: [(String, String)], path: String = "/files/live"
     ) async throws -> (RawConnection, head: String) {
         let connection = try await fixture.rawConnection()
-        try await connection.send(Self.handshake(fields, path: path))
+        try await connection.send(EchoService.handshake(fields, path: path))
         return (connection, await connection.reply())
-    }
-
-    /// Sends a message and returns whether it comes back.
-    private func says(_ text: String, _ connection: RawConnection) async throws -> Bool {
-        let wanted = EchoService.frame(text, isMasked: false)
-        let before = connection.bytes.count
-        try await connection.send(EchoService.frame(text, isMasked: true))
-        await connection.wait(forBytes: before + wanted.count)
-        return Array(connection.bytes.suffix(wanted.count)) == wanted
     }
 
     private func isOpen(_ head: String) -> Bool { head.hasPrefix("HTTP/1.1 101 ") }
@@ -78,7 +55,7 @@ struct WebSocketTests {
                 fixture,
                 ServerFixture.session(session) + [("X-Remote-User", "eve"), ("Sec-WebSocket-Protocol", "chat")])
             #expect(isOpen(head) && head.contains("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
-            for text in ["hello", "", "again"] { #expect(try await says(text, connection)) }
+            for text in ["hello", "", "again"] { #expect(try await connection.echoes(text)) }
             let seen = try #require(echo.seen.value.heads.first)
             #expect(seen.hasPrefix("GET /files/live HTTP/1.1\r\n") && seen.contains("X-Remote-User: ana"))
             #expect(seen.contains("Sec-WebSocket-Protocol: chat") && !seen.contains("eve") && !seen.contains(session))
@@ -93,7 +70,7 @@ struct WebSocketTests {
             let session = ServerFixture.session(try await fixture.session())
             let (connection, head) = try await open(fixture, session)
             #expect(isOpen(head))
-            #expect(try await says("last", connection))
+            #expect(try await connection.echoes("last"))
             echo.hangUp()
             let rest = await connection.untilClosed()
             #expect(rest.hasSuffix("last"))
@@ -144,7 +121,7 @@ struct WebSocketTests {
                 ServerFixture.session(session) + [("Content-Type", "application/json")], text: "{}")
             #expect(reply.status == 200)
             _ = await mine.untilClosed()
-            #expect(try await says("still here", other))
+            #expect(try await other.echoes("still here"))
             await other.close()
         }
     }
@@ -155,7 +132,7 @@ struct WebSocketTests {
             let tokens = try await fixture.tokens(session: try await fixture.session())
             let (connection, head) = try await open(fixture, ServerFixture.bearer(tokens.access))
             #expect(isOpen(head))
-            #expect(try await says("a", connection))
+            #expect(try await connection.echoes("a"))
             let reply = try await fixture.send(
                 "POST", fixture.oauth("token/revoke"), [("Content-Type", "application/x-www-form-urlencoded")],
                 text: ServerFixture.query([("client_id", "bank-app"), ("token", tokens.refresh)]))
@@ -211,7 +188,7 @@ struct WebSocketTests {
                 ([("Sec-WebSocket-Key", ["x"])], 400), ([("Content-Length", ["2"])], 400),
             ] as [([(String, [String])], Int)] {
                 let body = replacing.contains { $0.0 == "Content-Length" } ? "{}" : ""
-                let reply = try await fixture.raw(Self.handshake(session, replacing: replacing) + body)
+                let reply = try await fixture.raw(EchoService.handshake(session, replacing: replacing) + body)
                 #expect(reply.hasPrefix("HTTP/1.1 \(status) "), "\(replacing) \(reply)")
                 #expect(reply.contains("Sec-WebSocket-Version: 13") == (status == 426))
             }
@@ -226,7 +203,7 @@ struct WebSocketTests {
         try await run { fixture, _ in
             let session = ServerFixture.session(try await fixture.session())
             let reply = try await fixture.raw(
-                Self.handshake(session, path: "/files/x", replacing: [("Upgrade", [name])]))
+                EchoService.handshake(session, path: "/files/x", replacing: [("Upgrade", [name])]))
             #expect(reply.hasPrefix("HTTP/1.1 200 ") && reply.lowercased().contains("connection: close"))
             let seen = try #require(fixture.upstream.requests.first)
             #expect(seen.values("Upgrade") == [])
@@ -240,13 +217,13 @@ struct WebSocketTests {
             let session = ServerFixture.session(try await fixture.session())
             let frame = EchoService.frame("early", isMasked: true)
             let together = try await fixture.rawConnection()
-            try await together.send(Array(Self.handshake(session).utf8) + frame)
+            try await together.send(Array(EchoService.handshake(session).utf8) + frame)
             #expect(await together.untilClosed().hasPrefix("HTTP/1.1 400 "))
             #expect(echo.seen.value.connections == 0)
 
             echo.answer(.nothing)
             let between = try await fixture.rawConnection()
-            try await between.send(Self.handshake(session))
+            try await between.send(EchoService.handshake(session))
             await echo.seen.wait { $0.heads.count == 1 }
             try await between.send(frame)
             #expect(await between.untilClosed().isEmpty)
@@ -266,7 +243,7 @@ struct WebSocketTests {
                 (.text("SSH-2.0\r\n\r\n"), 502),
             ] as [(EchoService.Manner, Int)] {
                 echo.answer(manner)
-                let reply = try await fixture.raw(Self.handshake(session))
+                let reply = try await fixture.raw(EchoService.handshake(session))
                 #expect(reply.hasPrefix("HTTP/1.1 \(status) "), "\(manner)")
             }
         }
@@ -342,7 +319,7 @@ struct WebSocketTests {
             let (connection, head) = try await open(
                 fixture, [("Origin", fixture.gateway(""))], path: "/open/live")
             #expect(isOpen(head))
-            #expect(try await says("hello", connection))
+            #expect(try await connection.echoes("hello"))
             #expect(echo.seen.value.heads.first?.contains("X-Remote-User") == false)
             await connection.close()
         }
