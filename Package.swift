@@ -214,10 +214,8 @@ let package = Package(
         // Starts the programs that we did not write, for InteropTests, for other tests and for the benchmarks.
         .target(
             name: "AssentPeers",
-            dependencies: [
-                "TestSupport", "AssentCore", "AssentTokens", "AssentTransportNIO", crypto, httpTypes,
-                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
-            ], path: "Tests/AssentPeers"),
+            dependencies: ["TestSupport", "AssentCore", "AssentTokens", "AssentTransportNIO", crypto, httpTypes],
+            path: "Tests/AssentPeers"),
         // Contracts and faults of databases, for the tests of the store and of what stands on it.
         .target(
             name: "StoreTesting", dependencies: ["AssentStore", "AssentCore", "TestSupport"], path: "Tests/StoreTesting"

@@ -1,7 +1,6 @@
 package import AssentCore
 import Foundation
-import NIOCore
-import NIOPosix
+import TestSupport
 
 /// Programs that we did not write: where they are, and how they are started.
 package enum Peer {
@@ -47,7 +46,7 @@ package enum Peer {
         // A port that was free a moment ago may be somebody else's now.
         for _ in 0..<3 {
             let directory = try temporaryDirectory()
-            let port = try await freePort()
+            let port = try ReservedPort().port
             let process = Locked(
                 try ChildProcess(
                     "/bin/bash", [scripts + "/" + script, directory, String(port)] + arguments, removing: directory))
@@ -74,14 +73,5 @@ package enum Peer {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread { continuation.resume(returning: process.withLock { $0.line() }) }
         }
-    }
-
-    /// A port on loopback that nobody listens on now.
-    package static func freePort() async throws -> Int {
-        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .bind(host: "127.0.0.1", port: 0).get()
-        let port = channel.localAddress?.port ?? 0
-        try await channel.close()
-        return port
     }
 }

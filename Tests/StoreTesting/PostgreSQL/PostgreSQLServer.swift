@@ -58,7 +58,7 @@ package final class PostgreSQLServer: Sendable {
         settings: [String] = [], access: String = "local all all trust\nlocal replication all trust\n",
         listens: Bool = false, files: [String: String] = [:], tablespace: Int? = nil
     ) throws {
-        try self.init(port: listens ? try Self.freePort() : 5432, tablespace: tablespace)
+        try self.init(port: listens ? try ReservedPort().port : 5432, tablespace: tablespace)
         try run(
             "initdb",
             ["-D", data, "-N", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=trust", "--wal-segsize=1"])
@@ -241,23 +241,6 @@ package final class PostgreSQLServer: Sendable {
 
     private func append(_ content: String, _ name: String) throws {
         try write(try String(contentsOfFile: "\(data)/\(name)", encoding: .utf8) + content, name)
-    }
-
-    /// A port that was free a moment ago.
-    private static func freePort() throws -> Int {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(listener) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, size) == 0 && getsockname(listener, $0, &size) == 0
-            }
-        }
-        guard result else { throw Failure(description: "no port is free") }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }
 #endif
