@@ -325,7 +325,7 @@ let package = Package(
             name: "AssentResourcesTests",
             dependencies: [
                 "Assent", "AssentResources", "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault",
-                "AssentCore", "AssentTesting", "AssentTransportNIO", httpTypes,
+                "AssentCore", "AssentTesting", "AssentTransportNIO", "TestSupport", httpTypes,
             ] + nio),
         .testTarget(
             name: "AssentTransportNIOTests",

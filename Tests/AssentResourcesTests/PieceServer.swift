@@ -1,6 +1,7 @@
 import AssentCore
 import NIOCore
 import NIOPosix
+import TestSupport
 
 /// A server on a free port whose script says what it sends, piece by piece, and which counts what reached it.
 final class PieceServer: Sendable {
@@ -25,12 +26,11 @@ final class PieceServer: Sendable {
     /// The number of the request, its header, and the connection that it came by.
     typealias Script = @Sendable (Int, String, Peer) -> Void
 
-    private let counts = Locked(Counts())
+    private let counts = Watched(Counts())
     private let channels = Locked<[any Channel]>([])
-    private let waiting = Locked<[(test: @Sendable (Counts) -> Bool, waiter: CheckedContinuation<Void, Never>)]>([])
     private let listener = Locked<(any Channel)?>(nil)
 
-    var seen: Counts { counts.withLock { $0 } }
+    var seen: Counts { counts.value }
     var origin: String { "http://127.0.0.1:\(port)" }
     var port: Int { listener.withLock { $0?.localAddress?.port } ?? 0 }
 
@@ -50,30 +50,10 @@ final class PieceServer: Sendable {
         return server
     }
 
-    func change(_ body: (inout Counts) -> Void) {
-        let now = counts.withLock { counts in
-            body(&counts)
-            return counts
-        }
-        let met = waiting.withLock { waiting in
-            let met = waiting.filter { $0.test(now) }.map(\.waiter)
-            waiting.removeAll { $0.test(now) }
-            return met
-        }
-        for waiter in met { waiter.resume() }
-    }
+    func change(_ body: (inout Counts) -> Void) { counts.update(body) }
 
     /// Waits until the counts are as `test` says.
-    func waitUntil(_ test: @escaping @Sendable (Counts) -> Bool) async {
-        await withCheckedContinuation { waiter in
-            let isMet = waiting.withLock { waiting in
-                let isMet = test(counts.withLock { $0 })
-                if !isMet { waiting.append((test, waiter)) }
-                return isMet
-            }
-            if isMet { waiter.resume() }
-        }
-    }
+    func waitUntil(_ test: @escaping @Sendable (Counts) -> Bool) async { await counts.wait(until: test) }
 
     func stop() async {
         try? await listener.withLock { $0 }?.close()

@@ -4,6 +4,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import NIOTLS
+import TestSupport
 
 /// A server on a free port that does what its script says, byte for byte, and counts what reached it.
 final class TestServer: Sendable {
@@ -69,15 +70,12 @@ final class TestServer: Sendable {
         }
     }
 
-    private let counts = Locked(Counts())
+    private let counts = Watched(Counts())
     private let channels = Locked<[any Channel]>([])
-    private let observers = Locked<
-        [(test: @Sendable (Counts) -> Bool, continuation: CheckedContinuation<Void, Never>)]
-    >([])
     private let listener: any Channel
     let port: Int
 
-    var seen: Counts { counts.withLock { $0 } }
+    var seen: Counts { counts.value }
 
     /// The answer to anything.
     static let ok: Script = { _, peer in peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") }
@@ -116,33 +114,21 @@ final class TestServer: Sendable {
     ) async throws {
         let counts = counts
         let channels = channels
-        let observers = observers
-        let changed: @Sendable () -> Void = {
-            let now = counts.withLock { $0 }
-            let met = observers.withLock { waiting in
-                let met = waiting.filter { $0.test(now) }.map(\.continuation)
-                waiting.removeAll { $0.test(now) }
-                return met
-            }
-            for continuation in met { continuation.resume() }
-        }
         listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.autoRead, value: reads)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    let number = counts.withLock { counts in
+                    channels.withLock { $0.append(channel) }
+                    let number = counts.update { counts in
                         defer { counts.connections += 1 }
                         return counts.connections
                     }
-                    channels.withLock { $0.append(channel) }
                     let sync = channel.pipeline.syncOperations
                     try sync.addHandler(Wire())
                     if let context { try sync.addHandler(NIOSSLServerHandler(context: context(number))) }
                     try sync.addHandler(
-                        Requests(
-                            connection: number, counts: counts, script: script, onHandshake: onHandshake,
-                            changed: changed))
+                        Requests(connection: number, counts: counts, script: script, onHandshake: onHandshake))
                 }
             }
             .bind(host: host, port: 0).get()
@@ -150,16 +136,7 @@ final class TestServer: Sendable {
     }
 
     /// Waits until the counts are as `test` says.
-    func waitUntil(_ test: @escaping @Sendable (Counts) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isMet = observers.withLock { waiting in
-                let isMet = test(counts.withLock { $0 })
-                if !isMet { waiting.append((test, continuation)) }
-                return isMet
-            }
-            if isMet { continuation.resume() }
-        }
-    }
+    func waitUntil(_ test: @escaping @Sendable (Counts) -> Bool) async { await counts.wait(until: test) }
 
     /// Waits until every connection so far has ended, so that nothing can arrive any more.
     func waitUntilAllClosed() async {
@@ -186,27 +163,24 @@ private final class Wire: ChannelDuplexHandler {
 private final class Requests: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     private let connection: Int
-    private let counts: Locked<TestServer.Counts>
+    private let counts: Watched<TestServer.Counts>
     private let script: TestServer.Script
     private let onHandshake: @Sendable (Int, TestServer.Peer) -> Void
-    private let changed: @Sendable () -> Void
     private var bytes: [UInt8] = []
 
     init(
-        connection: Int, counts: Locked<TestServer.Counts>, script: @escaping TestServer.Script,
-        onHandshake: @escaping @Sendable (Int, TestServer.Peer) -> Void, changed: @escaping @Sendable () -> Void
+        connection: Int, counts: Watched<TestServer.Counts>, script: @escaping TestServer.Script,
+        onHandshake: @escaping @Sendable (Int, TestServer.Peer) -> Void
     ) {
         self.connection = connection
         self.counts = counts
         self.script = script
         self.onHandshake = onHandshake
-        self.changed = changed
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .handshakeCompleted = event as? TLSUserEvent {
-            counts.withLock { $0.handshakes += 1 }
-            changed()
+            counts.update { $0.handshakes += 1 }
             onHandshake(connection, TestServer.Peer(channel: context.channel))
         }
         context.fireUserInboundEventTriggered(event)
@@ -218,7 +192,7 @@ private final class Requests: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let buffer = unwrapInboundIn(data)
-        counts.withLock { $0.requestBytes += buffer.readableBytes }
+        counts.update { $0.requestBytes += buffer.readableBytes }
         bytes += buffer.readableBytesView
         while let end = firstRange(of: "\r\n\r\n") {
             let head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self)
@@ -235,17 +209,15 @@ private final class Requests: ChannelInboundHandler {
                 body = Array(bytes[end.upperBound..<consumed])
             }
             bytes.removeFirst(consumed)
-            let request = counts.withLock { counts in
+            let request = counts.update { counts in
                 let request = TestServer.Request(
                     connection: connection, number: counts.requests.count, head: head, body: body)
                 counts.requests.append(request)
                 return request
             }
-            changed()
             script(request, TestServer.Peer(channel: context.channel))
-            counts.withLock { $0.scripted += 1 }
+            counts.update { $0.scripted += 1 }
         }
-        changed()
     }
 
     private func firstRange(of text: String) -> Range<Int>? {
