@@ -6,8 +6,6 @@ import AssentTransportNIO
 import Foundation
 import HTTPTypes
 import Hummingbird
-import Logging
-import NIOCore
 import TestSupport
 import Testing
 
@@ -77,28 +75,12 @@ struct ServiceTests {
         let port = Locked<Int?>(nil)
         let relay = try await Relay.start { port.withLock { $0 } }
         let origin = "http://127.0.0.1:\(relay.port)"
-        let (ports, listening) = AsyncStream.makeStream(of: Int.self)
-        let application = Application(
-            router: try paymentRouter(policies, origin: origin, payments: payments),
-            configuration: .init(address: .hostname("127.0.0.1", port: 0)),
-            onServerRunning: { channel in
-                listening.yield(channel.localAddress?.port ?? 0)
-                listening.finish()
-            },
-            logger: Logger(label: "service", factory: { _ in SwiftLogNoOpLogHandler() }))
-        let running = Task {
-            defer { listening.finish() }
-            try await application.run()
-        }
-        defer { running.cancel() }
+        let router = try paymentRouter(policies, origin: origin, payments: payments)
         do {
-            var hasRun = false
-            for await number in ports {
+            try await withLoopbackService(router.buildResponder()) { number in
                 port.withLock { $0 = number }
                 try await body(origin + "/payments", payments)
-                hasRun = true
             }
-            #expect(hasRun)
         } catch {
             try? await relay.stop()
             throw error

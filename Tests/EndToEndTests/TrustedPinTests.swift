@@ -5,7 +5,6 @@ import AssentTesting
 import Foundation
 import HTTPTypes
 import Hummingbird
-import Logging
 import NIOCore
 import TestSupport
 import Testing
@@ -52,20 +51,7 @@ struct TrustedPinTests {
             router.get("open/held") { request, _ in await found.value?.hold(request) ?? Response(status: .notFound) }
             router.post("open/held") { request, _ in await found.value?.hold(request) ?? Response(status: .notFound) }
             router.get("open/trust/2") { _, _ in await found.value?.trustFile() ?? Response(status: .notFound) }
-            let (ports, listening) = AsyncStream.makeStream(of: Int.self)
-            let application = Application(
-                router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
-                onServerRunning: { channel in
-                    listening.yield(channel.localAddress?.port ?? 0)
-                    listening.finish()
-                },
-                logger: Logger(label: "held", factory: { _ in SwiftLogNoOpLogHandler() }))
-            let running = Task {
-                defer { listening.finish() }
-                try await application.run()
-            }
-            defer { running.cancel() }
-            for await port in ports {
+            try await withLoopbackService(router.buildResponder()) { port in
                 let service = Service(port: port)
                 found.update { $0 = service }
                 try await body(service)

@@ -1,5 +1,4 @@
 import Hummingbird
-import Logging
 import NIOCore
 
 /// A service behind the gateway, on a free port: `GET /echo` has ``content``, `PUT /echo` answers with what it got.
@@ -40,19 +39,6 @@ struct EchoService {
         router.put("echo") { request, _ in
             Response(status: .ok, body: .init(byteBuffer: try await request.body.collect(upTo: 2 << 20)))
         }
-        let (ports, listening) = AsyncStream.makeStream(of: Int.self)
-        let application = Application(
-            router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
-            onServerRunning: { channel in
-                listening.yield(channel.localAddress?.port ?? 0)
-                listening.finish()
-            },
-            logger: Logger(label: "echo", factory: { _ in SwiftLogNoOpLogHandler() }))
-        let running = Task {
-            defer { listening.finish() }
-            try await application.run()
-        }
-        defer { running.cancel() }
-        for await port in ports { try await body(EchoService(port: port)) }
+        try await withLoopbackService(router.buildResponder()) { port in try await body(EchoService(port: port)) }
     }
 }

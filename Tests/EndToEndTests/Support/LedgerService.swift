@@ -1,7 +1,6 @@
 import AssentCore
 import HTTPTypes
 import Hummingbird
-import Logging
 import NIOCore
 
 /// A service behind the gateway, on a free port, that keeps each call: below `/open` for everybody, below `/ledger` for
@@ -70,20 +69,7 @@ struct LedgerService {
             router.get(path) { request, _ in try await service.respond(to: request) }
             router.post(path) { request, _ in try await service.respond(to: request) }
         }
-        let (ports, listening) = AsyncStream.makeStream(of: Int.self)
-        let application = Application(
-            router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
-            onServerRunning: { channel in
-                listening.yield(channel.localAddress?.port ?? 0)
-                listening.finish()
-            },
-            logger: Logger(label: "ledger", factory: { _ in SwiftLogNoOpLogHandler() }))
-        let running = Task {
-            defer { listening.finish() }
-            try await application.run()
-        }
-        defer { running.cancel() }
-        for await port in ports {
+        try await withLoopbackService(router.buildResponder()) { port in
             service.port.withLock { $0 = port }
             try await body(service)
         }
