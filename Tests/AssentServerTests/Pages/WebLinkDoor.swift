@@ -46,22 +46,14 @@ struct WebLinkDoor: Sendable {
                 ("client_id", instance.id), ("scope", "openid accounts"),
                 ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
             ])
-        let now = Int64(fixture.clock.now.timeIntervalSince1970)
-        var claims = JWTClaims()
-        (claims.iss, claims.sub) = (instance.id, instance.id)
-        claims.aud = [fixture.published(String(fixture.oauth("").dropLast()))]
-        claims.jti = SystemRandom().token()
-        claims["iat"] = .integer(now)
-        claims["exp"] = .integer(now + 300)
+        let grant = [
+            ("grant_type", "authorization_code"), ("code", try #require(redirect.parameter("code"))),
+            ("client_id", instance.id), ("redirect_uri", "http://127.0.0.1/callback"),
+            ("code_verifier", KeyedApp.verifier),
+        ]
+        let assertion = try await door.assertion(instance.id, by: instance.key)
         let answer = try await fixture.send(
-            "POST", fixture.oauth("access_token"), [form] + proof,
-            text: ServerFixture.query([
-                ("grant_type", "authorization_code"), ("code", try #require(redirect.parameter("code"))),
-                ("client_id", instance.id), ("redirect_uri", "http://127.0.0.1/callback"),
-                ("code_verifier", KeyedApp.verifier),
-                ("client_assertion", try await JWS.sign(claims.payload, with: instance.key.key)),
-                ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
-            ]))
+            "POST", fixture.oauth("access_token"), [form] + proof, text: ServerFixture.query(grant + assertion))
         return try #require(answer.json["access_token"]?.string, "\(answer.text)")
     }
 

@@ -47,18 +47,9 @@ struct ClientAssertionRouteTests {
     static func assertion(
         _ fixture: ServerFixture, _ key: ProofKey, aud: String? = nil
     ) async throws -> [(String, String)] {
-        let now = Int64(fixture.clock.now.timeIntervalSince1970)
-        var claims = JWTClaims()
-        claims.iss = "keyed"
-        claims.sub = "keyed"
-        claims.aud = [aud ?? fixture.published(String(fixture.oauth("").dropLast()))]
-        claims.jti = SystemRandom().token()
-        claims["iat"] = .integer(now)
-        claims["exp"] = .integer(now + 300)
-        return [
-            ("client_assertion", try await JWS.sign(claims.payload, with: key.key)),
-            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
-        ]
+        try await key.assertion(
+            of: "keyed", to: aud ?? fixture.published(String(fixture.oauth("").dropLast())),
+            at: Int64(fixture.clock.now.timeIntervalSince1970))
     }
 
     private static func post(

@@ -88,20 +88,9 @@ struct LoginRouteTests {
                 subject.nonce = nonce
                 fields.append(("DPoP", try await instance.key.proof(subject, claims: { $0["ath"] = nil })))
             }
-            let now = Int64(fixture.clock.now.timeIntervalSince1970)
-            var claims = JWTClaims()
-            (claims.iss, claims.sub) = (instance.id, instance.id)
-            claims.aud = [fixture.published(String(fixture.oauth("").dropLast()))]
-            claims.jti = SystemRandom().token()
-            claims["iat"] = .integer(now)
-            claims["exp"] = .integer(now + 60)
-            return try await fixture.send(
-                "POST", url, fields,
-                text: ServerFixture.query([
-                    ("grant_type", OAuthClient.GrantType.jwtBearer.rawValue), ("assertion", assertion),
-                    ("client_assertion", try await JWS.sign(claims.payload, with: instance.key.key)),
-                    ("client_assertion_type", ClientAssertion.parameterType),
-                ]))
+            let grant = [("grant_type", OAuthClient.GrantType.jwtBearer.rawValue), ("assertion", assertion)]
+            let client = try await door.assertion(instance.id, by: instance.key)
+            return try await fixture.send("POST", url, fields, text: ServerFixture.query(grant + client))
         }
 
         var nonce: String { fixture.nonce(of: .authorizationServer) }

@@ -45,4 +45,21 @@ struct ProofKey: Sendable {
             + Base64URL.encode(JSONValue.object(claims).serializedBytes())
         return input + "." + Base64URL.encode(try await key.signature(for: Array(input.utf8)))
     }
+
+    /// What a form has with a new assertion of the client whose key this is, which is valid so many seconds from `now`
+    /// on.
+    func assertion(
+        of client: String, to audience: String, at now: Int64, seconds: Int64 = 300
+    ) async throws -> [(String, String)] {
+        var claims = JWTClaims()
+        (claims.iss, claims.sub) = (client, client)
+        claims.aud = [audience]
+        claims.jti = SystemRandom().token()
+        claims["iat"] = .integer(now)
+        claims["exp"] = .integer(now + seconds)
+        return [
+            ("client_assertion", try await JWS.sign(claims.payload, with: key)),
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+        ]
+    }
 }

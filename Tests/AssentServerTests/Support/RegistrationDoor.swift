@@ -161,17 +161,8 @@ struct RegistrationDoor: Sendable {
 
     /// What an instance authenticates with.
     func assertion(_ id: String, by key: ProofKey) async throws -> [(String, String)] {
-        let now = Int64(fixture.clock.now.timeIntervalSince1970)
-        var claims = JWTClaims()
-        claims.iss = id
-        claims.sub = id
-        claims.aud = [fixture.published(String(fixture.oauth("").dropLast()))]
-        claims.jti = SystemRandom().token()
-        claims["iat"] = .integer(now)
-        claims["exp"] = .integer(now + 300)
-        return [
-            ("client_assertion", try await JWS.sign(claims.payload, with: key.key)),
-            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
-        ]
+        try await key.assertion(
+            of: id, to: fixture.published(String(fixture.oauth("").dropLast())),
+            at: Int64(fixture.clock.now.timeIntervalSince1970))
     }
 }

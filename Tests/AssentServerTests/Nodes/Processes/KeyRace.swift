@@ -162,17 +162,8 @@ actor KeyRace {
     private var now: Int64 { SystemClock().epochSeconds }
 
     private func assertion() async throws -> Presented {
-        var claims = JWTClaims()
-        claims.iss = Credential.assertion.rawValue
-        claims.sub = claims.iss
-        claims.aud = [RacedNodes.issuer]
-        claims.jti = SystemRandom().token()
-        claims["iat"] = .integer(now)
-        claims["exp"] = .integer(now + 3000)
-        let form = [
-            ("client_assertion", try await JWS.sign(claims.payload, with: key.key)),
-            ("client_assertion_type", ClientAssertion.parameterType),
-        ]
+        let form = try await key.assertion(
+            of: Credential.assertion.rawValue, to: RacedNodes.issuer, at: now, seconds: 3000)
         return Presented(credential: .assertion, form: form, fields: [])
     }
 

@@ -285,21 +285,13 @@ actor LoginRace {
                 jkt: try #require(KeyThumbprint(text: key.thumbprint)), nonce: nonce ?? "nonce",
                 unl: try opened?.unl, jti: jti, issuedAt: Int(now)), with: opened?.key ?? device.deviceKey
         ).compact
-        var claims = JWTClaims()
-        (claims.iss, claims.sub) = (instance, instance)
-        claims.aud = [RacedNodes.issuer]
-        claims.jti = SystemRandom().token()
-        claims["iat"] = .integer(now)
-        claims["exp"] = .integer(now + 60)
+        let client = try await key.assertion(of: instance, to: RacedNodes.issuer, at: now, seconds: 60)
         let subject = ProofKey.Subject(
             method: "POST", url: RacedNodes.issuer + "/access_token", token: "", nonce: nonce, issuedAt: now)
         return Presented(
             jti: jti,
-            form: [
-                ("grant_type", OAuthClient.GrantType.jwtBearer.rawValue), ("assertion", assertion),
-                ("client_assertion", try await JWS.sign(claims.payload, with: key.key)),
-                ("client_assertion_type", ClientAssertion.parameterType),
-            ], proof: try await key.proof(subject, claims: { $0["ath"] = nil }))
+            form: [("grant_type", OAuthClient.GrantType.jwtBearer.rawValue), ("assertion", assertion)] + client,
+            proof: try await key.proof(subject, claims: { $0["ath"] = nil }))
     }
 }
 #endif
