@@ -2,8 +2,10 @@ import AssentCore
 import AssentJOSE
 import AssentTesting
 import AssentTokens
+import AssentVault
 import Foundation
 import HTTPTypes
+import Testing
 
 let tokenEndpoint = "\(issuer)/access_token"
 
@@ -101,6 +103,24 @@ extension FakeProvider {
         let manager = try bound(ring)
         try await manager.install(Session(token: Secret("SESS")))
         return manager
+    }
+
+    /// Takes from what is stored under a name that begins so, in one way after the other, that it belongs to a key, and
+    /// checks each time what must hold then.
+    func tampering(with prefix: String, _ check: () async throws -> Void) async throws {
+        let name = try #require(await store.names().first { $0.hasPrefix(prefix) })
+        let value = try #require(try await store.value(name)).value
+        let json = try #require(try JSONValue.parse(value.revealBytes()).object)
+        #expect(json["v"] == 2)
+        for change in [
+            { $0["dpop"] = nil }, { $0["dpop"] = .null }, { $0["dpop"] = ["key": "k"] }, { $0["v"] = 1 },
+        ] as [(inout JSONObject) -> Void] {
+            var changed = json
+            change(&changed)
+            let bytes = JSONValue.object(changed).serializedBytes()
+            try await store.update(name, to: Secret(bytes: bytes), expected: .any)
+            try await check()
+        }
     }
 
     /// The token requests with this grant.

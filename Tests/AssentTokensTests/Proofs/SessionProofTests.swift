@@ -161,17 +161,7 @@ private struct App: SessionEnding {
         let provider = try FakeProvider()
         let app = try App(provider)
         try await app.manager().install(try await app.signIn())
-        let name = try #require(await provider.store.names().first { $0.hasPrefix("session.") })
-        let value = try #require(try await provider.store.value(name)).value
-        let json = try #require(try JSONValue.parse(value.revealBytes()).object)
-        #expect(json["v"] == 2)
-        for change in [
-            { $0["dpop"] = nil }, { $0["dpop"] = .null }, { $0["dpop"] = ["key": "k"] }, { $0["v"] = 1 },
-        ] as [(inout JSONObject) -> Void] {
-            var changed = json
-            change(&changed)
-            let bytes = JSONValue.object(changed).serializedBytes()
-            try await provider.store.update(name, to: Secret(bytes: bytes), expected: .any)
+        try await provider.tampering(with: "session.") {
             await #expect(throws: TokenError.like(.storageFailed)) { try await app.manager().session() }
         }
     }

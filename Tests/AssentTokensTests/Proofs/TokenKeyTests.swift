@@ -139,17 +139,7 @@ import Testing
     @Test("What is stored of bound tokens cannot be read as bearer tokens, whatever is taken from it")
     func stored() async throws {
         let (provider, ring, _) = try await signedIn()
-        let name = try #require(await provider.store.names().first { $0.hasPrefix("tokens.") })
-        let value = try #require(try await provider.store.value(name)).value
-        let json = try #require(try JSONValue.parse(value.revealBytes()).object)
-        #expect(json["v"] == 2)
-        for change in [
-            { $0["dpop"] = nil }, { $0["dpop"] = .null }, { $0["dpop"] = ["key": "k"] }, { $0["v"] = 1 },
-        ] as [(inout JSONObject) -> Void] {
-            var changed = json
-            change(&changed)
-            let bytes = JSONValue.object(changed).serializedBytes()
-            try await provider.store.update(name, to: Secret(bytes: bytes), expected: .any)
+        try await provider.tampering(with: "tokens.") {
             await #expect(throws: TokenError.like(.storageFailed)) { try await provider.bound(ring).tokens() }
         }
     }
