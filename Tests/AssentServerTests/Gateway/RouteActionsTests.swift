@@ -13,7 +13,7 @@ struct RouteActionsTests {
     private static let body = #"{"amount":"200.00"}"#
 
     /// The usual file with an action `transfer`, a policy that speaks of it, and these entries at the first route.
-    private static func edited(_ text: String, _ entries: String?) -> String {
+    static func edited(_ text: String, _ entries: String?) -> String {
         let set = text.replacing(
             "      bank:\n        policies:\n",
             with: """

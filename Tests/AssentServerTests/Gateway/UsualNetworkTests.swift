@@ -27,7 +27,7 @@ struct UsualNetworkTests {
         """
 
     /// A server behind a proxy, with a policy that asks from networks that are not usual.
-    private static func run(
+    static func run(
         editing change: (String) -> String = { $0 }, _ body: (ServerFixture) async throws -> Void
     ) async throws {
         try await ServerFixture.run(

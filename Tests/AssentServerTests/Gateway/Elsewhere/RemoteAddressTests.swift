@@ -99,30 +99,9 @@ struct RemoteAddressTests {
         }
     }
 
-    private static let usual = """
-                  - name: usual
-                    resources: ["https://localhost:*/usual"]
-                    actionValues: {POST: true}
-                    subject: {type: AuthenticatedUsers}
-                    condition:
-                      type: OR
-                      conditions:
-                        - {type: UsualNetwork, days: 30, level: 0}
-                        - {type: Transaction, strategySpecifier: Nod, ttl: 180}
-                    bind: [method, query, body]
-
-        """
-
     @Test("From a usual network nobody is asked, and from another one once, by the address that the gateway tells")
     func usualNetwork() async throws {
-        let editing = { (text: String) in
-            text.replacing(
-                "          - name: note\n", with: Self.usual + "          - name: note\n", maxReplacements: 1)
-        }
-        let configuring = { (configuration: inout ServerConfiguration) in
-            configuration.trustedProxies.networks = Self.proxies
-        }
-        try await ServerFixture.run(configuring: configuring, editing: editing) { engine in
+        try await UsualNetworkTests.run { engine in
             try await GatewayAlone.run(at: engine, configuring: Self.behindProxy) { alone in
                 let password = try engine.account("ana").password.reveal()
                 let signedIn = try await engine.runJourney(

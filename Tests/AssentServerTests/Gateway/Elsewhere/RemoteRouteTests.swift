@@ -8,24 +8,6 @@ import Testing
 struct RemoteRouteTests {
     private static let body = #"{"amount":"200.00"}"#
 
-    /// The engine's file with an action `transfer` and a policy that speaks of it.
-    private static func withAction(_ text: String) -> String {
-        text.replacing(
-            "      bank:\n        policies:\n",
-            with: """
-                      bank:
-                        actions: [DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT, transfer]
-                        policies:
-                          - name: wire
-                            resources: ["https://localhost:*/wires", "https://localhost:*/wires?*"]
-                            actionValues: {transfer: true}
-                            subject: {type: AuthenticatedUsers}
-                            condition: {type: Transaction, strategySpecifier: Nod, ttl: 180}
-                            bind: [method, query, body]
-
-                """, maxReplacements: 1)
-    }
-
     /// The gateway's file whose first route says which action a request asks for.
     private static func withEntry(_ text: String) -> String {
         text.replacing(
@@ -37,7 +19,7 @@ struct RemoteRouteTests {
 
     @Test("What an action asks for is approved, bound to the method and spent once; without the entry nobody has it")
     func actions() async throws {
-        try await ServerFixture.run(editing: Self.withAction) { engine in
+        try await ServerFixture.run(editing: { RouteActionsTests.edited($0, nil) }) { engine in
             let session = try await engine.session()
             let mine = ServerFixture.session(session)
             try await GatewayAlone.run(at: engine, editing: Self.withEntry) { alone in
