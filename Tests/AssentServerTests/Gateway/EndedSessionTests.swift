@@ -85,18 +85,11 @@ struct EndedSessionTests {
             text: ServerFixture.query(form))
     }
 
-    private func end(_ session: String, _ fixture: ServerFixture) async throws {
-        let reply = try await fixture.send(
-            "POST", fixture.json("sessions?_action=logout"),
-            ServerFixture.session(session) + [("Content-Type", "application/json")], text: "{}")
-        #expect(reply.status == 200)
-    }
-
     @Test("After a sign-out no door takes the tokens of the session, and the gateway says that the token is not valid")
     func signedOut() async throws {
         try await ServerFixture.run { fixture in
             let (ended, other) = (try await given(fixture), try await given(fixture))
-            try await end(ended.session, fixture)
+            try await fixture.signOut(ended.session)
             #expect(
                 try await doors(fixture, ended)
                     == Doors(
@@ -111,7 +104,7 @@ struct EndedSessionTests {
     func offline() async throws {
         try await ServerFixture.run { fixture in
             let ended = try await given(fixture, scope: "openid offline_access")
-            try await end(ended.session, fixture)
+            try await fixture.signOut(ended.session)
             #expect(
                 try await doors(fixture, ended)
                     == Doors(

@@ -240,7 +240,7 @@ struct GatewayAttackTests {
         let fixture = try #require(ServerFixture.shared)
         let session = try await fixture.session()
         let tokens = try await fixture.tokens(session: session)
-        _ = try await fixture.send("POST", fixture.json("sessions?_action=logout"), ServerFixture.session(session))
+        try await fixture.signOut(session)
         let bob = try await fixture.session("bob", realm: "beta")
         for fields in [
             ServerFixture.bearer(tokens.access), ServerFixture.session(session), ServerFixture.session(bob), [],

@@ -222,7 +222,7 @@ struct GatewayTransactionTests {
             let session = try await fixture.session()
             let access = ServerFixture.bearer(try await fixture.tokens(session: session).access)
             let id = try await fixture.completedTransaction(body: Self.body, session: session, credentials: access)
-            _ = try await fixture.send("POST", fixture.json("sessions?_action=logout"), ServerFixture.session(session))
+            try await fixture.signOut(session)
             #expect(try await post(fixture, id, access).status == 401)
             let renewed = ServerFixture.session(try await fixture.session())
             #expect(try await post(fixture, id, renewed).status == 403)

@@ -57,7 +57,7 @@ struct SignInHistoryTests {
             #expect(page.answer.status == 200 && page.text.contains("You are signed in"))
         }
         let session = try #require(browser.session)
-        _ = try await fixture.send("POST", fixture.json("sessions?_action=logout"), ServerFixture.session(session))
+        try await fixture.signOut(session)
         let after = try await browser.open(done.url)
         #expect(after.text.contains(#"autocomplete="username""#) && !after.text.contains("You are signed in"))
     }

@@ -203,7 +203,7 @@ struct PolicyRouteTests {
         }
         let reply = try await ask(access)
         #expect(reply.text == #"{"code":400,"reason":"Bad Request","message":"Invalid value subject"}"#)
-        _ = try await fixture.send("POST", fixture.json("sessions?_action=logout"), ServerFixture.session(ana))
+        try await fixture.signOut(ana)
         #expect(try await ask(ana).json.array?.first?["actions"] == [:])
     }
 }

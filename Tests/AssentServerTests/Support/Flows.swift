@@ -154,6 +154,14 @@ extension ServerFixture {
         }
     }
 
+    /// Ends a session.
+    func signOut(_ session: String) async throws {
+        let reply = try await send(
+            "POST", json("sessions?_action=logout"),
+            Self.session(session) + [("Content-Type", "application/json")], text: "{}")
+        #expect(reply.status == 200)
+    }
+
     /// The fields of a JSON request that wants advices in the header.
     static let jsonFields = [("Content-Type", "application/json"), ("x-authenticate-response", "header")]
 

@@ -60,13 +60,6 @@ struct RemoteConnectionTests {
 
     private func isOpen(_ head: String) -> Bool { head.hasPrefix("HTTP/1.1 101 ") }
 
-    private func signOut(_ engine: ServerFixture, _ session: String) async throws {
-        let reply = try await engine.send(
-            "POST", engine.json("sessions?_action=logout"),
-            ServerFixture.session(session) + [("Content-Type", "application/json")], text: "{}")
-        #expect(reply.status == 200)
-    }
-
     @Test("After a sign-out the socket is closed at the next look, and another session's is not")
     func signedOut() async throws {
         try await run { alone, echo in
@@ -78,7 +71,7 @@ struct RemoteConnectionTests {
             #expect(try await mine.echoes("hello"))
             let seen = try #require(echo.seen.value.heads.first)
             #expect(seen.contains("X-Remote-User: ana") && !seen.contains("eve") && !seen.contains(session))
-            try await signOut(alone.engine, session)
+            try await alone.engine.signOut(session)
             _ = await mine.untilClosed()
             #expect(try await other.echoes("still here"))
             await other.close()
@@ -216,7 +209,7 @@ struct RemoteConnectionTests {
             let peer = try #require(service.value)
             peer.send(Self.chunk("data: {\"amount\": 1"))
             #expect(await connection.wait(for: "\"amount\": 1"))
-            try await signOut(alone.engine, session)
+            try await alone.engine.signOut(session)
             let text = await connection.untilClosed()
             // What has no end is not complete: neither the event nor the reply.
             #expect(text.contains("\"amount\": 1") && !text.hasSuffix("0\r\n\r\n"))
@@ -248,7 +241,7 @@ struct RemoteConnectionTests {
                 #expect(look["recheck"] == true && look["approved"] == true)
                 #expect(look["transaction"] == nil)
             }
-            try await signOut(alone.engine, session)
+            try await alone.engine.signOut(session)
             let text = await connection.untilClosed()
             #expect(!text.hasSuffix("0\r\n\r\n"))
             #expect(alone.upstream.requests.count == 1)

@@ -49,13 +49,6 @@ struct EventStreamTests {
         return connection
     }
 
-    private func signOut(_ fixture: ServerFixture, _ session: String) async throws {
-        let reply = try await fixture.send(
-            "POST", fixture.json("sessions?_action=logout"),
-            ServerFixture.session(session) + [("Content-Type", "application/json")], text: "{}")
-        #expect(reply.status == 200)
-    }
-
     @Test("Events reach the client one by one, and the end that the service makes is an end")
     func events() async throws {
         try await run("") { fixture, peers in
@@ -83,7 +76,7 @@ struct EventStreamTests {
             #expect(await other.wait(for: "data: /files/b\n\n"))
             try #require(peers.value["/files/a"]).send(Self.chunk("data: {\"amount\": 1"))
             #expect(await mine.wait(for: "\"amount\": 1"))
-            try await signOut(fixture, session)
+            try await fixture.signOut(session)
             let text = await mine.untilClosed()
             // What has no end is not complete: neither the event nor the reply.
             #expect(text.contains("\"amount\": 1") && !text.hasSuffix("0\r\n\r\n"))
@@ -202,7 +195,7 @@ struct EventStreamTests {
             }
             let long = try await open(fixture, "/files/b", mine)
             #expect(await long.wait(for: "01234"))
-            try await signOut(fixture, session)
+            try await fixture.signOut(session)
             _ = await endless.untilClosed()
             try #require(peers.value["length"]).send("56789")
             #expect(await long.wait(for: "56789"))
