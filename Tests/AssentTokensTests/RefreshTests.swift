@@ -421,12 +421,16 @@ struct ChangingStore: SecretStore {
 struct RefusingStore: SecretStore {
     let refuses = Locked(false)
     private let store: any SecretStore
+    private let code: SecretStoreError.Code
 
-    init(_ store: any SecretStore) { self.store = store }
+    init(_ store: any SecretStore, with code: SecretStoreError.Code = .storageFailed) {
+        self.store = store
+        self.code = code
+    }
 
     func value(_ name: String) async throws -> StoredSecret? { try await store.value(name) }
     func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
-        if refuses.withLock({ $0 }) { throw SecretStoreError(.storageFailed, "disk full") }
+        if refuses.withLock({ $0 }) { throw SecretStoreError(code, "disk full") }
         return try await store.update(name, to: value, expected: expected)
     }
     func names() async throws -> [String] { try await store.names() }

@@ -106,15 +106,15 @@ import Testing
     @Test("What the server gave is stored before anybody gets it; a store that refuses it leaves no client behind")
     func storedFirst() async throws {
         let (provider, door) = try FakeProvider.registering(clock: clock)
-        let store = FailingStore(provider.store)
+        let store = RefusingStore(provider.store, with: .diskFull)
         let manager = TokenManager(
             configuration: try configuration(), transport: InMemoryTransport { try await provider.answer($0) },
             store: store, clock: clock, random: SeededRandom(seed: 1))
         let registration = try #require(manager.registration)
-        door.change { $0.registeredHook = { store.fails.withLock { $0 = true } } }
+        door.change { $0.registeredHook = { store.refuses.withLock { $0 = true } } }
         await #expect(throws: TokenError.like(.storageFailed)) { try await registration.register() }
         #expect(door.registered == 1 && door.clientIDs.isEmpty)
-        store.fails.withLock { $0 = false }
+        store.refuses.withLock { $0 = false }
         door.change { $0.registeredHook = {} }
         #expect(try await registration.register().clientID == "bank-app~2")
         // The key of the first is destroyed.
@@ -190,24 +190,5 @@ import Testing
             issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"])
         configuration.registration = RegistrationConfiguration(keys: ring)
         return configuration
-    }
-}
-
-/// A store that refuses to change anything when it is told to.
-private final class FailingStore: SecretStore {
-    let fails = Locked(false)
-    private let store: any SecretStore
-
-    init(_ store: any SecretStore) { self.store = store }
-
-    func value(_ name: String) async throws -> StoredSecret? { try await store.value(name) }
-    func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
-        if fails.withLock({ $0 }) { throw SecretStoreError(.diskFull, "The disk is full.") }
-        return try await store.update(name, to: value, expected: expected)
-    }
-    func names() async throws -> [String] { try await store.names() }
-    func removeAll() async throws { try await store.removeAll() }
-    func lease(_ name: String, deadline: Date) async throws -> any SecretLease {
-        try await store.lease(name, deadline: deadline)
     }
 }
