@@ -148,7 +148,7 @@ package struct CanonicalResource: Sendable, Hashable {
             guard bytes.last == UInt8(ascii: "]"), inner.count >= 2, isAddress else { throw .host }
         } else {
             if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
-            let isName = bytes.allSatisfy { EscapedText.isUnreserved($0) && $0 != UInt8(ascii: "~") }
+            let isName = bytes.allSatisfy { $0.isURIUnreserved && $0 != UInt8(ascii: "~") }
             guard isName, !bytes.isEmpty, bytes.count <= 253, bytes.first != UInt8(ascii: ".") else { throw .host }
         }
         return String(decoding: bytes, as: UTF8.self).lowercased()

@@ -59,17 +59,6 @@ package struct URLParts {
 
 /// Percent escapes brought into their one form.
 package enum EscapedText {
-    /// Whether a byte is one of RFC 3986 §2.3, which is never escaped.
-    package static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
-        }
-    }
-
     /// A path in its one form.
     ///
     /// - Throws: ``ResourceURLError`` for what two programs could read differently.
@@ -168,7 +157,7 @@ package enum EscapedText {
             guard let value = Self.value(rest.prefix(2)) else { throw .escape }
             rest = rest.dropFirst(2)
             try check(value, Self.value(rest.prefix(2)) != nil)
-            if isUnreserved(value) { text.append(value) } else { text += "%\(Hex.encode([value]).uppercased())".utf8 }
+            if value.isURIUnreserved { text.append(value) } else { text += "%\(Hex.encode([value]).uppercased())".utf8 }
         }
         return text
     }

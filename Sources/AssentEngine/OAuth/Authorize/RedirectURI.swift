@@ -19,7 +19,7 @@ enum RedirectURI {
         guard let colon = uri.firstIndex(of: ":") else { return "has no scheme" }
         let scheme = uri[..<colon].lowercased()
         guard scheme.utf8.first.map({ $0 >= UInt8(ascii: "a") && $0 <= UInt8(ascii: "z") }) == true,
-            scheme.utf8.allSatisfy({ isUnreserved($0) || $0 == UInt8(ascii: "+") })
+            scheme.utf8.allSatisfy({ $0.isURIUnreserved || $0 == UInt8(ascii: "+") })
         else { return "has no scheme" }
         let rest = uri[uri.index(after: colon)...]
         switch scheme {
@@ -45,17 +45,6 @@ enum RedirectURI {
     /// `uri` with `parameters` added to its query.
     static func adding(_ parameters: FormItems, to uri: String) -> String {
         parameters.items.reduce(uri) { URLText.appending($1.name, $1.value, to: $0) }
-    }
-
-    /// Whether RFC 3986 §2.3 calls the character unreserved.
-    static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
-        }
     }
 
     private static func authority(of rest: Substring) -> Substring {

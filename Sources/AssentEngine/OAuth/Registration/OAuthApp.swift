@@ -92,7 +92,7 @@ package struct OAuthApp: Sendable, Hashable {
     /// What is wrong with the definition, one sentence each; empty when nothing is.
     package func validate() -> [String] {
         var faults: [String] = []
-        let isName = client.id.utf8.allSatisfy { RedirectURI.isUnreserved($0) && $0 != UInt8(ascii: "~") }
+        let isName = client.id.utf8.allSatisfy { $0.isURIUnreserved && $0 != UInt8(ascii: "~") }
         if !(1...64).contains(client.id.utf8.count) || !isName {
             faults.append("an app's id has 1 to 64 letters, digits and - . _")
         }

@@ -174,7 +174,7 @@ struct CodeExchange: Sendable {
     /// The challenge that a verifier belongs to: an empty one without a verifier, `nil` for a malformed one.
     private static func challenge(of verifier: String?) -> String? {
         guard let verifier else { return "" }
-        guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(RedirectURI.isUnreserved) else {
+        guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(\.isURIUnreserved) else {
             return nil
         }
         return Base64URL.encode(Array(SHA256.hash(data: Array(verifier.utf8))))

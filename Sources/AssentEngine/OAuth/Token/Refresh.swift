@@ -230,7 +230,7 @@ package struct TokenRefresh: Sendable {
 
     private static func attemptHash(_ attemptID: String?) throws(OAuthError) -> String? {
         guard let attemptID else { return nil }
-        guard attemptIDLength.contains(attemptID.utf8.count), attemptID.utf8.allSatisfy(RedirectURI.isUnreserved)
+        guard attemptIDLength.contains(attemptID.utf8.count), attemptID.utf8.allSatisfy(\.isURIUnreserved)
         else { throw .invalidRequest("An attempt_id has 16 to 128 letters, digits and - . _ ~.") }
         return TokenHash.of(Secret(attemptID))
     }
