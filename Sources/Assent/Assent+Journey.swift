@@ -144,7 +144,7 @@ extension Assent {
                 return await body(try await ownSession())
             } catch {
                 return .failure(
-                    JourneyFailure(.storageFailed, "The stored session cannot be read: \(Assent.explanation(error))"))
+                    JourneyFailure(.storageFailed, "The stored session cannot be read: \(error.explanationOrType)"))
             }
         }
 
@@ -155,7 +155,7 @@ extension Assent {
                 return node
             } catch {
                 return .failure(
-                    JourneyFailure(.storageFailed, "The new session could not be kept: \(Assent.explanation(error))"))
+                    JourneyFailure(.storageFailed, "The new session could not be kept: \(error.explanationOrType)"))
             }
         }
 

@@ -302,7 +302,7 @@ public final class Assent: Sendable {
             try await cookies.removeAll()
         } catch {
             if result.localFailure == nil {
-                result.localFailure = TokenError(.storageFailed, "Cookies are still stored: \(Self.explanation(error))")
+                result.localFailure = TokenError(.storageFailed, "Cookies are still stored: \(error.explanationOrType)")
             }
         }
         return result
@@ -317,11 +317,6 @@ public final class Assent: Sendable {
     /// - Returns: what could still not be done; empty when the server knows everything.
     /// - Throws: `TokenError` with code `storageFailed`.
     public func retrySignOuts() async throws -> [SignOutResult.Undone] { try await tokens.retrySignOuts() }
-
-    /// What to tell of an error inside another one's detail.
-    static func explanation(_ error: any Error) -> String {
-        (error as? any AssentError)?.explanation ?? "\(type(of: error))."
-    }
 
     /// Closes the connections. Calls after this fail.
     public func shutdown() async {

@@ -324,7 +324,7 @@ public struct AuthorizedClient: HTTPTransport {
             let transportError = error as? HTTPTransportError
             if !hasReply, Self.saysUnsent(error) {
                 throw AuthorizationError(
-                    .notSent, "The approved request was not sent: \(Self.explanation(error))", pending: pending,
+                    .notSent, "The approved request was not sent: \(error.explanationOrType)", pending: pending,
                     transportError: transportError)
             }
             guard !call.isSafe else { throw error }
@@ -361,10 +361,6 @@ public struct AuthorizedClient: HTTPTransport {
     private static func saysUnsent(_ error: any Error) -> Bool {
         if let error = error as? HTTPTransportError { return !error.mayHaveHadEffect }
         return error is TokenError
-    }
-
-    private static func explanation(_ error: any Error) -> String {
-        (error as? any AssentError)?.explanation ?? "\(type(of: error))."
     }
 
     private static func strongerSignIn(_ wanted: InsufficientAuthentication) -> AuthorizationError {

@@ -66,8 +66,7 @@ struct ServedTrustExamination {
             }
             chain = found
         } catch {
-            let why = (error as? any AssentError)?.explanation ?? "\(error)"
-            let text = "the trust file \(name), from that version on, is taken by no app. \(why)"
+            let text = "the trust file \(name), from that version on, is taken by no app. \(error.explanation)"
             served.findings = [Diagnosis(.problem, text)]
             return served
         }

@@ -82,6 +82,10 @@ extension Error {
         let parts = [error.detail] + error.notes.map { "(\($0))" } + [error.suggestion].compactMap(\.self)
         return parts.joined(separator: " ")
     }
+
+    /// The same, but of an error that is not an ``AssentError`` only the type: what such an error says of itself is not
+    /// written for people, and may hold what they must not see.
+    package var explanationOrType: String { self is any AssentError ? explanation : "\(type(of: self))." }
 }
 
 /// A stable name of a kind of failure. Each error type has codes of its own, and later versions may add more: a

@@ -190,7 +190,7 @@ extension TokenManager {
 
     private static func reason(_ error: any Error) -> String {
         if error is CancellationError { return "The task was cancelled." }
-        return (error as? any AssentError)?.explanation ?? "\(type(of: error))"
+        return error.explanationOrType
     }
 
     private func errorThrown(by body: () async throws -> Void) async -> TokenError? {

@@ -66,7 +66,7 @@ package struct DeviceConfigurationLook: Sendable {
             case .unusable(let status): return .unreachable("It answers with status \(status).")
             }
         } catch {
-            return .unreachable(KeeperSurroundings.words(error))
+            return .unreachable(error.explanationOrType)
         }
         switch update.on(.answered(answer), at: time) {
         case .keep(let document): return .told(document.content)

@@ -40,7 +40,7 @@ package struct KeeperSurroundings: Sendable {
             let deadline = clock.now.addingTimeInterval(patience)
             try await store.withExclusiveAccess(name, deadline: deadline, body)
         } catch {
-            logger.warning("\(what) was not updated", metadata: ["reason": "\(Self.words(error))"])
+            logger.warning("\(what) was not updated", metadata: ["reason": "\(error.explanationOrType)"])
         }
     }
 
@@ -51,7 +51,7 @@ package struct KeeperSurroundings: Sendable {
         } catch {
             logger.warning(
                 "\(what) is not stored, and holds for this process only",
-                metadata: ["reason": "\(Self.words(error))"])
+                metadata: ["reason": "\(error.explanationOrType)"])
         }
     }
 
@@ -87,9 +87,5 @@ package struct KeeperSurroundings: Sendable {
         }
         return HTTPTransportError(
             .timedOut, "\(what) took longer to answer than the call may. Nothing was sent.")
-    }
-
-    static func words(_ error: any Error) -> String {
-        (error as? any AssentError)?.explanation ?? "\(type(of: error))"
     }
 }

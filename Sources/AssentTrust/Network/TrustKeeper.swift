@@ -139,7 +139,7 @@ package actor TrustKeeper {
             loading = nil
             throw HTTPTransportError(
                 .trustExpired,
-                "The vault, which may have a newer trust file, cannot be read: \(KeeperSurroundings.words(error))",
+                "The vault, which may have a newer trust file, cannot be read: \(error.explanationOrType)",
                 suggestion: "Make the vault readable, and call again.")
         }
     }
@@ -219,7 +219,7 @@ package actor TrustKeeper {
             return String(validating: bytes, as: UTF8.self).map(TrustAnswer.file) ?? .failed
         } catch {
             surroundings.logger.info(
-                "a source of trust files did not answer", metadata: ["reason": "\(KeeperSurroundings.words(error))"])
+                "a source of trust files did not answer", metadata: ["reason": "\(error.explanationOrType)"])
             return .failed
         }
     }
