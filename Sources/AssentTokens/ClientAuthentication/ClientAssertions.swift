@@ -112,16 +112,26 @@ actor ClientAssertions {
     /// Seconds by this machine's clock, as the provider has corrected it.
     var epochSeconds: Int64 { clock.epochSeconds + ahead }
 
+    /// The same clock, for what the provider says of times.
+    var correctedClock: any WallClock {
+        guard ahead != 0 else { return clock }
+        return CorrectedClock(base: clock, ahead: ahead)
+    }
+
     /// Takes over the time of a reply of the provider.
     ///
-    /// - Returns: whether that changes what is signed: a few seconds are no reason to send anything again.
-    func correctClock(by fields: HTTPFields) -> Bool {
-        guard let date = fields[.date].flatMap(HTTPDate.init) else { return false }
+    /// - Returns: by how many seconds the clock was corrected before, for ``putClockBack(to:)``; `nil` when nothing
+    ///   changes that is signed: a few seconds are no reason to send anything again.
+    func correctClock(by fields: HTTPFields) -> Int64? {
+        guard let date = fields[.date].flatMap(HTTPDate.init) else { return nil }
         let now = date.seconds - clock.epochSeconds
-        guard abs(now - ahead) > Self.tolerance else { return false }
-        ahead = now
-        return true
+        guard abs(now - ahead) > Self.tolerance else { return nil }
+        defer { ahead = now }
+        return ahead
     }
+
+    /// Takes a correction back that has not helped: a proxy may have written the field.
+    func putClockBack(to earlier: Int64) { ahead = earlier }
 
     /// Seconds that clocks may differ before anything is sent again for it.
     private static let tolerance: Int64 = 5

@@ -27,8 +27,10 @@ extension ProviderClient {
         form.append("token", token.reveal())
         form.append("token_type_hint", kind)
         form.append("client_id", identity.id)
-        let authenticated = try await client.authenticated(form, as: identity)
-        let reply = try await exchange.post(url, form: authenticated, within: limit)
+        let reply = try await correctingClock(of: identity) {
+            let authenticated = try await client.authenticated(form, as: identity)
+            return try await exchange.post(url, form: authenticated, within: limit)
+        }
         let detail = "The provider revoked no token."
         if reply.oauthError == "invalid_client" {
             throw await refused(.signOutRefused, detail, by: reply, of: identity)

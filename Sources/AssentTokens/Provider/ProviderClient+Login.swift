@@ -48,8 +48,9 @@ extension ProviderClient {
         let url = try await metadata().tokenEndpoint
         do {
             var reply = try await post(login: form, as: identity, to: url, key, sign)
-            if reply.isRefusalByClock, await client.correctClock(by: reply.fields) {
+            if reply.isRefusalByClock, let earlier = await client.correctClock(by: reply.fields) {
                 reply = try await post(login: form, as: identity, to: url, key, sign)
+                if reply.isRefusalByClock { await client.putClockBack(to: earlier) }
             }
             return try await read(reply, scopes: scopes ?? [], as: identity, key)
         } catch let error as TokenError where error.isScopeRefusal {

@@ -7,16 +7,31 @@ extension ProviderClient {
     func post(
         _ form: FormItems, as identity: TokenClient, to url: String, _ key: ProofKey?
     ) async throws -> ProviderExchange.Reply {
-        guard let key else {
-            return try await exchange.post(url, form: try await client.authenticated(form, as: identity))
+        try await correctingClock(of: identity) {
+            guard let key else {
+                return try await exchange.post(url, form: try await client.authenticated(form, as: identity))
+            }
+            let target = ProofMaker.Target(method: .post, url: url, role: .authorizationServer)
+            return try await proofs.exchange(target, key: key) { proof in
+                let form = try await client.authenticated(form, as: identity)
+                return try await exchange.post(url, form: form, fields: [.dpop: proof])
+            } read: { reply in
+                (reply.fields, [400, 401].contains(reply.status) && reply.oauthError == "use_dpop_nonce")
+            }
         }
-        let target = ProofMaker.Target(method: .post, url: url, role: .authorizationServer)
-        return try await proofs.exchange(target, key: key) { proof in
-            let form = try await client.authenticated(form, as: identity)
-            return try await exchange.post(url, form: form, fields: [.dpop: proof])
-        } read: { reply in
-            (reply.fields, [400, 401].contains(reply.status) && reply.oauthError == "use_dpop_nonce")
-        }
+    }
+
+    /// Sends a request with an assertion. Where the provider refuses the client, nothing has happened; when the time of
+    /// its reply says that a wrong clock may be the reason, the request is sent once more with that time.
+    func correctingClock(
+        of identity: TokenClient, _ send: () async throws -> ProviderExchange.Reply
+    ) async throws -> ProviderExchange.Reply {
+        let first = try await send()
+        guard identity.key != nil, first.refusesClient, let earlier = await client.correctClock(by: first.fields)
+        else { return first }
+        let second = try await send()
+        if second.refusesClient { await client.putClockBack(to: earlier) }
+        return second
     }
 
     /// The error for a reply that refuses; one that refuses the client's assertion says so.
@@ -62,5 +77,12 @@ extension ProviderClient {
         } read: { reply in
             (reply.fields, ResourceRefusal(reply.response) == .nonce)
         }
+    }
+}
+
+extension ProviderExchange.Reply {
+    /// Whether the provider refuses the client's assertion, and says nothing more exact.
+    fileprivate var refusesClient: Bool {
+        [400, 401].contains(status) && oauthError == "invalid_client" && object?["assent_error"] == nil
     }
 }

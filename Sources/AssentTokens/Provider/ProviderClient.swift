@@ -232,6 +232,7 @@ actor ProviderClient {
         maxAge: TimeInterval? = nil, isRefresh: Bool = false, _ metadata: ProviderMetadata
     ) async throws -> IDToken {
         guard let url = metadata.keySetURI else { throw ProviderMetadata.missing("jwks_uri") }
+        let clock = await client.correctedClock
         let expected = UnverifiedIDToken.Expectation(
             issuer: configuration.issuer, clientID: identity.id, nonce: nonce, isRefresh: isRefresh,
             trustedAudiences: configuration.trustedAudiences, maxAge: maxAge,
