@@ -24,6 +24,8 @@ struct SealedDoor: RequestHandler {
     let handshakes: PayloadHandshakes
     let sessions: PayloadSessions
 
+    let clock: any WallClock
+
     let logger: Logger
 
     static let handshakePath = ContentRules.root + "/1/handshake"
@@ -141,7 +143,12 @@ struct SealedDoor: RequestHandler {
 
     private func answer(_ request: Request, from client: ClientAddress) async -> Response {
         do {
-            return try await opened.respond(to: request, from: client)
+            var response = try await opened.respond(to: request, from: client)
+            // Plain replies get it on their way out. A client whose clock is wrong learns the time from what refuses it.
+            if (400..<500).contains(response.status.code), !response.headers.contains(.date) {
+                response.headers[.date] = DateField.text(of: clock.now)
+            }
+            return response
         } catch {
             logger.error("a request failed", metadata: ["error": "\(type(of: error))"])
             return .crest(500, "Internal Server Error")

@@ -124,7 +124,7 @@ struct ServerParts: Sendable {
         SealedDoor(
             plain: try serverHandler(callers), opened: try serverHandler(callers.ofSealedRequests),
             origin: try Origin(endpoints.server), server: .authorizationServer,
-            handshakes: payload.handshakes, sessions: payload.sessions, logger: context.logger)
+            handshakes: payload.handshakes, sessions: payload.sessions, clock: context.clock, logger: context.logger)
     }
 
     /// What answers at the gateway's address, plainly and sealed; `nil` without a gateway.
@@ -136,7 +136,7 @@ struct ServerParts: Sendable {
         else { return nil }
         return SealedDoor(
             plain: gateway, opened: opened, origin: try Origin(url), server: .gateway,
-            handshakes: payload.handshakes, sessions: payload.sessions, logger: context.logger)
+            handshakes: payload.handshakes, sessions: payload.sessions, clock: context.clock, logger: context.logger)
     }
 
     /// What an operator has to do about the keys of payload encryption.

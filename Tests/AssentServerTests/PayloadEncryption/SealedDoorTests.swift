@@ -26,6 +26,26 @@ struct SealedDoorTests {
         }
     }
 
+    @Test("A sealed refusal says what time it is at the server, as a plain one does")
+    func refusalTime() async throws {
+        #expect(DateField.text(of: Date(timeIntervalSince1970: 784_111_777)) == "Sun, 06 Nov 1994 08:49:37 GMT")
+        #expect(DateField.text(of: Date(timeIntervalSince1970: 951_825_600)) == "Tue, 29 Feb 2000 12:00:00 GMT")
+        try await ServerFixture.run { fixture in
+            let client = try await SealedClient(fixture, SealedClient.key(fixture), toGateway: false)
+            let content = Array("grant_type=client_credentials&client_id=nobody".utf8)
+            let fields: HTTPFields = [
+                .contentType: "application/x-www-form-urlencoded", .contentLength: "\(content.count)",
+            ]
+            let path = "/am/oauth2/realms/root/realms/alpha/access_token"
+            let opened = try await client.call(
+                try client.sealed(client.request(.post, path, fields), content, number: 1))
+            #expect([400, 401].contains(opened.status) && opened.json["error"] == "invalid_client")
+            #expect(opened.response.headerFields[.date] == DateField.text(of: fixture.clock.now))
+            let plain = try await fixture.send("POST", fixture.root(path), body: content)
+            #expect(plain["date"] != nil)
+        }
+    }
+
     @Test("The gateway forwards the content of a sealed request, and seals the service's reply")
     func gateway() async throws {
         try await ServerFixture.run { fixture in
