@@ -27,6 +27,8 @@ final class SealedListener: Sendable {
     let surplus = Locked<Int?>(nil)
     /// Whether its sealed replies are a status alone: empty sections at the end may be left out (RFC 9292 §3.8).
     let isBare = Locked(false)
+    /// What its sealed replies set as a cookie.
+    let cookie = Locked<String?>(nil)
 
     init(_ fault: @escaping @Sendable (Int, String, HTTPReply) async throws -> HTTPReply = { $2 }) {
         self.fault = fault
@@ -100,6 +102,7 @@ final class SealedListener: Sendable {
         var sealer = known.session.sealer(replyTo: head, random: SystemRandom())
         var fields: HTTPFields = [.retryAfter: "7"]
         if let surplus = surplus.withLock({ $0 }) { fields[.contentLength] = String(content.count + surplus) }
+        if let cookie = cookie.withLock({ $0 }) { fields[.setCookie] = cookie }
         var reply = BinaryHTTPWriter.response(HTTPResponse(status: .created, headerFields: fields), content: content)
         reply += Padding.bytes(behind: reply.count)
         // Of known length, 201.
