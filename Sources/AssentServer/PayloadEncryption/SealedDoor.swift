@@ -144,7 +144,7 @@ struct SealedDoor: RequestHandler {
     private func answer(_ request: Request, from client: ClientAddress) async -> Response {
         do {
             var response = try await opened.respond(to: request, from: client)
-            // Plain replies get it on their way out. A client whose clock is wrong learns the time from what refuses it.
+            // Plain replies get it on their way out. A client whose clock is wrong learns the time from a refusal.
             if (400..<500).contains(response.status.code), !response.headers.contains(.date) {
                 response.headers[.date] = DateField.text(of: clock.now)
             }
