@@ -170,11 +170,17 @@ package enum TransactionSQL {
         """
     }
 
-    /// Notes what became of the request. What is known is not overwritten.
+    /// Whether an outcome says more than what is on record: what is known is not overwritten, and that nothing is known
+    /// is written once.
+    private static func saysMore(_ outcome: String) -> SQL {
+        outcome == "unknown" ? "outcome IS NULL" : "(outcome IS NULL OR outcome = 'unknown')"
+    }
+
+    /// Notes what became of the request, if that says more than what is known.
     static func conclude(_ id: String, outcome: String, status: Int?, at now: Int64) -> SQL {
         """
         UPDATE transactions SET outcome = \(outcome), upstream_status = \(status), outcome_at = \(now)
-        WHERE id = \(id) AND state = 'TAKEN' AND (outcome IS NULL OR outcome = 'unknown') RETURNING *
+        WHERE id = \(id) AND state = 'TAKEN' AND \(saysMore(outcome)) RETURNING *
         """
     }
 
@@ -182,11 +188,10 @@ package enum TransactionSQL {
     static func conclude(
         _ id: String, by attempt: String, outcome: String, status: Int?, at now: Int64
     ) -> SQL {
-        let isOpen: SQL = outcome == "unknown" ? "outcome IS NULL" : "(outcome IS NULL OR outcome = 'unknown')"
-        return """
-            UPDATE transactions SET outcome = \(outcome), upstream_status = \(status), outcome_at = \(now)
-            WHERE id = \(id) AND state = 'TAKEN' AND attempt = \(attempt) AND \(isOpen)
-            """
+        """
+        UPDATE transactions SET outcome = \(outcome), upstream_status = \(status), outcome_at = \(now)
+        WHERE id = \(id) AND state = 'TAKEN' AND attempt = \(attempt) AND \(saysMore(outcome))
+        """
     }
 
     /// The records of which nobody has noted what became of them: forwarded at `oldest` or before, or taken by the

@@ -135,6 +135,22 @@ struct TransactionOutcomeTests {
         #expect(try await fixture.audited(.transactionOutcome, id) == ["success -"])
     }
 
+    @Test("That nobody knows an outcome is written once, however often it is said")
+    func unknownOnce() async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved()
+        _ = try await fixture.transactions.take(id: id, binding: try fixture.binding())
+        #expect(try await fixture.transactions.recordForwarding(id: id))
+        for _ in 1...3 {
+            try await fixture.transactions.recordOutcome(id: id, .unknown)
+            fixture.clock.advance(by: 1)
+        }
+        #expect(try await fixture.outcome(id) == .unknown)
+        #expect(try await fixture.audited(.transactionOutcome, id) == ["failed -"])
+        try await fixture.transactions.recordOutcome(id: id, .answered(status: 201))
+        #expect(try await fixture.audited(.transactionOutcome, id).sorted() == ["failed -", "success -"])
+    }
+
     @Test("A repeat of the same request is told what is known, and leaves one record")
     func repeated() async throws {
         let fixture = try await TransactionFixture()
