@@ -116,7 +116,7 @@ struct EndRow: Sendable, CustomTestStringConvertible {
     func states() throws {
         let files = try Self.files()
         let rows = try table("states").split(separator: "\n").dropFirst(2)
-        #expect(rows.count == 9)
+        #expect(rows.count == 12)
         for row in rows {
             let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             try #require(cells.count == 5, "\(row)")
