@@ -1,7 +1,5 @@
 import AssentCore
-import AssentStore
 import AssentTesting
-import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -10,26 +8,6 @@ import Testing
 @Suite("When the database fails around the forwarding of a request")
 struct LostRecordTests {
     private static let body = #"{"amount":"200.00"}"#
-
-    /// Makes the database refuse that a column of transactions is set, whichever database it is.
-    private func refuse(_ column: String, _ fixture: ServerFixture) async throws {
-        let event = "CREATE TRIGGER lost BEFORE UPDATE OF \(column) ON transactions"
-        let statements: [SQLStatement] =
-            TestDatabase.isPostgreSQL
-            ? [
-                SQLStatement(
-                    """
-                    CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
-                    'BEGIN RAISE EXCEPTION ''lost'' USING ERRCODE = ''53100''; END'
-                    """), SQLStatement("\(SQL(verbatim: event)) FOR EACH ROW EXECUTE FUNCTION lose()"),
-            ] : [SQLStatement("\(SQL(verbatim: event)) BEGIN SELECT RAISE(ABORT, 'lost'); END")]
-        _ = try await fixture.server.context.database.run(statements)
-    }
-
-    private func allow(_ fixture: ServerFixture) async throws {
-        let place: SQL = TestDatabase.isPostgreSQL ? " ON transactions" : ""
-        _ = try await fixture.server.context.database.run([SQLStatement("DROP TRIGGER lost\(place)")])
-    }
 
     private func pay(_ id: String, _ session: String, _ fixture: ServerFixture) async throws -> Answer {
         try await fixture.send(
@@ -44,7 +22,7 @@ struct LostRecordTests {
         try await ServerFixture.run { fixture in
             let session = try await fixture.session()
             let id = try await fixture.completedTransaction(body: Self.body, session: session)
-            try await refuse("forwarded_at, outcome", fixture)
+            try await RefusedColumns.begin("forwarded_at, outcome", in: fixture.server.context.database)
             let failed = try await pay(id, session, fixture)
             #expect(failed.status == 503 && failed.json["forwarded"] == "no", "\(failed.text)")
             #expect(failed.json["transaction"]?.string == id)
@@ -54,7 +32,7 @@ struct LostRecordTests {
             #expect(fixture.upstream.requests.isEmpty)
             #expect(try await fixture.audit(id).contains { $0.event == .transactionTake && $0.outcome == .success })
             #expect(try await !fixture.audit(id).contains { $0.event == .transactionOutcome })
-            try await allow(fixture)
+            try await RefusedColumns.end(in: fixture.server.context.database)
             var late = again
             while late.json["outcome"] == ["state": "taken"] {
                 fixture.clock.advance(by: 1)
@@ -71,12 +49,12 @@ struct LostRecordTests {
         try await ServerFixture.run { fixture in
             let session = try await fixture.session()
             let id = try await fixture.completedTransaction(body: Self.body, session: session)
-            try await refuse("outcome", fixture)
+            try await RefusedColumns.begin("outcome", in: fixture.server.context.database)
             let paid = try await pay(id, session, fixture)
             #expect(paid.status == 201, "\(paid.text)")
             let forwarded = try await pay(id, session, fixture)
             #expect(forwarded.status == 409 && forwarded.json["outcome"] == ["state": "forwarded"])
-            try await allow(fixture)
+            try await RefusedColumns.end(in: fixture.server.context.database)
             var late = forwarded
             while late.json["outcome"] == ["state": "forwarded"], !Task.isCancelled {
                 fixture.clock.advance(by: 1)

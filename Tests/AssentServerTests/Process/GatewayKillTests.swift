@@ -180,6 +180,37 @@ struct GatewayKillTests {
         }
     }
 
+    @Test(
+        "The server is killed before or after it hears the outcome: it is told again, and the next server has it once",
+        arguments: [false, true])
+    func serverKilledAtReport(hasHeard: Bool) async throws {
+        try await Self.run { scene in
+            let relay = try await EngineRelay(scene.serve, directory: scene.world.directory)
+            let gateway = try await scene.gateway(through: relay)
+            let id = try await scene.approved(at: gateway)
+            let isKilled = Watched(false)
+            let kill: @Sendable () async -> Void = {
+                try? await scene.killServer()
+                isKilled.update { $0 = true }
+            }
+            relay.lose("outcome", hasHeard ? .losesReplyAnd(kill) : .losesRequestAnd(kill))
+            #expect(try await gateway.transfer(session: scene.session, transaction: id).status == 201)
+            await isKilled.wait { $0 }
+            #expect(try await scene.world.transactions()[id] == (hasHeard ? "TAKEN answered 201" : "TAKEN"))
+            try await scene.startServer()
+            // The report is repeated after a pause, since the gateway has heard nothing.
+            await relay.calls.wait { calls in calls.count { $0 == "outcome" } >= 2 }
+            var again = try await gateway.transfer(session: scene.session, transaction: id)
+            while again.status == 503 || again.json["outcome"] == ["state": "forwarded"], !Task.isCancelled {
+                await Task.yield()
+                again = try await gateway.transfer(session: scene.session, transaction: id)
+            }
+            #expect(again.status == 409 && again.json["outcome"] == ["state": "answered", "status": 201])
+            #expect(scene.upstream.requests.count == 1)
+            await relay.stop()
+        }
+    }
+
     @Test("200 requests at once with one transaction, at two gateways: the service gets one of them")
     func raced() async throws {
         try await Self.run { scene in

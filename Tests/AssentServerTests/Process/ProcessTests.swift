@@ -266,13 +266,21 @@ final class ProcessWorld: Sendable {
         try write(change(String(contentsOfFile: directory + "/assent.yaml", encoding: .utf8)))
     }
 
-    /// State, outcome and status of every transaction. Only when the server has ended.
-    func transactions() async throws -> [String: String] {
+    /// Runs `body` with the server's database, opened by this process.
+    func withDatabase<Value: Sendable>(_ body: (any SQLDatabase) async throws -> Value) async throws -> Value {
         let location: DatabaseLocation =
             node.map { .postgresql($0.database) } ?? .sqlite(path: directory + "/data/assent.sqlite")
         let database = try await location.open(clock: SystemClock())
-        let rows = try await database.run(.read("SELECT id, state, outcome, upstream_status FROM transactions"))
+        let value = try await body(database)
         try await database.close()
+        return value
+    }
+
+    /// State, outcome and status of every transaction. Only when the server has ended.
+    func transactions() async throws -> [String: String] {
+        let rows = try await withDatabase {
+            try await $0.run(.read("SELECT id, state, outcome, upstream_status FROM transactions"))
+        }
         return try Dictionary(
             uniqueKeysWithValues: rows.map { row in
                 let status = try row.optionalInteger("upstream_status").map { "\($0)" }

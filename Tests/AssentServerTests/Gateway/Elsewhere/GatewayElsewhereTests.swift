@@ -84,6 +84,36 @@ struct GatewayElsewhereTests {
             #expect(reply.status == 504 && reply.json["forwarded"] == "unknown")
             await alone.waitUntilHeard()
             #expect(try await alone.outcome(id, session: session) == ["state": "unknown"])
+            #expect(alone.upstream.requests.count == 1)
+
+            let unsent = try await alone.approved(session: session)
+            await alone.upstream.stop()
+            let down = try await alone.post(ServerFixture.session(session), transaction: unsent)
+            #expect(down.status == 502 && down.json["forwarded"] == "no")
+            await alone.waitUntilHeard()
+            #expect(try await alone.outcome(unsent, session: session) == ["state": "notForwarded"])
+        }
+    }
+
+    @Test("A client that leaves while the service works changes nothing: the engine hears of the answer")
+    func clientLeaves() async throws {
+        try await GatewayAlone.run { alone in
+            let session = try await alone.engine.session()
+            let id = try await alone.approved(session: session)
+            alone.upstream.hold()
+            let connection = try await RawConnection.open(port: alone.port)
+            let body = FixtureBody.transfer
+            try await connection.send(
+                "POST /nods HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(session)\r\nX-TxID: \(id)\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+            )
+            await alone.upstream.waitUntilHeld()
+            #expect(try await alone.outcome(id, session: session) == ["state": "forwarded"])
+            await connection.close()
+            await alone.upstream.release()
+            await alone.relay.calls.wait { $0.contains("outcome") }
+            await alone.waitUntilHeard()
+            #expect(try await alone.outcome(id, session: session) == ["state": "answered", "status": 201])
+            #expect(alone.upstream.requests.count == 1)
         }
     }
 
