@@ -95,19 +95,47 @@ import Testing
         #expect(world.decisions.count == 2)
     }
 
-    @Test("A statement about a request with a method is not one about this decision")
-    func statedMethod() async throws {
+    @Test("When the second answer is lost nothing was allowed, and the next question makes another transaction")
+    func lostAnswer() async throws {
+        let world = World()
+        world.change { $0.states = false }
+        let client = try await client(world) { exchange in
+            guard try JSONValue.parse(exchange.body)["environment"] != nil else { return try Self.answer(exchange) }
+            throw HTTPTransportError(.connectionClosed, "cut off", mayHaveHadEffect: true)
+        }
+        await #expect(throws: JourneyFailure.self) { try await client.decision(on: Self.resource, approve: agree) }
+        // It is not asked a third time by itself: the id may be used up.
+        #expect(world.decisions.count == 2 && world.steps.count == 2)
+        world.change { $0.decision = Self.answer }
+        var asked = 0
+        let decision = try await client.decision(on: Self.resource) { approval in
+            asked += 1
+            return agree(&approval)
+        }
+        #expect(decision.allows("POST") && asked == 1)
+        let third = try JSONValue.parse(try #require(world.decisions.dropFirst(2).first).body)
+        #expect(third["environment"] == nil && world.decisions.count == 4)
+    }
+
+    @Test(
+        "A statement about a request with a method or content is not one about this decision",
+        arguments: [
+            ("method", "POST"), ("contentType", "application/json"),
+            ("bodySHA256", "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"),
+        ])
+    func statedRequest(_ name: String, _ value: String) async throws {
         let world = World()
         world.change {
             $0.journey = { exchange in
                 guard exchange.text == "{}" else { return nil }
-                let data: JSONValue = [
-                    "_type": "AssentTransaction", "transactionId": .string(txid), "method": "POST",
+                var stated: JSONObject = [
+                    "_type": "AssentTransaction", "transactionId": .string(txid),
                     "resource": .string(Self.resource),
                 ]
+                stated[name] = .string(value)
                 return .json(
                     200,
-                    world.step(["type": "MetadataCallback", "output": [["name": "data", "value": data]]]))
+                    world.step(["type": "MetadataCallback", "output": [["name": "data", "value": .object(stated)]]]))
             }
         }
         let client = try await client(world, answer: Self.answer)

@@ -83,6 +83,16 @@ import FoundationNetworking
         #expect(told == ["response 200", "content one two", "end"])
     }
 
+    @Test("Of a payment that was approved a delegate is told the last response alone, and once")
+    func toldOnce() async throws {
+        let payment = try request("/payments", "POST", body: "200 EUR")
+        let told = try await SessionWitness.told(TaskProtocol.configuration(try await bank.client())) {
+            $0.dataTask(with: payment)
+        }
+        #expect(told == ["response 200", "content 200 EUR", "end"])
+        #expect(bank.calls.withLock { $0.count } == 2)
+    }
+
     @Test("A 401 that begins with Basic is an error for a delegate, which is not asked for a password")
     func basicDelegate() async throws {
         let bank = bank.answering { _ in

@@ -126,6 +126,30 @@ struct EventStreamTests {
         }
     }
 
+    @Test("Of an approved stream that was cut the gateway says that it was answered, and opens no second one")
+    func approvedCut() async throws {
+        try await run("") { fixture, peers in
+            let session = try await fixture.session()
+            let mine = ServerFixture.session(session)
+            let id = try await fixture.completedTransaction(session: session)
+            let body = FixtureBody.transfer
+            let fields = ServerFixture.jsonFields + mine + [("X-TxID", id), ("Accept", Self.eventStream)]
+            let lines = fields.map { "\($0.0): \($0.1)" } + ["Content-Length: \(body.utf8.count)", "Host: localhost"]
+            let connection = try await fixture.rawConnection()
+            try await connection.send(
+                "POST /nods HTTP/1.1\r\n" + lines.joined(separator: "\r\n") + "\r\n\r\n" + body)
+            #expect(await connection.wait(for: "data: /nods\n\n"))
+            let peer = try #require(peers.value["/nods"])
+            peer.send(Self.chunk("data: {\"paid\": tr"))
+            #expect(await connection.wait(for: "{\"paid\": tr"))
+            peer.close()
+            #expect(await !connection.untilClosed().hasSuffix("0\r\n\r\n"))
+            let again = try await fixture.send("POST", fixture.gateway("/nods"), fields, text: body)
+            #expect(again.status == 409 && again.json["outcome"] == ["state": "answered", "status": 200])
+            #expect(fixture.upstream.requests.count == 1)
+        }
+    }
+
     @Test("A route has so many streams and no more: who asks for events is told before anything is forwarded")
     func limit() async throws {
         try await run("      maxStreams: 1\n") { fixture, peers in
