@@ -96,38 +96,54 @@ struct EndRow: Sendable, CustomTestStringConvertible {
         return files
     }
 
-    @Test("Every door names tests that exist")
+    /// The cells of each row of a table.
+    private func rows(_ name: String) throws -> [[String]] {
+        try table(name).split(separator: "\n").dropFirst(2).map { row in
+            row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+    }
+
+    @Test("Every door names suites that exist")
     func doors() throws {
         let files = try Self.files()
-        let rows = try table("doors").split(separator: "\n").dropFirst(2)
-        #expect(rows.count == 9)
-        for row in rows {
-            let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-            try #require(cells.count == 6, "\(row)")
-            for name in cells[5].components(separatedBy: ", ") {
+        let doors = try rows("doors")
+        #expect(doors.count == 9)
+        for door in doors {
+            try #require(door.count == 6, "\(door)")
+            for name in door[5].components(separatedBy: ", ") {
                 let suite = name.filter { $0 != "`" }
                 let texts = try (files[suite + ".swift"] ?? []).map { try String(contentsOf: $0, encoding: .utf8) }
-                #expect(texts.contains { Self.declares(suite, $0) }, "\(cells[0]) names \(suite), which has no tests")
+                #expect(texts.contains { Self.declares(suite, $0) }, "\(door[0]) names \(suite), which has no tests")
+            }
+        }
+        // The table of their cells has the same doors.
+        #expect(try rows("cells").map(\.first) == doors.map(\.first))
+    }
+
+    @Test(
+        "Every row names tests that exist",
+        arguments: [("cells", 9, 1...4), ("states", 12, 4...4), ("cuts", 19, 4...4), ("vendor", 41, 2...2)])
+    func named(_ name: String, _ count: Int, _ columns: ClosedRange<Int>) throws {
+        let files = try Self.files()
+        let rows = try rows(name)
+        #expect(rows.count == count && Set(rows.map(\.first)).count >= count - 2)
+        for row in rows {
+            try #require(row.count == columns.upperBound + 1, "\(row)")
+            for cell in row[columns] {
+                for name in cell.components(separatedBy: ", ") {
+                    let isThere = try Self.isTest(name.filter { $0 != "`" }, files)
+                    #expect(isThere, "\(row[0]) names \(name), which is not a test")
+                }
             }
         }
     }
 
-    @Test("Every move of a transaction names tests that exist")
-    func states() throws {
-        let files = try Self.files()
-        let rows = try table("states").split(separator: "\n").dropFirst(2)
-        #expect(rows.count == 12)
-        for row in rows {
-            let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-            try #require(cells.count == 5, "\(row)")
-            for name in cells[4].components(separatedBy: ", ") {
-                let parts = name.filter { $0 != "`" }.split(separator: ".").map(String.init)
-                try #require(parts.count == 2, "\(cells[0]): \(name)")
-                let texts = try (files[parts[0] + ".swift"] ?? []).map { try String(contentsOf: $0, encoding: .utf8) }
-                let isThere = texts.contains { Self.declares(parts[0], $0) && $0.contains("func \(parts[1])(") }
-                #expect(isThere, "\(cells[0]) names \(name), which is no test")
-            }
-        }
+    /// Whether there is a test of that name: its suite's and its own, with a dot between.
+    private static func isTest(_ name: String, _ files: [String: [URL]]) throws -> Bool {
+        let parts = name.split(separator: ".").map(String.init)
+        guard parts.count == 2 else { return false }
+        let texts = try (files[parts[0] + ".swift"] ?? []).map { try String(contentsOf: $0, encoding: .utf8) }
+        return texts.contains { declares(parts[0], $0) && $0.contains("func \(parts[1])(") }
     }
 
     /// Whether a file has a suite of that name, with tests.
