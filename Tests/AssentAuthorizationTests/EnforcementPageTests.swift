@@ -143,7 +143,14 @@ struct EndRow: Sendable, CustomTestStringConvertible {
         let parts = name.split(separator: ".").map(String.init)
         guard parts.count == 2 else { return false }
         let texts = try (files[parts[0] + ".swift"] ?? []).map { try String(contentsOf: $0, encoding: .utf8) }
-        return texts.contains { declares(parts[0], $0) && $0.contains("func \(parts[1])(") }
+        return texts.contains { declares(parts[0], $0) && tests(parts[1], $0) }
+    }
+
+    /// Whether a text has a test of that name: no helper of it, which no `@Test` stands before.
+    private static func tests(_ name: String, _ text: String) -> Bool {
+        text.components(separatedBy: "@Test").dropFirst().contains { part in
+            part.components(separatedBy: "func ").dropFirst().first?.hasPrefix("\(name)(") == true
+        }
     }
 
     /// Whether a file has a suite of that name, with tests.
@@ -157,5 +164,7 @@ struct EndRow: Sendable, CustomTestStringConvertible {
         for text in ["struct ATests {", "@Suite struct BTests { @Test func a() {} }", "@Suite struct ATests { }", ""] {
             #expect(!Self.declares("ATests", text))
         }
+        let text = "    private func a() {}\n    @Test(\"it\") func b() {}\n    func c() {}\n"
+        #expect(!Self.tests("a", text) && Self.tests("b", text) && !Self.tests("c", text))
     }
 }

@@ -97,7 +97,7 @@ struct VendorCall: Sendable, CustomTestStringConvertible {
                     defer { isFirst = false }
                     return isFirst
                 }
-                return answersFirst ? try first() : .json(201, ["done": true])
+                return try answersFirst ? first() : .json(201, ["done": true])
             }
         }
         return world

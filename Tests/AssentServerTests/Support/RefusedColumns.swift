@@ -12,7 +12,7 @@ enum RefusedColumns {
             ? [
                 SQLStatement(
                     """
-                    CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
+                    CREATE OR REPLACE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
                     'BEGIN RAISE EXCEPTION ''lost'' USING ERRCODE = ''53100''; END'
                     """), SQLStatement("\(SQL(verbatim: event)) FOR EACH ROW EXECUTE FUNCTION lose()"),
             ] : [SQLStatement("\(SQL(verbatim: event)) BEGIN SELECT RAISE(ABORT, 'lost'); END")]
