@@ -2,6 +2,7 @@ import AssentCore
 import AssentStore
 import AssentTesting
 import Foundation
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -170,6 +171,23 @@ struct TransactionMoveTests {
             let after = try await notes([id], row.event, fixture)
             #expect(after == noted.map { $0 + (row.event == nil ? 0 : 1) }, "\(position)")
             fixture.clock.advance(by: -row.age)
+        }
+    }
+
+    @Test("Where its record cannot be written a statement moves nothing", arguments: MoveRow.rows)
+    func unrecorded(_ row: MoveRow) async throws {
+        // Forwarding writes none, and what comes too late is refused by the time itself.
+        guard row.event != nil else { return }
+        let fixture = try await TransactionFixture()
+        var rest: [(position: TransactionPosition, id: String)] = []
+        for position in row.moves.keys {
+            rest.append((position, try await fixture.transaction(at: position, of: row.maker)))
+        }
+        fixture.clock.advance(by: row.age)
+        try await RefusedWrites.begin("INSERT ON audit", in: fixture.database)
+        for (position, id) in rest {
+            try? await row.step(fixture, id)
+            #expect(try await fixture.position(of: id) == position)
         }
     }
 

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentTesting
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -22,7 +23,8 @@ struct LostRecordTests {
         try await ServerFixture.run { fixture in
             let session = try await fixture.session()
             let id = try await fixture.completedTransaction(body: Self.body, session: session)
-            try await RefusedColumns.begin("forwarded_at, outcome", in: fixture.server.context.database)
+            try await RefusedWrites.begin(
+                "UPDATE OF forwarded_at, outcome ON transactions", in: fixture.server.context.database)
             let failed = try await pay(id, session, fixture)
             #expect(failed.status == 503 && failed.json["forwarded"] == "no", "\(failed.text)")
             #expect(failed.json["transaction"]?.string == id)
@@ -32,7 +34,7 @@ struct LostRecordTests {
             #expect(fixture.upstream.requests.isEmpty)
             #expect(try await fixture.audit(id).contains { $0.event == .transactionTake && $0.outcome == .success })
             #expect(try await !fixture.audit(id).contains { $0.event == .transactionOutcome })
-            try await RefusedColumns.end(in: fixture.server.context.database)
+            try await RefusedWrites.end(in: fixture.server.context.database)
             var late = again
             while late.json["outcome"] == ["state": "taken"] {
                 fixture.clock.advance(by: 1)
@@ -49,12 +51,12 @@ struct LostRecordTests {
         try await ServerFixture.run { fixture in
             let session = try await fixture.session()
             let id = try await fixture.completedTransaction(body: Self.body, session: session)
-            try await RefusedColumns.begin("outcome", in: fixture.server.context.database)
+            try await RefusedWrites.begin("UPDATE OF outcome ON transactions", in: fixture.server.context.database)
             let paid = try await pay(id, session, fixture)
             #expect(paid.status == 201, "\(paid.text)")
             let forwarded = try await pay(id, session, fixture)
             #expect(forwarded.status == 409 && forwarded.json["outcome"] == ["state": "forwarded"])
-            try await RefusedColumns.end(in: fixture.server.context.database)
+            try await RefusedWrites.end(in: fixture.server.context.database)
             var late = forwarded
             while late.json["outcome"] == ["state": "forwarded"], !Task.isCancelled {
                 fixture.clock.advance(by: 1)

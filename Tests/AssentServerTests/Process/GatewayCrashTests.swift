@@ -1,5 +1,6 @@
 import AssentCore
 import Foundation
+import StoreTesting
 import TestSupport
 import Testing
 
@@ -12,12 +13,12 @@ struct GatewayCrashTests {
     enum Moment: CaseIterable {
         case taken, forwarded, answered
 
-        /// The columns that are refused so that it comes no further.
+        /// The writes that are refused so that it comes no further.
         var refused: String? {
             switch self {
-            case .taken: "forwarded_at, outcome"
+            case .taken: "UPDATE OF forwarded_at, outcome ON transactions"
             case .forwarded: nil
-            case .answered: "outcome"
+            case .answered: "UPDATE OF outcome ON transactions"
             }
         }
 
@@ -45,8 +46,8 @@ struct GatewayCrashTests {
             let session = try await first.signIn("ana", password: #require(first.password))
             let id = try ServerFixture.transactionID(try await first.transfer(to: "Bob", session: session))
             #expect(try await first.approve(id, session: session).status == 200)
-            if let columns = moment.refused {
-                try await world.withDatabase { try await RefusedColumns.begin(columns, in: $0) }
+            if let writes = moment.refused {
+                try await world.withDatabase { try await RefusedWrites.begin(writes, in: $0) }
             } else {
                 upstream.hold()
             }
@@ -59,7 +60,7 @@ struct GatewayCrashTests {
                 await upstream.release()
                 upstream.answer(with: TestUpstream.answering)
             } else {
-                try await world.withDatabase { try await RefusedColumns.end(in: $0) }
+                try await world.withDatabase { try await RefusedWrites.end(in: $0) }
             }
 
             try world.keepPorts(of: first)

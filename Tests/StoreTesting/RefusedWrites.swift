@@ -1,12 +1,11 @@
-import AssentStore
-import StoreTesting
+package import AssentStore
 
-/// A database that does not take some columns of transactions, whichever database it is: who works on it comes as far
-/// as the statement that sets one of them, and no further.
-enum RefusedColumns {
-    /// From now on a statement that sets one of these columns fails, and does nothing.
-    static func begin(_ columns: String, in database: any SQLDatabase) async throws {
-        let event = "CREATE TRIGGER lost BEFORE UPDATE OF \(columns) ON transactions"
+/// A database that does not take some writes, whichever database it is: anyone who works on it comes as far as the
+/// statement that makes one of them, and no further.
+package enum RefusedWrites {
+    /// From now on these writes, named as a trigger names them (`INSERT ON audit`), fail and do nothing.
+    package static func begin(_ writes: String, in database: any SQLDatabase) async throws {
+        let event = "CREATE TRIGGER lost BEFORE \(writes)"
         let statements: [SQLStatement] =
             TestDatabase.isPostgreSQL
             ? [
@@ -19,8 +18,8 @@ enum RefusedColumns {
         _ = try await database.run(statements)
     }
 
-    /// From now on they are taken again.
-    static func end(in database: any SQLDatabase) async throws {
+    /// From now on those of transactions are taken again.
+    package static func end(in database: any SQLDatabase) async throws {
         let place: SQL = TestDatabase.isPostgreSQL ? " ON transactions" : ""
         _ = try await database.run([SQLStatement("DROP TRIGGER lost\(place)")])
     }
