@@ -18,7 +18,7 @@ actor ClientAssertions {
     private let clock: any WallClock
     private let random: any RandomSource
     /// Seconds that the provider's clock is ahead of this machine's, as far as that has mattered.
-    private var ahead: Int64 = 0
+    private(set) var ahead: Int64 = 0
     private var found: (name: String, key: ClientKey)?
 
     init(
@@ -118,15 +118,16 @@ actor ClientAssertions {
         return CorrectedClock(base: clock, ahead: ahead)
     }
 
-    /// Takes over the time of a reply of the provider.
+    /// Takes over the time of a reply of the provider, which has refused what was signed by a clock that was corrected
+    /// by `used` seconds. Another request may have corrected it meanwhile.
     ///
     /// - Returns: by how many seconds the clock was corrected before, for ``putClockBack(to:)``; `nil` when nothing
     ///   changes that is signed: a few seconds are no reason to send anything again.
-    func correctClock(by fields: HTTPFields) -> Int64? {
+    func correctClock(by fields: HTTPFields, since used: Int64) -> Int64? {
         guard let date = fields[.date].flatMap(HTTPDate.init) else { return nil }
         let now = date.seconds - clock.epochSeconds
-        guard abs(now - ahead) > Self.tolerance else { return nil }
-        defer { ahead = now }
+        guard abs(now) <= Self.furthest, abs(now - used) > Self.tolerance else { return nil }
+        defer { if abs(now - ahead) > Self.tolerance { ahead = now } }
         return ahead
     }
 
@@ -135,6 +136,10 @@ actor ClientAssertions {
 
     /// Seconds that clocks may differ before anything is sent again for it.
     private static let tolerance: Int64 = 5
+
+    /// The furthest correction, in seconds. Nobody has signed the field: someone who writes it, and keeps the assertion
+    /// that comes back, has one that becomes valid when that time comes.
+    private static let furthest: Int64 = 86_400
 
     private func assertion(of clientID: String, at place: ClientKey.Place) async throws -> Secret {
         let key = try await key(at: place)

@@ -47,9 +47,15 @@ extension ProviderClient {
         if let scopes, !scopes.isEmpty { form.append("scope", scopes.joined(separator: " ")) }
         let url = try await metadata().tokenEndpoint
         do {
+            let used = await client.ahead
             var reply = try await post(login: form, as: identity, to: url, key, sign)
-            if reply.isRefusalByClock, let earlier = await client.correctClock(by: reply.fields) {
-                reply = try await post(login: form, as: identity, to: url, key, sign)
+            if reply.isRefusalByClock, let earlier = await client.correctClock(by: reply.fields, since: used) {
+                do {
+                    reply = try await post(login: form, as: identity, to: url, key, sign)
+                } catch {
+                    await client.putClockBack(to: earlier)
+                    throw error
+                }
                 if reply.isRefusalByClock { await client.putClockBack(to: earlier) }
             }
             return try await read(reply, scopes: scopes ?? [], as: identity, key)

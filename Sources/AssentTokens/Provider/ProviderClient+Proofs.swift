@@ -26,10 +26,19 @@ extension ProviderClient {
     func correctingClock(
         of identity: TokenClient, _ send: () async throws -> ProviderExchange.Reply
     ) async throws -> ProviderExchange.Reply {
+        let used = await client.ahead
         let first = try await send()
-        guard identity.key != nil, first.refusesClient, let earlier = await client.correctClock(by: first.fields)
+        guard identity.key != nil, first.refusesClient,
+            let earlier = await client.correctClock(by: first.fields, since: used)
         else { return first }
-        let second = try await send()
+        let second: ProviderExchange.Reply
+        do {
+            second = try await send()
+        } catch {
+            // Nobody has said that the time is right.
+            await client.putClockBack(to: earlier)
+            throw error
+        }
         if second.refusesClient { await client.putClockBack(to: earlier) }
         return second
     }

@@ -117,7 +117,8 @@ import Testing
         try await manager.device.authenticate(scopes: ["app"])
         let token = try #require(try await manager.device.token(rejecting: nil))
         world.isRefusing.withLock { $0 = true }
-        for (error, count) in [(Int64(3), 2), (3600, 4)] {
+        // What differs by more than a day is not the time either: someone who writes it wants an assertion for then.
+        for (error, count) in [(Int64(3), 2), (3600, 4), (86_401, 5), (-86_401, 6)] {
             world.error.withLock { $0 = error }
             let refused = await #expect(throws: TokenError.self) {
                 try await manager.device.token(rejecting: token.value)
@@ -127,6 +128,54 @@ import Testing
         }
         world.isRefusing.withLock { $0 = false }
         _ = try await manager.device.token(rejecting: token.value)
-        #expect(world.grants.count == 5)
+        #expect(world.grants.count == 7)
+    }
+
+    @Test("A time is not kept when nobody has answered to what was signed by it")
+    func unanswered() async throws {
+        let world = try World(tokenType: "DPoP")
+        let manager = try await world.registered { $0.registration?.deviceScopes = ["app"] }
+        world.error.withLock { $0 = 3600 }
+        let usual = world.provider.behaviour.withLock { $0.tokenReply }
+        let asked = Locked(0)
+        world.provider.change { state in
+            state.tokenReply = { form in
+                let number = asked.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number == 2 { throw HTTPTransportError(.connectFailed, "A test says so.") }
+                world.isRefusing.withLock { $0 = number == 1 }
+                return try await usual?(form)
+            }
+        }
+        let lost = await #expect(throws: TokenError.self) { try await manager.device.authenticate(scopes: ["app"]) }
+        #expect(lost?.code == .transport)
+        try await manager.device.authenticate(scopes: ["app"])
+        #expect(world.grants.count == 3)
+    }
+
+    @Test("Of two requests under way at once each is sent once more, also that one whose reply says nothing new")
+    func together() async throws {
+        let world = try World(tokenType: "DPoP")
+        let manager = try await world.registered { $0.registration?.deviceScopes = ["app"] }
+        world.provider.clock.advance(by: -600)
+        let usual = world.provider.behaviour.withLock { $0.tokenReply }
+        let isFirst = Locked(true)
+        world.provider.change { state in
+            state.tokenReply = { form in
+                let reply = try await usual?(form)
+                let isLogin = isFirst.withLock { first in
+                    defer { first = false }
+                    return first
+                }
+                // While the login's refusal is on its way, the other request learns the time.
+                if isLogin { try await manager.device.authenticate(scopes: ["app"]) }
+                return reply
+            }
+        }
+        try await manager.implicit.authenticate(user: "u", scopes: []) { _ in Secret("login") }
+        let login = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+        #expect(world.grants == [login, "client_credentials", "client_credentials", login])
     }
 }
