@@ -123,13 +123,10 @@ import Testing
         let first = Task { try await client.send(try post(), approve: handler).status }
         for await _ in asked { break }
         let others = (0..<5).map { _ in Task { try await client.send(try post(), approve: handler).status } }
-        while world.calls.count < 6 { await Task.yield() }
-        // From the advice to the queue behind who asks.
-        for _ in 0..<10_000 { await Task.yield() }
+        await client.waits(5)
         world.change { $0.states = false }
         let different = Task { try await client.send(try post("/transfers", "{}"), approve: handler).status }
-        while world.calls.count < 7 { await Task.yield() }
-        for _ in 0..<1_000 { await Task.yield() }
+        await client.waits(6)
         #expect(prompts.withLock { $0 } == 1)
         agreeing.finish()
         #expect(try await first.value == 201)
@@ -171,8 +168,7 @@ import Testing
         }
         for await _ in asked { break }
         let follower = Task { try await client.send(try post(), approve: agree) }
-        while world.calls.count < 2 { await Task.yield() }
-        for _ in 0..<1_000 { await Task.yield() }
+        await client.waits(1)
         leader.cancel()
         await #expect(throws: AuthorizationError.like(.cancelled)) { try await leader.value }
         #expect(try await follower.value.status == 201)

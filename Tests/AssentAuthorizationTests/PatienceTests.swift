@@ -8,9 +8,6 @@ import HTTPTypes
 import Testing
 
 @Suite struct PatienceTests {
-    /// Lets tasks that wait for nothing but each other go on.
-    private func settle() async { for _ in 0..<1_000 { await Task.yield() } }
-
     private func policy(
         _ patience: Duration = .seconds(300), _ approve: @escaping AuthorizationPolicy.Handler
     ) throws -> AuthorizationPolicy {
@@ -149,8 +146,7 @@ import Testing
         let first = Task { try await client.send(try post(), approve: handler).status }
         for await _ in asked { break }
         let second = Task { try await client.send(try post("/other"), approve: handler).status }
-        while world.calls.count < 2 { await Task.yield() }
-        await settle()
+        await client.waits(1)
         // The server has forgotten as many ids as `times` says.
         let forgotten = Locked(times)
         world.change {
@@ -233,8 +229,7 @@ import Testing
         }
         for await _ in asked { break }
         let second = Task { try await client.send(try post("/other"), approve: agree) }
-        while world.calls.count < 2 { await Task.yield() }
-        await settle()
+        await client.waits(1)
         second.cancel()
         await #expect(throws: AuthorizationError.like(.cancelled)) { try await second.value }
         agreeing.finish()

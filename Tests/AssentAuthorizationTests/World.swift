@@ -1,4 +1,3 @@
-import AssentAuthorization
 import AssentCore
 import AssentJourney
 import AssentTesting
@@ -7,6 +6,8 @@ import AssentVault
 import Foundation
 import HTTPTypes
 import Testing
+
+@testable import AssentAuthorization
 
 typealias Exchange = InMemoryTransport.Exchange
 
@@ -185,4 +186,11 @@ func agree(_ approval: inout Approval) -> StepAction {
 extension AuthorizationError {
     /// An error to compare with.
     static func like(_ code: Code) -> AuthorizationError { AuthorizationError(code, "") }
+}
+
+extension AuthorizedClient {
+    /// Returns when as many calls wait until they may ask the user.
+    func waits(_ count: Int) async {
+        while await coordinator.count < count { await Task.yield() }
+    }
 }
