@@ -26,9 +26,9 @@ nice -n 15 bash -euo pipefail -c '
     begin Scripts/check_consumer.sh -c release
     begin Scripts/check_consumer.sh --all-traits
     begin Scripts/check_consumer.sh --all-traits -c release
+    [ -z "${ASSENT_WITH_RACES:-}" ] || begin Scripts/check_races.sh
     begin Scripts/check_consumer.sh --each-trait
-    begin Scripts/check_consumer.sh --each-trait -c release
-    [ -z "${ASSENT_WITH_RACES:-}" ] || begin Scripts/check_races.sh' </dev/null >"$log" 2>&1 &
+    begin Scripts/check_consumer.sh --each-trait -c release' </dev/null >"$log" 2>&1 &
 compiling=$!
 set +m
 
