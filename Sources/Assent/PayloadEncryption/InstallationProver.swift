@@ -4,13 +4,17 @@ import AssentTokens
 import HTTPTypes
 
 /// Proves the key of this installation in handshakes of payload encryption. The registration is made of the transport
-/// that asks for the proofs, so it is attached later.
+/// that asks for the proofs, so it is attached later, and not kept: each would keep the other for ever.
 final class InstallationProver: PayloadProver {
-    private let attached = Locked<AppRegistration?>(nil)
+    private struct Attached {
+        weak var registration: AppRegistration?
+    }
 
-    private var known: AppRegistration? { attached.withLock { $0 } }
+    private let attached = Locked(Attached())
 
-    func attach(_ registration: AppRegistration?) { attached.withLock { $0 = registration } }
+    private var known: AppRegistration? { attached.withLock { $0.registration } }
+
+    func attach(_ registration: AppRegistration?) { attached.withLock { $0.registration = registration } }
 
     func clientID() async throws -> String? { try await known?.current()?.clientID }
 
