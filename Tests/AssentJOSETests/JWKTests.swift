@@ -70,7 +70,10 @@ struct JWKTests {
         refused([0] + n, f4, .invalidKey)
         refused(n.dropLast() + [0], f4, .invalidKey)
         refused([], f4, .invalidKey)
-        refused([1] + [UInt8](repeating: 1, count: 2048), f4, .tooLarge)
+        refused([1] + [UInt8](repeating: 1, count: 1024), f4, .tooLarge)
+        var longest = json
+        longest["n"] = .string(Base64URL.encode([UInt8](repeating: 0xFF, count: 1024)))
+        _ = try JWK(.object(longest))
         for e: [UInt8] in [[], [0], [1], [2], [0, 1, 0, 1], [1, 0, 0, 0, 1], [UInt8](repeating: 0xFF, count: 256)] {
             refused(n, e, .invalidKey)
         }

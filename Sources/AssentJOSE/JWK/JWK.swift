@@ -3,7 +3,7 @@ import Crypto
 
 /// A public key as JSON (RFC 7517, RFC 7518 §6, RFC 8037).
 ///
-/// EC keys on P-256, P-384 and P-521, RSA keys of 2048 to 16384 bits, and Ed25519. Private and symmetric key values are
+/// EC keys on P-256, P-384 and P-521, RSA keys of 2048 to 8192 bits, and Ed25519. Private and symmetric key values are
 /// refused, so a `JWK` can always be shown. Members other than those below are not kept.
 public struct JWK: Sendable, Hashable {
     let material: KeyMaterial

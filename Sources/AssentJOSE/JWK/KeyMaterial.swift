@@ -72,7 +72,7 @@ enum KeyMaterial: Hashable, Sendable {
     /// RFC 8032 §5.1.5.
     case ed25519([UInt8])
 
-    static let rsaBits = 2048...16384
+    static let rsaBits = 2048...8192
 
     init(curve: ECCurve, point: [UInt8]) throws(JOSEError) { self = .ec(try ECKey(curve, point: point)) }
 
@@ -105,7 +105,7 @@ enum KeyMaterial: Hashable, Sendable {
 
     /// Reads a DER SubjectPublicKeyInfo in the one encoding that each key has.
     init(publicKeyInfo: [UInt8]) throws(JOSEError) {
-        // 16384-bit RSA takes about 2.1 kB.
+        // 8,192-bit RSA takes about 1.1 kB.
         guard publicKeyInfo.count <= 4096 else {
             throw JOSEError(.tooLarge, "The public key info has more than 4,096 bytes.")
         }

@@ -22,7 +22,7 @@ public struct SoftwareTransportKey: KeyTransportKey {
 
     /// Makes a new key.
     ///
-    /// - Throws: ``JOSEError`` with `weakKey` or `tooLarge` when `bits` is not in 2048 to 16384.
+    /// - Throws: ``JOSEError`` with `weakKey` or `tooLarge` when `bits` is not in 2048 to 8192.
     public static func generate(bits: Int = 3072) throws(JOSEError) -> SoftwareTransportKey {
         try SoftwareTransportKey(privateKey: SoftwareSigningKey.generate(.rs256, rsaBits: bits).privateKey)
     }

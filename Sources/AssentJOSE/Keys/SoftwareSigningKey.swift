@@ -38,7 +38,7 @@ public struct SoftwareSigningKey: SigningKey {
     ///
     /// - Parameters:
     ///   - algorithm: what it is to sign with.
-    ///   - rsaBits: the size of an RSA key, 2048 to 16384; not looked at for other algorithms.
+    ///   - rsaBits: the size of an RSA key, 2048 to 8192; not looked at for other algorithms.
     /// - Returns: a key that nobody has seen yet.
     /// - Throws: ``JOSEError`` with `unsupportedAlgorithm`, or `weakKey` or `tooLarge` for `rsaBits`.
     public static func generate(
