@@ -42,7 +42,9 @@ final class OperatedDatabase: Sendable {
                 try $0.sql("CREATE DATABASE assent OWNER assent ENCODING 'UTF8' TEMPLATE template0")
             }
             let host = server.directory.path
-            location = .postgresql(server.configuration("assent"))
+            var configuration = server.configuration("assent")
+            configuration.bePatient(seconds: Patience.seconds)
+            location = .postgresql(configuration)
             environment = ["PGHOST": host, "PGPORT": "\(server.port)", "PGUSER": "postgres"]
             entries = """
                 masterKeyFile: data/master.key
@@ -92,6 +94,14 @@ final class OperatedDatabase: Sendable {
         }
         try #require(blocks.count == 1, "\(part.rawValue): \(blocks.count) blocks")
         return parts[blocks[0]].split(separator: "\n").filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }
+    }
+
+    /// Waits until the server has noticed that nobody uses the database any more: the commands that need it so wait for
+    /// a second or five, which a busy server exceeds.
+    func waitUntilUnused() async throws {
+        #if os(Linux)
+        try await server?.waitUntilUnused("assent")
+        #endif
     }
 
     /// Backs up, while the database is in use.

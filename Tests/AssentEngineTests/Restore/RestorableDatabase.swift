@@ -27,6 +27,7 @@ final class RestorableDatabase: SQLDatabase {
 
     private func closed<Result>(_ body: () async throws -> Result) async throws -> Result {
         try await close()
+        try await operated.waitUntilUnused()
         let result = try await body()
         let opened = try await operated.location.open(clock: operated.clock)
         current.withLock { $0 = opened }

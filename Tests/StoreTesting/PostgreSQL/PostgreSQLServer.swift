@@ -191,6 +191,15 @@ package final class PostgreSQLServer: Sendable {
         return try run("psql", arguments + ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", text])
     }
 
+    /// Waits until it has ended what served the connections to a database: it does that a moment after they were
+    /// closed.
+    package func waitUntilUnused(_ database: String) async throws {
+        let connections = "FROM pg_stat_activity WHERE datname = '\(database)' AND backend_type = 'client backend'"
+        try await Patience.wait(until: "no connection to the database \(database) is left") {
+            try await offPool { try $0.sql("SELECT count(*) \(connections)") } == "0"
+        }
+    }
+
     /// Makes a database that belongs to the role `assent`. Its language orders letters as dictionaries do.
     package func makeDatabase(options: String? = nil) throws -> PostgreSQLConfiguration {
         let name = lastDatabase.withLock { last in

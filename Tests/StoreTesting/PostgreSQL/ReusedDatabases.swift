@@ -33,19 +33,9 @@ final class ReusedDatabases: Sendable {
         template = name
         shape = try await offPool { [server] in try server.sql("SELECT \(Self.shape)", in: name) }
         // One that is in use is not emptied, and after five seconds not copied either.
-        try await waitUntilUnused(name)
+        try await server.waitUntilUnused(name)
         try await offPool { [self] in try empty(name) }
-        try await waitUntilUnused(name)
-    }
-
-    /// Waits until the server has ended what served the connections to a database: it does that a moment after they
-    /// were closed.
-    private func waitUntilUnused(_ database: String) async throws {
-        try await Patience.wait(until: "no connection to the template of the tests' databases is left") {
-            try await offPool { [server] in
-                try server.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(database)'")
-            } == "0"
-        }
+        try await server.waitUntilUnused(name)
     }
 
     /// A database with the store's tables and no rows, until the directory of the path goes. It blocks.
