@@ -149,10 +149,13 @@ struct ConfiguredCopyTests {
             #expect(error?.message.contains("another server") == true)
         }
         lock.release()
-        try await world.open(server) { database in
+        // Other tests wait until connections have ended: this one stays.
+        var used = server
+        used.postgreSQL?.endingLimit = 100
+        try await world.open(server) { [used] database in
             try await database.checkHealth()
             let error = await #expect(throws: DatabaseCopyError(.sourceInUse, "")) {
-                try await ConfiguredCopy(from: server, to: free).run()
+                try await ConfiguredCopy(from: used, to: free).run()
             }
             #expect(error?.suggestion?.contains("Stop all servers") == true)
         }
@@ -304,6 +307,7 @@ struct ConfiguredCopyTests {
         #expect(await process.nextLine() == "Copying   attempts  1 rows")
         await process.stop()
         #expect(await Self.problems(target).contains { $0.contains("has not ended") })
+        try await CopyWorld.waitUntilUnused(target)
         let terminal = try PseudoTerminal()
         let again = try SpawnedProcess(program, words, environment: ["PATH": "/usr/bin:/bin"], at: terminal)
         #expect(await again.ended() == 0)
@@ -318,6 +322,7 @@ struct ConfiguredCopyTests {
         let world = try CopyWorld()
         let (source, target) = (try world.sqlite(), try await world.postgreSQL())
         func run(_ words: [String]) async throws -> FinishedProcess {
+            try await CopyWorld.waitUntilUnused(target)
             let program = try WatchedProcess.product("assent")
             return try await offPool { try FinishedProcess.run(program, ["database"] + words) }
         }

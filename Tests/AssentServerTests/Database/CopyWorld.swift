@@ -47,11 +47,16 @@ final class CopyWorld: Sendable {
             """
     }
 
-    /// The configuration that such edits make, also as a file.
+    /// The configuration that such edits make, also as a file. Nothing that it waits for comes too late on a busy
+    /// machine, and connections that a test has ended are waited for as long as the server needs to notice it; the file
+    /// says nothing of that.
     func configuration(_ name: String, _ edit: (String) -> String) throws -> ServerConfiguration {
         let text = edit(FixtureConfiguration.yaml(upstream: 9080, refusing: 9081))
         try Data(text.utf8).write(to: URL(fileURLWithPath: path(name)))
-        return try ServerConfiguration.load(file: path(name))
+        var configuration = try ServerConfiguration.load(file: path(name))
+        configuration.bePatient(seconds: 600)
+        configuration.postgreSQL?.endingLimit = Patience.seconds * 1_000
+        return configuration
     }
 
     func sqlite(_ data: String = "data", key: String = "key") throws -> ServerConfiguration {
@@ -94,6 +99,12 @@ final class CopyWorld: Sendable {
     static func location(_ configuration: ServerConfiguration) throws -> DatabaseLocation {
         if let postgreSQL = configuration.postgreSQL { return .postgresql(postgreSQL) }
         return try DataDirectory(configuration.dataDirectory).databaseLocation
+    }
+
+    /// Waits until the server has noticed that nobody uses a database any more: the command waits for a second only.
+    static func waitUntilUnused(_ configuration: ServerConfiguration) async throws {
+        guard let database = configuration.postgreSQL?.database else { return }
+        try await PostgreSQLServer.shared().waitUntilUnused(database)
     }
 
     /// Puts the mark of an unfinished copy into a database.

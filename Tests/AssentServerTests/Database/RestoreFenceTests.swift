@@ -21,12 +21,13 @@ struct RestoreFenceTests {
         let server = try await PostgreSQLServer.shared()
         let known = try await offPool { try server.makeDatabase() }
         let edit = CopyWorld.edits(data: "node", database: try await CopyWorld.postgreSQL(known))
-        let configuration = Self.patient(try world.configuration("node.yaml", edit))
+        let configuration = try world.configuration("node.yaml", edit)
         let node = try await ServerFixture(kept: world.directory, editing: edit) { $0.postgreSQL?.watchInterval = 20 }
         let session = try await node.signIn()
         _ = try await ConfiguredBackup.run(configuration, to: world.path("backup"))
         // The other node has used a generation that the backup lacks.
         var other = known
+        other.bePatient(seconds: Patience.seconds)
         other.node = .init(id: "other", memory: NodeMemoryFile(path: world.path("other")))
         other.adoptsHistory = true
         try await DatabaseLocation.postgresql(other).open(clock: SystemClock()).close()
@@ -100,7 +101,7 @@ struct RestoreFenceTests {
     @Test("A machine whose clock is off is refused: the fence would leave out what was used lately")
     func clock() async throws {
         let world = try CopyWorld()
-        let configuration = Self.patient(try await world.postgreSQL())
+        let configuration = try await world.postgreSQL()
         try await world.fill(configuration)
         let fenced: SQL = "SELECT count(*) AS n FROM audit WHERE event = 'database.restore'"
         // However long it takes until the two are compared, the machine's is ahead.
@@ -113,13 +114,6 @@ struct RestoreFenceTests {
         let fences = try await world.open(configuration) { try await $0.run(.read(fenced)).first?.integer("n") }
         #expect(fences == 0)
         _ = try await RestoreFence.run(configuration)
-    }
-
-    /// Connections that a test has ended are waited for as long as a busy server needs to notice it.
-    private static func patient(_ configuration: ServerConfiguration) -> ServerConfiguration {
-        var configuration = configuration
-        configuration.postgreSQL?.endingLimit = Patience.seconds * 1_000
-        return configuration
     }
 
     /// What the documentation has an operator do before the fence.
