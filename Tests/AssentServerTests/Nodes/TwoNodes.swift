@@ -78,6 +78,11 @@ struct TwoNodes: Sendable {
     func passingTime<Result: Sendable>(
         once isThere: @escaping @Sendable () async throws -> Bool, _ body: () async throws -> Result
     ) async throws -> Result {
+        // Each node's own watch sleeps there as well. If it came later it would look like a call that waits, and the
+        // clock would run until the reply is too old.
+        for node in both {
+            while node.clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
+        }
         let clocks = both.map { (clock: $0.clock, others: $0.clock.sleeperCount) }
         let mover = Task {
             while !Task.isCancelled {
