@@ -51,6 +51,7 @@ struct NodeWatchTests {
         let server = try await PostgreSQLServer.shared()
         var configuration = try await offPool { try server.makeDatabase() }
         configuration.connections = 2
+        configuration.bePatient(seconds: Patience.seconds)
         return configuration
     }
 

@@ -89,7 +89,11 @@ struct SigningDestroyedBytesTests {
         .enabled(if: TestDatabase.isPostgreSQL))
     func postgreSQL() async throws {
         let server = try await PostgreSQLServer.start()
-        let configuration = try await server.offPool { try $0.makeDatabase() }
+        let configuration = try await server.offPool { server in
+            var configuration = try server.makeDatabase()
+            configuration.bePatient(seconds: Patience.seconds)
+            return configuration
+        }
         let fixture = try await SigningStoreFixture(.postgresql(configuration))
         func sql(_ text: String) async throws -> String {
             try await server.offPool { try $0.sql(text, in: configuration.database) }

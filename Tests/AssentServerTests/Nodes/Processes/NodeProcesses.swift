@@ -86,7 +86,9 @@ final class NodeProcesses: Sendable {
 
     /// The nodes' database, opened by this process beside them.
     func openDatabase() async throws -> any SQLDatabase {
-        try await DatabaseLocation.postgresql(node.database).open(clock: SystemClock())
+        var configuration = node.database
+        configuration.bePatient(seconds: Patience.seconds)
+        return try await DatabaseLocation.postgresql(configuration).open(clock: SystemClock())
     }
 
     /// Whom the requests that have reached the service were to pay, one entry for each request.

@@ -84,7 +84,10 @@ final class SigningNodes: TestIssuer {
         switchFile = directory + "/switch"
         if count > 1 {
             let server = try await PostgreSQLServer.shared()
-            postgreSQL = try await offPool { try server.makeDatabase() }
+            var configuration = try await offPool { try server.makeDatabase() }
+            // For what this process opens beside the nodes, which read a file of their own.
+            configuration.bePatient(seconds: Patience.seconds)
+            postgreSQL = configuration
         } else if case .postgresql(let configuration) = try await TestDatabase.location(directory) {
             postgreSQL = configuration
         } else {
