@@ -41,6 +41,9 @@ struct TwoNodes: Sendable {
         var node = FixtureNode(database: proxy.configuration, keyFile: directory + "/key")
         func clock() -> ManualClock { now.map { ManualClock($0) } ?? ManualClock() }
         let first = try await ServerFixture(node: node, clock: clock(), editing: editingBoth, configuring: change)
+        // A node reports that it is there before it sleeps. The second one says of the first what that has reported,
+        // and tests that count round trips would count a late report.
+        while first.clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
         node.database = database
         node.accounts = first.accounts
         do {
