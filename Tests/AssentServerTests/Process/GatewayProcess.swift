@@ -44,8 +44,10 @@ final class GatewayProcess: Sendable {
         if !FileManager.default.fileExists(atPath: secretFile) {
             try PrivateFile.create(secretFile, Array(secret.utf8))
         }
+        let service = "http://127.0.0.1:\(upstream)"
         let text = """
             development: true
+            drainSeconds: 600
             tls: {certificate: data/server.pem, privateKey: data/server.key}
             engine:
               url: \(engine)
@@ -55,7 +57,7 @@ final class GatewayProcess: Sendable {
             gateway:
               publicURL: \(origin)
               port: 0
-              routes: [{name: bank, upstream: "http://127.0.0.1:\(upstream)", realm: alpha, policySet: bank}]
+              routes: [{name: bank, upstream: "\(service)", realm: alpha, policySet: bank, \(ServeProcess.timeouts)}]
             """
         try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/edge.yaml"))
         let process = try WatchedProcess.start(

@@ -145,7 +145,10 @@ final class ServeProcess: Sendable {
         return reply
     }
 
-    /// A configuration for such a process.
+    /// What lets a busy machine take its time with a service, in a route.
+    static let timeouts = "timeouts: {connectSeconds: 60, headSeconds: 3600, silenceSeconds: 3600}"
+
+    /// A configuration for such a process. It goes by the machine's clock, so nothing in it is over soon.
     static func yaml(upstream: Int, serverPort: Int = 0, gatewayPort: Int = 0) -> String {
         """
         development: true
@@ -153,6 +156,7 @@ final class ServeProcess: Sendable {
         listen: {host: 127.0.0.1, port: \(serverPort)}
         dataDirectory: data
         passwordCost: 1024
+        drainSeconds: 600
         transactionsPerMinute: 10000
         journeyStartsPerMinute: 100000
         realms:
@@ -182,12 +186,12 @@ final class ServeProcess: Sendable {
                     resources: ["https://localhost:*/transfers"]
                     actionValues: {POST: true}
                     subject: {type: AuthenticatedUsers}
-                    condition: {type: Transaction, strategySpecifier: Nod, ttl: 180}
+                    condition: {type: Transaction, strategySpecifier: Nod, ttl: 3600}
                     bind: [method, query, body]
         gateway:
           publicURL: https://localhost:\(gatewayPort)
           port: \(gatewayPort)
-          routes: [{name: bank, upstream: "http://127.0.0.1:\(upstream)", realm: alpha, policySet: bank}]
+          routes: [{name: bank, upstream: "http://127.0.0.1:\(upstream)", realm: alpha, policySet: bank, \(timeouts)}]
         """
     }
 }
