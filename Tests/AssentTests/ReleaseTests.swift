@@ -10,6 +10,7 @@ import Testing
     enum Kind: CaseIterable {
         case plain
         case registered
+        case bound
         case reporting
         case sealed
     }
@@ -27,13 +28,17 @@ import Testing
             let assent = try servers.assent {
                 $0.vault = .file(at: directory.url.appending(path: "vault"), keys: .software(keys))
                 if kind != .plain { $0.registration = RegistrationConfiguration(keys: keys) }
+                if kind == .bound { $0.dpop = .installation }
                 $0.integrity.tellsServer = kind == .reporting
                 if kind == .sealed {
                     $0.payloadEncryption = ["https://sealed.bank.example": .init(keys: [sealing], role: .device)]
                 }
             }
-            try await assent.tokens.install(Session(token: Secret("SESS")))
-            _ = try await assent.send(ResourceRequest(path: "https://api.bank.example/balance", allowsUnsealed: true))
+            if kind != .bound {
+                try await assent.tokens.install(Session(token: Secret("SESS")))
+                _ = try await assent.send(
+                    ResourceRequest(path: "https://api.bank.example/balance", allowsUnsealed: true))
+            }
             (tokens, registration) = (assent.tokens, assent.registration)
             #expect((registration == nil) == (kind == .plain))
             await assent.shutdown()

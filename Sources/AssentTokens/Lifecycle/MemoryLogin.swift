@@ -80,11 +80,10 @@ extension MemoryLogin {
         settings.patience = configuration.patience
         settings.clientAuthentication = .privateKeyJWT(keys: place.provider, named: place.name)
         settings.renews = renews
-        let keys = InstallationKeys()
-        keys.attach(provider.registration, place.provider)
-        settings.dpop = .kept(keys: keys)
+        settings.dpop = .kept(keys: InstallationKeys())
         let proofs = SessionProofs(
             settings, store: MemorySecretStore(clock: clock), clock: clock, random: manager.random)
+        proofs.proofs.keys.attach(provider.registration, place.provider, isOthers: true)
         let tokens = TokenManager(
             configuration: settings, transport: transport, proving: proofs, sessions: ending(proofs), clock: clock,
             random: manager.random, logger: manager.logger)

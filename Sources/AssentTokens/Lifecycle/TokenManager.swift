@@ -117,8 +117,7 @@ public actor TokenManager {
             configuration, transport: transport, storage: storage, proofs: proofs, clock: clock, random: random,
             logger: logger)
         orphans = OrphanedTokens(provider)
-        (configuration.dpop.keys as? InstallationKeys)?.attach(
-            provider.registration, configuration.registration?.keys)
+        sessionProofs.proofs.keys.attach(provider.registration, configuration.registration?.keys, isOthers: false)
         device = DeviceTokens(configuration, provider: provider, clock: clock)
         implicit = ImplicitTokens(configuration, provider: provider, clock: clock)
         self.sessions = sessions

@@ -48,6 +48,13 @@ public struct DPoPConfiguration: Sendable {
         DPoPConfiguration(keys: InstallationKeys(), algorithm: .es256, isOn: true)
     }
 
+    /// The same for one manager: the registration whose key it is to be is that manager's alone, and another one that
+    /// is made with the same configuration has its own.
+    var forOneManager: DPoPConfiguration {
+        guard keys is InstallationKeys else { return self }
+        return DPoPConfiguration(keys: InstallationKeys(), algorithm: algorithm, isOn: isOn)
+    }
+
     private init(keys: (any KeyProvider)?, algorithm: SignatureAlgorithm, isOn: Bool) {
         self.isOn = isOn
         self.keys = keys

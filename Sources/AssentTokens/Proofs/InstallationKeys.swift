@@ -4,24 +4,32 @@ import AssentCore
 /// asked for by. It is never removed here: it ends with the registration.
 final class InstallationKeys: KeyProvider {
     private struct Place {
-        let registration: AppRegistration
+        weak var registration: AppRegistration?
+        /// The same registration, where another manager has it. One that proves by these keys itself would keep them,
+        /// and they it, for ever.
+        let others: AppRegistration?
         let keys: any KeyProvider
     }
 
     private let place = Locked<Place?>(nil)
 
     /// Says whose key it is, before anything is asked for.
-    func attach(_ registration: AppRegistration?, _ keys: (any KeyProvider)?) {
+    ///
+    /// - Parameters:
+    ///   - registration: has the key. It is kept if it is another manager's.
+    ///   - keys: where the key is.
+    ///   - isOthers: whether it is another manager's, which does not use this.
+    func attach(_ registration: AppRegistration?, _ keys: (any KeyProvider)?, isOthers: Bool) {
         guard let registration, let keys else { return }
-        place.withLock { $0 = Place(registration: registration, keys: keys) }
+        place.withLock { $0 = Place(registration: registration, others: isOthers ? registration : nil, keys: keys) }
     }
 
-    private var known: Place {
+    private var registration: AppRegistration {
         get throws(KeyProviderError) {
-            guard let place = place.withLock({ $0 }) else {
+            guard let registration = place.withLock({ $0?.registration }) else {
                 throw KeyProviderError(.unsupported, "The configuration has no registration whose key this could be.")
             }
-            return place
+            return registration
         }
     }
 
@@ -43,11 +51,11 @@ final class InstallationKeys: KeyProvider {
     func keyNames() async throws -> [String] { [] }
 
     func signingKey(named name: String) async throws -> (any SigningKey)? {
-        try await known.registration.proofKey(registering: false)
+        try await registration.proofKey(registering: false)
     }
 
     func makeSigningKey(named name: String, algorithm: SignatureAlgorithm) async throws -> any SigningKey {
-        guard let key = try await known.registration.proofKey(registering: true) else {
+        guard let key = try await registration.proofKey(registering: true) else {
             throw KeyProviderError(.keyLost, "The key of this installation is gone.")
         }
         return key

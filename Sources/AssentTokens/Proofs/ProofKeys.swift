@@ -10,9 +10,19 @@ actor ProofKeys {
     private var found: ProofKey?
 
     init(_ configuration: DPoPConfiguration, storage: TokenStorage, random: any RandomSource) {
-        self.configuration = configuration
+        self.configuration = configuration.forOneManager
         self.storage = storage
         self.random = random
+    }
+
+    /// Says whose key the installation's is, where that is asked for.
+    ///
+    /// - Parameters:
+    ///   - registration: has the key.
+    ///   - keys: where it is.
+    ///   - isOthers: whether it is another manager's registration.
+    nonisolated func attach(_ registration: AppRegistration?, _ keys: (any KeyProvider)?, isOthers: Bool) {
+        (configuration.keys as? InstallationKeys)?.attach(registration, keys, isOthers: isOthers)
     }
 
     /// The key for a sign-in that is about to begin, made when there is none; `nil` when nothing is bound to a key, and

@@ -75,6 +75,38 @@ import Testing
         #expect(own != nil && tokens.keyThumbprint != own && door.proofs.seen.map(\.thumbprint) == [own])
     }
 
+    @Test("A manager that is let go of leaves no registration behind", arguments: [false, true])
+    func released(isBound: Bool) throws {
+        let (provider, _) = try FakeProvider.registering(clock: clock)
+        weak var kept: AppRegistration?
+        func use() throws {
+            let manager = try provider.installation(ring) { if isBound { $0.dpop = .installation } }
+            kept = manager.registration
+            #expect(kept != nil)
+        }
+        try use()
+        #expect(kept == nil)
+    }
+
+    @Test("Managers that are made with one configuration prove each the key of its own registration")
+    func oneConfiguration() async throws {
+        let (provider, door) = try FakeProvider.registering(clock: clock)
+        let (other, _) = try FakeProvider.registering(clock: clock)
+        other.registers(by: door)
+        // Else both would draw the same numbers.
+        _ = try other.manager()
+        let dpop = DPoPConfiguration.installation
+        let first = try provider.installation(ring) { $0.dpop = dpop }
+        let second = try other.installation(ring) { $0.dpop = dpop }
+        for (manager, server) in [(first, provider), (second, other)] {
+            server.change { $0.tokenType = "DPoP" }
+            let own = try await manager.registration?.register().keyThumbprint
+            try await manager.install(Session(token: Secret("SESS")))
+            let tokens = try await manager.tokens()
+            #expect(own != nil && tokens.keyThumbprint == own)
+        }
+    }
+
     @Test("Many processes register once: one key, one client, one client id for all")
     func once() async throws {
         let (provider, door) = try FakeProvider.registering(clock: clock)
