@@ -30,10 +30,13 @@ final class Loading: Sendable {
     func hold(_ loader: URLProtocol) { held.withLock { $0 = Held(loader: loader) } }
 
     func start(_ client: AuthorizedClient, _ request: RequestReader) {
-        progress.withLock {
-            guard !$0.isStopped else { return }
-            $0.task = Task { await self.run(client, request) }
+        let isStopped = progress.withLock { progress -> Bool in
+            if !progress.isStopped { progress.task = Task { await self.run(client, request) } }
+            return progress.isStopped
         }
+        // Foundation on Linux may stop a request first and start it then, and nothing else comes to its end: the two
+        // would keep each other.
+        if isStopped { held.withLock { $0 = nil } }
     }
 
     func stop() {

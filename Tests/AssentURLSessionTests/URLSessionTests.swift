@@ -30,6 +30,27 @@ import FoundationNetworking
         error.flatMap { AssentURLProtocol.underlyingError(of: $0) }
     }
 
+    @Test("A request that is stopped before it is started is let go of, and nothing of it is sent")
+    func stoppedBefore() async throws {
+        let client = try await bank.client()
+        let wanted = try request("/accounts")
+        let loading = Loading()
+        weak var kept: URLProtocol?
+        func start() throws {
+            let loader = BankProtocol(request: wanted, cachedResponse: nil, client: nil)
+            kept = loader
+            loading.hold(loader)
+            loading.stop()
+            loading.start(
+                client,
+                try RequestReader(
+                    request: wanted, limits: HTTPLimits(), bodyLimit: 1_000, remembering: client.origins))
+        }
+        try start()
+        #expect(kept == nil)
+        #expect(bank.calls.withLock { $0.isEmpty })
+    }
+
     @Test("A payment is approved and sent once more, with its body") func dataWithBody() async throws {
         let session = BankProtocol.session(try await bank.client())
         let (data, response) = try await session.data(for: request("/payments", "POST", body: "200 EUR"))
