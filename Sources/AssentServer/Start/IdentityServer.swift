@@ -189,8 +189,14 @@ public final class IdentityServer: Service {
     }
 
     private func serve() async throws {
-        let upstream = try Upstream(
-            (configuration.gateway?.routes ?? []).map(\.upstream), clock: context.clock, logger: logger)
+        let upstream: Upstream
+        do {
+            upstream = try Upstream(
+                (configuration.gateway?.routes ?? []).map(\.upstream), clock: context.clock, logger: logger)
+        } catch {
+            await letGo()
+            throw error
+        }
         let group = ServiceGroup(
             configuration: .init(services: services(upstream), logger: logger))
         let deadlines = Deadlines()
@@ -221,12 +227,17 @@ public final class IdentityServer: Service {
         }
         await connections.waitUntilServed()
         await upstream.shutdown()
-        watch.end()
         // Its last statement may still wait for the database's server: the deadline is for that as well.
-        try? await database.close()
+        await letGo()
         deadlines.cancel()
-        lock.release()
         try result.get()
+    }
+
+    /// Gives back what a start has taken: others may have it though somebody still refers to this server.
+    private func letGo() async {
+        watch.end()
+        try? await database.close()
+        lock.release()
     }
 
     private func services(_ upstream: Upstream) -> [ServiceGroupConfiguration.ServiceConfiguration] {

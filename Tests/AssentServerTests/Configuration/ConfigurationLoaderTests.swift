@@ -459,7 +459,7 @@ struct ConfigurationLoaderTests {
         #expect(configuration.firstPublicClient?.id == "bank-app")
     }
 
-    @Test("A server that fails before it listens tells those who wait for its endpoints")
+    @Test("A server that fails before it listens tells those who wait for its endpoints, and lets another one start")
     func failsFirst() async throws {
         let directory = NSTemporaryDirectory() + "/assent-fails-" + SystemRandom().uuid()
         try FileManager.default.createDirectory(
@@ -473,6 +473,10 @@ struct ConfigurationLoaderTests {
         let running = Task { try await ServiceGroup(services: [server], logger: logger).run() }
         await #expect(throws: WireError.self) { try await server.endpoints }
         await #expect(throws: WireError.self) { try await running.value }
+        // The first one is still there, but has neither the directory nor the database any more.
+        configuration.gateway?.setUpstream("http://127.0.0.1:1", ofRoute: "bank")
+        let second = try await IdentityServer(configuration: configuration, logger: logger)
+        #expect(server !== second)
     }
 
     @Test("A taken port ends the start with its number and what to do, whenever one asks", arguments: [false, true])
