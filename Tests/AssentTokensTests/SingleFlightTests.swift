@@ -14,6 +14,9 @@ struct SingleFlightTests {
     private final class Gate: Sendable {
         private let state = Locked<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
 
+        /// Whether an answer waits here.
+        var isWaitedAt: Bool { state.withLock { !$0.waiting.isEmpty } }
+
         func pass() async {
             await withCheckedContinuation { continuation in
                 let isOpen = state.withLock { state in
@@ -220,7 +223,8 @@ struct SingleFlightTests {
             }
         }
         let first = Task { try await manager.tokens() }
-        await until { refreshes(provider) == 1 }
+        // Counted before the server looks how it is to answer: what is changed in between would be its answer already.
+        await until { gate.isWaitedAt }
         let second = Task { try await manager.tokens(rejecting: stored) }
         for _ in 0..<1000 { await Task.yield() }
         provider.change { $0.tokenReply = nil }
