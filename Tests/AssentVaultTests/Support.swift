@@ -1,6 +1,7 @@
 import AssentCore
 import AssentPeers
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentVault
@@ -233,12 +234,8 @@ func code(
     }
 }
 
-/// Lets other tasks run until `condition` holds; fails when it does not within a million turns.
+/// Lets other tasks run until `condition` holds. A million turns can be over within a second, in which another thread
+/// that waits for the disk has not come back.
 func until(_ condition: () -> Bool) async throws {
-    struct NeverHappened: Error {}
-    for _ in 0..<1_000_000 {
-        if condition() { return }
-        await Task.yield()
-    }
-    throw NeverHappened()
+    try await Patience.wait(until: "what the test waits for has happened") { condition() }
 }
