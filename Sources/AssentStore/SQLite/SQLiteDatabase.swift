@@ -7,7 +7,7 @@ import GRDB
 /// One server process writes one file. A second process may open it (the command line does, for `doctor`), but
 /// writers then wait for each other.
 package final class SQLiteDatabase: SQLDatabase {
-    private let pool: DatabasePool
+    let pool: DatabasePool
     private let file: SQLiteFile
     private let readers: SQLiteReaders
     private let writer: SQLiteWriter
