@@ -24,6 +24,7 @@ final class SoftHSM: Sendable {
     /// SoftHSM reports the tokens that were there when it was initialized, and this keeps it so.
     private let listing: Locked<PKCS11Module>
     private let count = Locked(0)
+    private let copies = Locked<[FaultyModule]>([])
 
     private init() throws {
         directory = try TemporaryDirectory()
@@ -93,7 +94,16 @@ final class SoftHSM: Sendable {
     func provider(
         _ label: String, pin: (any UserPresence)? = KnownSecret(SoftHSM.pin), existing: [String: [UInt8]] = [:]
     ) -> PKCS11KeyProvider {
-        PKCS11KeyProvider(module: module, token: label, pin: pin, existing: existing, lockTimeout: 300)
+        PKCS11KeyProvider(
+            module: module, token: label, pin: pin, existing: existing, lockTimeout: Double(Patience.seconds))
+    }
+
+    /// The path of a module that nobody else makes keys through: who waits ten seconds for the lock on its file, as
+    /// apps do, does not wait for other tests.
+    func ownModule() throws -> String {
+        let module = try faulty()
+        copies.withLock { $0.append(module) }
+        return module.path
     }
 
     /// A module of its own that can be told to fail.
@@ -117,7 +127,7 @@ struct FaultyModule: Sendable {
     }
 
     func provider(_ label: String, pin: (any UserPresence)? = KnownSecret(SoftHSM.pin)) -> PKCS11KeyProvider {
-        PKCS11KeyProvider(module: path, token: label, pin: pin, lockTimeout: 300)
+        PKCS11KeyProvider(module: path, token: label, pin: pin, lockTimeout: Double(Patience.seconds))
     }
 }
 #endif
