@@ -159,7 +159,10 @@ struct PostgreSQLFailoverTests {
             }
         }
         // One that has no memory, and reaches both, chooses the one that has everything.
-        let fresh = try await node("e") { $0.requiresStandby = false }
+        let fresh = try await opened("e") {
+            $0.requiresStandby = false
+            $0.commitLimit = 60_000
+        }
         #expect(try await fresh.count("history") == 2)
         try await close(nodes + [fresh])
     }
@@ -345,9 +348,11 @@ struct PostgreSQLFailoverTests {
         try await pair.replicate()
         let second = try await pair.primary.offPool { try PostgreSQLServer(standbyOf: $0, name: "second") }
         let host = PostgreSQLConfiguration.Host(second.directory.path, port: second.port)
-        let database = try await node("a") { configuration in
+        let database = try await opened("a") { configuration in
             configuration.requiresStandby = false
             configuration.hosts.append(host)
+            // No standby is silent, and a slow one is waited for.
+            configuration.commitLimit = 60_000
         }
         _ = try await database.run(insertNote("x"))
         // Each is promoted alone, on the same new timeline.

@@ -35,7 +35,10 @@ struct PostgreSQLStandbyTests {
         let pair = try await PostgreSQLPair()
         try await pair.waitUntil("sync_state = 'async'")
         #expect(try await pair.isSaidToForget())
-        let database = try await DatabaseLocation.postgresql(pair.configuration).open(
+        var configuration = pair.configuration
+        // No commit waits for the standby, and a slow disk is waited for.
+        configuration.commitLimit = 60_000
+        let database = try await DatabaseLocation.postgresql(configuration).open(
             schema: SQLDatabaseContract.schema, clock: SystemClock())
         let spend = SQLStatement("UPDATE notes SET count = 1 WHERE id = 'once' AND count = 0", expecting: .exactly(1))
         _ = try await database.run(insertNote("once"))
