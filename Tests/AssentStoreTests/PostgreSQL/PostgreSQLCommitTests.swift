@@ -222,7 +222,7 @@ struct PostgreSQLCommitTests {
 
     @Test("Nobody ends the connection of a COMMIT that was lost on its way: it may come, and wait for a standby")
     func nothingEnded() async throws {
-        let database = try await open(outcomeLimit: 300, idleLimit: 60_000)
+        let database = try await open(outcomeLimit: 300, idleLimit: Patience.seconds * 1_000)
         proxy.cutNextCommit(.unseen)
         await #expect(throws: StoreError(.outcomeUnknown, "")) {
             try await database.run([spend, note("b", isRecord: true)])
