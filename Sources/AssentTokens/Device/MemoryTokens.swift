@@ -58,7 +58,7 @@ final class MemoryTokens: Sendable {
 
     /// Asks the life what to do until it gives a token; requests of other tasks are waited for.
     private func grant(
-        rejecting rejected: Secret?, _ next: @Sendable (MemoryTokenLife, Date) -> MemoryTokenLife.Step
+        rejecting rejected: Secret?, _ next: @escaping @Sendable (MemoryTokenLife, Date) -> MemoryTokenLife.Step
     ) async throws -> MemoryTokenLife.Grant {
         for _ in 0..<Self.maximumRounds {
             let now = clock.now
@@ -66,7 +66,7 @@ final class MemoryTokens: Sendable {
             case .use(let grant): return grant
             case .fail(let error): throw error
             case .ask(let ask):
-                let flown = try await flight.joinOrStart { await self.fly(ask, rejecting: rejected) }
+                let flown = try await flight.joinOrStart { await self.fly(ask, rejecting: rejected, next) }
                 // Another task's request, perhaps for other scopes or without knowledge of the refusal.
                 switch flown.result {
                 case .success(let grant)
@@ -80,12 +80,22 @@ final class MemoryTokens: Sendable {
         throw TokenError(.busy, "Other tasks kept asking for tokens with other scopes.")
     }
 
-    private func fly(_ ask: MemoryTokenLife.Ask, rejecting rejected: Secret?) async -> Flown {
-        do {
-            let grant = try await self.ask(ask, rejecting: rejected)
-            return Flown(ask: ask, rejected: rejected, result: .success(grant))
-        } catch {
-            return Flown(ask: ask, rejected: rejected, result: .failure(error))
+    /// Asks the life once more: a flight may have ended between its first answer and the start of this one.
+    private func fly(
+        _ ask: MemoryTokenLife.Ask, rejecting rejected: Secret?,
+        _ next: @Sendable (MemoryTokenLife, Date) -> MemoryTokenLife.Step
+    ) async -> Flown {
+        let now = clock.now
+        switch life.withLock({ next($0, now) }) {
+        case .use(let grant): return Flown(ask: ask, rejected: rejected, result: .success(grant))
+        case .fail(let error): return Flown(ask: ask, rejected: rejected, result: .failure(error))
+        case .ask(let ask):
+            do {
+                let grant = try await self.ask(ask, rejecting: rejected)
+                return Flown(ask: ask, rejected: rejected, result: .success(grant))
+            } catch {
+                return Flown(ask: ask, rejected: rejected, result: .failure(error))
+            }
         }
     }
 
