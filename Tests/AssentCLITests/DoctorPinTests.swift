@@ -39,7 +39,7 @@ struct DoctorPinTests {
         ) -> ClientExamination {
             ClientExamination(
                 profile: profile, file: file, trust: trust, places: places, asksServer: asking,
-                leastLimit: .seconds(600))
+                leastLimit: .seconds(3600))
         }
 
         func examine(_ client: ClientFile, asking: Bool = false) async throws -> [Diagnosis] {

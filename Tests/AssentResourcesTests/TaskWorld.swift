@@ -15,7 +15,7 @@ struct TaskWorld: Sendable {
 
     /// What a test does not set is so long that no busy machine reaches it.
     static let patient = HTTPLimits(
-        connect: .seconds(600), read: .seconds(600), total: .seconds(6000), replyBytes: 16 << 20)
+        connect: .seconds(3600), read: .seconds(3600), total: .seconds(36000), replyBytes: 16 << 20)
 
     // The scheme is https for a server that never answers a handshake.
     static func run(

@@ -45,7 +45,7 @@ struct PoolTests {
             peers.withLock { $0.append(peer) }
             peer.send(Self.ok)
         }
-        let transport = try makePlaintextTransport { $0.idleTimeout = .seconds(600) }
+        let transport = try makePlaintextTransport { $0.idleTimeout = .seconds(3600) }
         #expect(try await transport.text(.to(server.port, scheme: "http")) == "ok")
         peers.withLock { $0.first }?.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
         await server.waitUntilAllClosed()

@@ -90,7 +90,7 @@ struct TimeTests {
         let server = try await TestServer.plaintext { _, peer in
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         }
-        let transport = try makePlaintextTransport { $0.leastLimit = .seconds(600) }
+        let transport = try makePlaintextTransport { $0.leastLimit = .seconds(3600) }
         // Without it, no time would be left when the call begins.
         let hurried = HTTPLimits.patient(
             connect: .nanoseconds(1), read: .nanoseconds(1), total: .nanoseconds(1))

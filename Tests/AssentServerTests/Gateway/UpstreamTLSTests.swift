@@ -124,7 +124,7 @@ struct UpstreamTLSTests {
         let url = "https://localhost:\(service.port)"
         var settings = EngineSettings(url: url + "/am", publicURL: url + "/am", realms: [:])
         settings.tls.authorities = world.authorities
-        settings.leastLimit = .seconds(600)
+        settings.leastLimit = .seconds(3600)
         let transport = try EngineTransport(settings, clock: SystemClock(), logger: Self.logger)
         for _ in 1...3 {
             let reply = try await transport.send(HTTPCall(.post, url: url + "/decide", body: HTTPBody("{}")))

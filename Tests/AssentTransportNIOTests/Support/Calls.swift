@@ -7,7 +7,7 @@ import Testing
 extension HTTPLimits {
     /// What a test does not set is so long that no busy machine reaches it.
     static func patient(
-        connect: Duration = .seconds(600), read: Duration = .seconds(600), total: Duration? = .seconds(600),
+        connect: Duration = .seconds(3600), read: Duration = .seconds(3600), total: Duration? = .seconds(3600),
         replyBytes: Int = 4 << 20
     ) -> HTTPLimits {
         HTTPLimits(connect: connect, read: read, total: total, replyBytes: replyBytes)
@@ -27,7 +27,7 @@ extension HTTPCall {
 }
 
 /// How long a connection without a call is kept where that is not what is tested: a busy machine may let a call wait.
-private let unhurried = Duration.seconds(600)
+private let unhurried = Duration.seconds(3600)
 
 /// A transport that trusts `roots` at the tests' time.
 func makeTransport(
