@@ -206,12 +206,12 @@ final class PostgreSQLSession {
     }
 
     private struct Columns {
-        let named: SQLColumns
+        let names: [String]
         let types: [Oid]
 
         init(of result: OpaquePointer) {
             let columns = 0..<PQnfields(result)
-            named = SQLColumns(columns.map { String(cString: PQfname(result, $0)) })
+            names = columns.map { String(cString: PQfname(result, $0)) }
             types = columns.map { PQftype(result, $0) }
         }
     }
@@ -308,19 +308,19 @@ final class PostgreSQLSession {
 
     /// The columns of a result. A statement that is kept has the same each time, and a text is made for each name.
     private static func columns(of result: OpaquePointer, _ prepared: Prepared?) -> Columns {
-        if let known = prepared?.columns, known.types.count == Int(PQnfields(result)) { return known }
+        if let known = prepared?.columns, known.names.count == Int(PQnfields(result)) { return known }
         let columns = Columns(of: result)
         prepared?.columns = columns
         return columns
     }
 
     private static func rows(of result: OpaquePointer, _ columns: Columns) -> PostgreSQLAnswer {
-        let (named, types) = (columns.named, columns.types)
+        let (names, types) = (columns.names, columns.types)
         var rows: [SQLRow] = []
         for row in 0..<PQntuples(result) {
             var values: [SQLValue] = []
-            values.reserveCapacity(types.count)
-            for column in 0..<Int32(types.count) {
+            values.reserveCapacity(names.count)
+            for column in 0..<Int32(names.count) {
                 if PQgetisnull(result, row, column) == 1 {
                     values.append(.null)
                     continue
@@ -328,12 +328,12 @@ final class PostgreSQLSession {
                 let bytes = UnsafeRawBufferPointer(
                     start: PQgetvalue(result, row, column), count: Int(PQgetlength(result, row, column)))
                 guard let value = SQLValue(postgreSQLType: types[Int(column)], bytes) else {
-                    let (name, type) = (named.names[Int(column)], types[Int(column)])
+                    let (name, type) = (names[Int(column)], types[Int(column)])
                     return .failed(PostgreSQLFault(statement: "column \(name) has the type number \(type): cast it"))
                 }
                 values.append(value)
             }
-            rows.append(SQLRow(named, values: values))
+            rows.append(SQLRow(names: names, values: values))
         }
         return .rows(rows)
     }

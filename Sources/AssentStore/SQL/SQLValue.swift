@@ -40,32 +40,36 @@ package enum SQLValue: Sendable, Hashable, ExpressibleByStringLiteral, Expressib
 /// One row of a result. Reading a column that is missing or of another type throws ``StoreError`` with code `corrupt`.
 package struct SQLRow: Sendable, Hashable {
     /// The names of the columns, in the order of the values.
-    package var names: [String] { columns.names }
-    private let columns: SQLColumns
+    package let names: [String]
     private let values: [SQLValue]
 
     /// A row from its columns.
     package init(_ columns: [String: SQLValue]) {
-        let names = columns.keys.sorted()
-        self.init(SQLColumns(names), values: names.map { columns[$0] ?? .null })
+        names = columns.keys.sorted()
+        values = names.map { columns[$0] ?? .null }
     }
 
-    /// A row from its columns and as many values. Comparing a few short names is cheaper than hashing all of them.
-    init(_ columns: SQLColumns, values: [SQLValue]) {
-        self.columns = columns
+    /// A row from the names of its columns and as many values. Comparing a few short names is cheaper than hashing all
+    /// of them.
+    init(names: [String], values: [SQLValue]) {
+        self.names = names
         self.values = values
     }
 
     /// The value of a column, whatever it is; `nil` if there is no such column.
-    func value(_ name: String) -> SQLValue? { columns.index(of: name).map { values[$0] } }
+    func value(_ name: String) -> SQLValue? {
+        // Most columns have a name of another length, and need no comparison. All names are ASCII.
+        let length = name.utf8.count
+        return names.firstIndex { $0.utf8.count == length && $0 == name }.map { values[$0] }
+    }
 
     /// Rows are equal when they have the same columns with the same values, in whatever order.
-    package static func == (left: Self, right: Self) -> Bool { left.byName == right.byName }
+    package static func == (left: Self, right: Self) -> Bool { left.columns == right.columns }
 
     /// Hashes names and values.
-    package func hash(into hasher: inout Hasher) { hasher.combine(byName) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(columns) }
 
-    private var byName: [String: SQLValue] {
+    private var columns: [String: SQLValue] {
         Dictionary(zip(names, values)) { $1 }
     }
 

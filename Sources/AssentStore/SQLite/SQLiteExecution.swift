@@ -22,13 +22,12 @@ extension Statement {
             let code = bind(argument, at: CInt(index + 1))
             guard code == SQLITE_OK else { throw failure(code, in: database) }
         }
-        let columns = SQLColumns(columnNames)
-        let places = 0..<CInt(columns.names.count)
+        let names = columnNames
         var rows: [SQLRow] = []
         while true {
             switch sqlite3_step(sqliteStatement) {
             case SQLITE_ROW:
-                rows.append(SQLRow(columns, values: places.map(value)))
+                rows.append(SQLRow(names: names, values: (0..<CInt(names.count)).map(value)))
             case SQLITE_DONE: return rows
             case let code: throw failure(code, in: database)
             }

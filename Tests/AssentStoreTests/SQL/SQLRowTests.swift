@@ -32,17 +32,6 @@ struct SQLRowTests {
         #expect(throws: StoreError(.corrupt, "")) { try row.blob("text") }
     }
 
-    @Test("A column is found by its whole name, whatever else is as long")
-    func names() throws {
-        let long = String(repeating: "a", count: 300)
-        let row = SQLRow(["ab": 1, "ac": 2, "abc": 3, long: 4, long + "a": 5])
-        for (name, value) in [("ab", 1), ("ac", 2), ("abc", 3), (long, 4), (long + "a", 5)] as [(String, Int64)] {
-            #expect(try row.integer(name) == value)
-        }
-        #expect(throws: StoreError(.corrupt, "")) { try row.integer("ad") }
-        #expect(throws: StoreError(.corrupt, "")) { try row.integer(long + "b") }
-    }
-
     @Test("Values are made of what Swift has")
     func values() {
         #expect(SQLValue(String?.none) == .null)
