@@ -4,9 +4,9 @@ package import Crypto
 /// not complete.
 package struct FrameOpener: Sendable {
     private var cipher: FrameCipher
-    /// A chunk that is not complete, behind the zero bytes that its nonce begins with; empty while there is none.
+    /// A chunk that is not complete, behind the zero bytes that its nonce begins with; empty between chunks.
     private var buffer: [UInt8] = []
-    /// Whether something could not be opened: then nothing behind it is, whoever goes on.
+    /// Whether something could not be opened: then nothing behind it is opened either.
     private var isDamaged = false
 
     /// - Parameters:

@@ -25,7 +25,7 @@ extension PolicyDecision {
 }
 
 extension UpstreamOutcome {
-    /// What an enforcement point says became of a request, in the form of ``json``; `nil` for what is no end of one.
+    /// What an enforcement point says became of a request, in the form of ``json``; `nil` for anything else.
     init?(report: JSONValue?) {
         switch report?["state"]?.string {
         case "answered":

@@ -121,8 +121,8 @@ actor ClientAssertions {
     /// Takes over the time of a reply of the provider, which has refused what was signed by a clock that was corrected
     /// by `used` seconds. Another request may have corrected it meanwhile.
     ///
-    /// - Returns: by how many seconds the clock was corrected before, for ``putClockBack(to:)``; `nil` when nothing
-    ///   changes that is signed: a few seconds are no reason to send anything again.
+    /// - Returns: by how many seconds the clock was corrected before, for ``putClockBack(to:)``; `nil` when it was
+    ///   not changed: a difference of a few seconds is not worth sending anything again.
     func correctClock(by fields: HTTPFields, since used: Int64) -> Int64? {
         guard let date = fields[.date].flatMap(HTTPDate.init) else { return nil }
         let now = date.seconds - clock.epochSeconds

@@ -246,7 +246,7 @@ extension SigningEnrolments {
     /// COMMITTED → COMPLETED: the new keys are known, and do not count yet. Where an `assisted` slot's password opened
     /// the key that endorses, the newest evaluation of the slot is spent for this (`taking`).
     ///
-    /// - Returns: false when the renewal is over, or another call was faster: read again.
+    /// - Returns: false when the renewal has ended, or another call was faster: read again.
     /// - Throws: ``SigningRefusal``: `unlock_required`; `invalid_request` when a key is known already; `replay`.
     func complete(
         _ renewal: SigningRenewalRecord, _ sent: CompletedKeys, _ keys: SentKeys, taking: PasswordSlot?, user: String,

@@ -161,7 +161,7 @@ extension SigningEnrolments {
     /// keys count if nothing is missing, together with their record. The container is locked before the renewal, as by
     /// a change of the password, which ends renewals.
     ///
-    /// - Returns: false when the renewal is over, or does not wait for this any more.
+    /// - Returns: false when the renewal has ended, or no longer waits for this.
     private func replace(
         _ renewal: SigningRenewalRecord, of container: SigningContainerRecord, _ activation: SigningActivation,
         after news: [SQL], at now: Int64
