@@ -115,7 +115,7 @@ public final class Assent: Sendable {
             configuration: tokenSettings, transport: pipeline, proving: proofs,
             sessions: JourneySessions(client: ending.proving(proofs)), clock: clock, random: random, logger: logger)
         tokens = stored
-        prover.attach(stored.registration)
+        let kept = prover.attach(stored.registration)
         current = CurrentUser(stored: stored, proofs: proofs, cookies: resourceCookies)
         var journeys = JourneyClient(
             configuration: settings, transport: network.admitting(pipeline, integrity), clock: clock, logger: logger)
@@ -133,7 +133,7 @@ public final class Assent: Sendable {
             client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
         device = Device(
             configuration.signingDevice(
-                store, over: network.admitting(HTTPPipeline(transport, layers: [integrity]), integrity)),
+                store, over: network.admitting(HTTPPipeline(transport, layers: [kept, integrity]), integrity)),
             user: try Device.UserSession(settings, current, over: pipeline))
         remembered = RememberedUsers(
             device: device, tokens: stored, journeys: ending, admission: network.admission, integrity: integrity,

@@ -46,4 +46,25 @@ import Testing
         try await use()
         try await Patience.wait(until: "the tokens are gone") { tokens == nil && registration == nil }
     }
+
+    @Test("A signing device that an app keeps alone keeps the registration, whose key is proved where calls are sealed")
+    func keptDevice() async throws {
+        let (directory, servers) = (try TemporaryDirectory(), Servers())
+        let keys = SoftwareKeyProvider(unprotectedFile: directory.url.appending(path: "keys"))
+        weak var tokens: TokenManager?
+        weak var registration: AppRegistration?
+        func signingDevice() throws -> SigningDevice {
+            let assent = try servers.assent {
+                $0.registration = RegistrationConfiguration(keys: keys)
+                $0.deviceKeys = keys
+            }
+            (tokens, registration) = (assent.tokens, assent.registration)
+            return try assent.device.signing
+        }
+        var device: SigningDevice? = try signingDevice()
+        try await Patience.wait(until: "the tokens are gone") { tokens == nil }
+        withExtendedLifetime(device) { #expect(registration != nil) }
+        device = nil
+        try await Patience.wait(until: "the registration is gone") { registration == nil }
+    }
 }

@@ -14,7 +14,12 @@ final class InstallationProver: PayloadProver {
 
     private var known: AppRegistration? { attached.withLock { $0.registration } }
 
-    func attach(_ registration: AppRegistration?) { attached.withLock { $0.registration = registration } }
+    /// - Returns: what keeps the registration, for a way to the network that may be all that an app keeps.
+    @discardableResult
+    func attach(_ registration: AppRegistration?) -> KeptRegistration {
+        attached.withLock { $0.registration = registration }
+        return KeptRegistration(registration: registration)
+    }
 
     func clientID() async throws -> String? { try await known?.current()?.clientID }
 
