@@ -100,9 +100,10 @@ package final class PayloadChannel: Sendable {
         case .pause(let seconds):
             let clock = handshakes.seams.clock
             let end = clock.now.addingTimeInterval(TimeInterval(seconds))
-            Task {
+            // Calls that wait keep the channel themselves: without one nobody needs it until then.
+            Task { [weak self] in
                 try? await clock.sleep(until: end)
-                take(.paused)
+                self?.take(.paused)
             }
         case .readRegistration: Task { take(.registration(await handshakes.registration())) }
         case .wait, .send, .handOver, .repeatAbove, .giveUp: break

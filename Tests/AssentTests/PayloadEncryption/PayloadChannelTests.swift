@@ -3,6 +3,7 @@ import AssentPayload
 import AssentTesting
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import Assent
@@ -60,6 +61,36 @@ struct PayloadChannelTests {
         } else {
             #expect(error?.code == .payloadEncryptionFailed && error?.mayHaveHadEffect == false)
         }
+    }
+
+    @Test("Sessions that the app has let go of are gone before the pause of a busy server is over")
+    func released() async throws {
+        let listener = SealedListener { _, path, reply in
+            Self.isHandshake(path) ? .json(503, PayloadRefusal.busy.body) : reply
+        }
+        let settings = PayloadSettings(
+            origin: try Origin(SealedListener.origin), app: "bank", version: "3.2.0", platform: "linux")
+        let handshakes = HandshakeCalls(
+            settings, over: InMemoryTransport { try await listener.answer($0) },
+            seams: PayloadSeams(clock: listener.clock, random: SystemRandom()))
+        let key = try Assent.PayloadEncryption.Key(listener.publicKey).key
+        var call = try HTTPCall(.post, url: Self.url)
+        // Nothing else waits for the clock then.
+        call.limits.total = nil
+        weak var kept: PayloadChannel?
+        func wait(for call: HTTPCall) async {
+            let channel = PayloadChannel(handshakes, keys: [ClientSession.Key(key, notAfter: .distantFuture)])
+            kept = channel
+            let sending = Task { try await channel.exchange(call, mayRepeat: false) }
+            while listener.clock.sleeperCount == 0 { await Task.yield() }
+            sending.cancel()
+            let result = await sending.result
+            #expect(throws: HTTPTransportError.self) { try result.get() }
+        }
+        await wait(for: call)
+        try await Patience.wait(until: "the channel is gone") { kept == nil }
+        #expect(listener.clock.sleeperCount == 1 && listener.handshakes == 1)
+        listener.clock.advance(by: 2)
     }
 
     @Test("1,024 calls wait for one handshake, and the next one is told that it was not sent")
