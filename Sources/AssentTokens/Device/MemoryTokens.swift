@@ -57,7 +57,7 @@ final class MemoryTokens: Sendable {
     }
 
     /// Asks the life what to do until it gives a token; requests of other tasks are waited for.
-    private func grant(
+    func grant(
         rejecting rejected: Secret?, _ next: @escaping @Sendable (MemoryTokenLife, Date) -> MemoryTokenLife.Step
     ) async throws -> MemoryTokenLife.Grant {
         for _ in 0..<Self.maximumRounds {

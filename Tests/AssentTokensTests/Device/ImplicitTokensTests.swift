@@ -126,6 +126,39 @@ private struct CountingClock: WallClock {
         #expect(next.value == Secret("of-b"))
     }
 
+    @Test("A request that another one has answered between the decision to send it and its start is not sent")
+    func answeredMeanwhile() async throws {
+        let provider = try await manager().provider
+        let configuration = try TokenConfiguration(issuer: issuer, clientID: "bank-app", redirectURI: redirectURI)
+        let asked = Locked(0)
+        let tokens = MemoryTokens(
+            configuration, provider: provider, missing: MemoryTokenLife.notImplicit, clock: CountingClock()
+        ) { ask in
+            let number = asked.withLock { count in
+                count += 1
+                return count
+            }
+            let grant = MemoryTokenLife.Grant(
+                token: AccessToken(bearer: Secret("token-\(number)")), scopes: ask.scopes, expiresAt: nil,
+                obtainedAt: CountingClock.time, user: ask.user)
+            return (grant, ask.scopes)
+        }
+        try await tokens.authenticate(scopes: [], user: "a")
+        // What this task was told was so before that answer had come.
+        let earlier = MemoryTokenLife(margin: 0, leeway: 0)
+        let isDecided = Locked(false)
+        let grant = try await tokens.grant(rejecting: nil) { life, now in
+            let isFirst = isDecided.withLock { decided in
+                defer { decided = true }
+                return !decided
+            }
+            return (isFirst ? earlier : life).authenticate([], user: "a", now: now)
+        }
+        #expect(isDecided.withLock { $0 })
+        #expect(grant.token.value == Secret("token-1"))
+        #expect(asked.withLock { $0 } == 1)
+    }
+
     @Test("Of nine users who want to be the one user, only the one loses who was not used for the longest time")
     func evicted() async throws {
         let manager = try await manager()
