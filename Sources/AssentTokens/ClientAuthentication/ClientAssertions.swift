@@ -19,6 +19,8 @@ actor ClientAssertions {
     private let random: any RandomSource
     /// Seconds that the provider's clock is ahead of this machine's, as far as that has mattered.
     private(set) var ahead: Int64 = 0
+    /// The last of these by which the provider has taken what was signed: ``ahead`` is another while one is tried.
+    private var proven: Int64 = 0
     private var found: (name: String, key: ClientKey)?
 
     init(
@@ -121,18 +123,23 @@ actor ClientAssertions {
     /// Takes over the time of a reply of the provider, which has refused what was signed by a clock that was corrected
     /// by `used` seconds. Another request may have corrected it meanwhile.
     ///
-    /// - Returns: by how many seconds the clock was corrected before, for ``putClockBack(to:)``; `nil` when it was
-    ///   not changed: a difference of a few seconds is not worth sending anything again.
+    /// - Returns: by how many seconds the clock is corrected now, for ``settleClock(_:isTaken:)``; `nil` when that
+    ///   changes nothing: a difference of a few seconds is not worth sending anything again.
     func correctClock(by fields: HTTPFields, since used: Int64) -> Int64? {
         guard let date = fields[.date].flatMap(HTTPDate.init) else { return nil }
         let now = date.seconds - clock.epochSeconds
         guard abs(now) <= Self.furthest, abs(now - used) > Self.tolerance else { return nil }
-        defer { if abs(now - ahead) > Self.tolerance { ahead = now } }
+        if abs(now - ahead) > Self.tolerance { ahead = now }
         return ahead
     }
 
-    /// Takes a correction back that has not helped: a proxy may have written the field.
-    func putClockBack(to earlier: Int64) { ahead = earlier }
+    /// Keeps a correction that was tried, if the provider has taken what was signed by it. Otherwise it is taken back,
+    /// since a proxy may have written the field: to the last one by which something was taken, and not to the one
+    /// before, which another request may have tried in vain.
+    func settleClock(_ tried: Int64, isTaken: Bool) {
+        guard ahead == tried else { return }
+        if isTaken { proven = tried } else { ahead = proven }
+    }
 
     /// Seconds that clocks may differ before anything is sent again for it.
     private static let tolerance: Int64 = 5

@@ -49,14 +49,14 @@ extension ProviderClient {
         do {
             let used = await client.ahead
             var reply = try await post(login: form, as: identity, to: url, key, sign)
-            if reply.isRefusalByClock, let earlier = await client.correctClock(by: reply.fields, since: used) {
+            if reply.isRefusalByClock, let tried = await client.correctClock(by: reply.fields, since: used) {
                 do {
                     reply = try await post(login: form, as: identity, to: url, key, sign)
                 } catch {
-                    await client.putClockBack(to: earlier)
+                    await client.settleClock(tried, isTaken: false)
                     throw error
                 }
-                if reply.isRefusalByClock { await client.putClockBack(to: earlier) }
+                await client.settleClock(tried, isTaken: !reply.isRefusalByClock && reply.isVerdict)
             }
             return try await read(reply, scopes: scopes ?? [], as: identity, key)
         } catch let error as TokenError where error.isScopeRefusal {

@@ -29,17 +29,17 @@ extension ProviderClient {
         let used = await client.ahead
         let first = try await send()
         guard identity.key != nil, first.refusesClient,
-            let earlier = await client.correctClock(by: first.fields, since: used)
+            let tried = await client.correctClock(by: first.fields, since: used)
         else { return first }
         let second: ProviderExchange.Reply
         do {
             second = try await send()
         } catch {
             // Nobody has said that the time is right.
-            await client.putClockBack(to: earlier)
+            await client.settleClock(tried, isTaken: false)
             throw error
         }
-        if second.refusesClient { await client.putClockBack(to: earlier) }
+        await client.settleClock(tried, isTaken: !second.refusesClient && second.isVerdict)
         return second
     }
 
@@ -90,6 +90,12 @@ extension ProviderClient {
 }
 
 extension ProviderExchange.Reply {
+    /// Whether it comes from somebody who has looked at the request: a busy server, or a proxy with a page of its own,
+    /// has said nothing of what was signed.
+    var isVerdict: Bool {
+        (200..<300).contains(status) && !isPage || [400, 401].contains(status) && oauthError != nil
+    }
+
     /// Whether the provider refuses the client's assertion, and says nothing more exact.
     fileprivate var refusesClient: Bool {
         [400, 401].contains(status) && oauthError == "invalid_client" && object?["assent_error"] == nil

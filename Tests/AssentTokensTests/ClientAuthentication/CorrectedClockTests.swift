@@ -155,6 +155,75 @@ import Testing
         #expect(world.grants.count == 3)
     }
 
+    @Test("A time is not kept when a busy server or a proxy answers to what was signed by it", arguments: [429, 503])
+    func busy(status: Int) async throws {
+        let world = try World(tokenType: "DPoP")
+        let manager = try await world.registered { $0.registration?.deviceScopes = ["app"] }
+        world.error.withLock { $0 = 3600 }
+        let usual = world.provider.behaviour.withLock { $0.tokenReply }
+        let asked = Locked(0)
+        world.provider.change { state in
+            state.tokenReply = { form in
+                let number = asked.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number == 2 { return .json(status, [:]) }
+                world.isRefusing.withLock { $0 = number == 1 }
+                return try await usual?(form)
+            }
+        }
+        await #expect(throws: TokenError.self) { try await manager.device.authenticate(scopes: ["app"]) }
+        try await manager.device.authenticate(scopes: ["app"])
+        #expect(world.grants.count == 3)
+    }
+
+    @Test("A time that two requests have tried at once in vain is not kept, whichever of them hears it first")
+    func togetherInVain() async throws {
+        let world = try World(tokenType: "DPoP")
+        let manager = try await world.registered { $0.registration?.deviceScopes = ["app"] }
+        world.error.withLock { $0 = 3600 }
+        world.isRefusing.withLock { $0 = true }
+        let usual = world.provider.behaviour.withLock { $0.tokenReply }
+        let (deviceTries, deviceTried) = AsyncStream.makeStream(of: Void.self)
+        let (loginTries, loginTried) = AsyncStream.makeStream(of: Void.self)
+        let device = Locked<Task<Void, any Error>?>(nil)
+        let asked = Locked((device: 0, login: 0))
+        world.provider.change { state in
+            state.tokenReply = { form in
+                let isDevice = form["grant_type"] == "client_credentials"
+                let number = asked.withLock { count in
+                    if isDevice { count.device += 1 } else { count.login += 1 }
+                    return isDevice ? count.device : count.login
+                }
+                switch (isDevice, number) {
+                case (false, 1):
+                    // The login's first refusal comes when the device has tried the time, and has no answer yet.
+                    let task = Task { try await manager.device.authenticate(scopes: ["app"]) }
+                    device.withLock { $0 = task }
+                    for await _ in deviceTries { break }
+                case (true, 2):
+                    deviceTried.finish()
+                    for await _ in loginTries { break }
+                case (false, 2):
+                    loginTried.finish()
+                    let task = device.withLock { $0 }
+                    _ = await task?.result
+                default: break
+                }
+                return try await usual?(form)
+            }
+        }
+        await #expect(throws: TokenError.self) {
+            try await manager.implicit.authenticate(user: "u", scopes: []) { _ in Secret("login") }
+        }
+        #expect(asked.withLock { $0.device } == 2)
+        #expect(asked.withLock { $0.login } == 2)
+        world.isRefusing.withLock { $0 = false }
+        try await manager.device.authenticate(scopes: ["app"])
+        #expect(asked.withLock { $0.device } == 3)
+    }
+
     @Test("Of two requests under way at once each is sent once more, also that one whose reply says nothing new")
     func together() async throws {
         let world = try World(tokenType: "DPoP")
