@@ -67,14 +67,16 @@ struct SigningNotices: SigningPart {
                 pushIDs: pushIDs))
     }
 
-    /// Where push messages to the devices go that may answer. What made the transaction does not fail with this.
+    /// Where push messages to the devices go that may answer: active ones whose keys have not expired. What made the
+    /// transaction does not fail with this.
     private func pushIDs(for made: SigningTransactionRecord) async -> [String] {
         do {
             return try await store.all(
                 """
                 SELECT push_id FROM signing_containers
                 WHERE iss = \(iss) AND user_id = \(made.userID) AND state = \(ContainerState.active)
-                    AND push_id IS NOT NULL AND \(made.did.map { "did = \($0)" as SQL } ?? "1 = 1")
+                    AND expires_at > \(now) AND push_id IS NOT NULL
+                    AND \(made.did.map { "did = \($0)" as SQL } ?? "1 = 1")
                 ORDER BY number
                 """
             ).map { try $0.text("push_id") }
