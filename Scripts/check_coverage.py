@@ -6,7 +6,7 @@ import re
 import sys
 import textwrap
 
-from test_files import read, test_files
+from tree import read, test_files
 
 TABLE = "docs/coverage.md"
 HEADER = ["what", "state", "suites", "missing"]

@@ -7,8 +7,9 @@ expired", "anyone who has it", "The stored data cannot be read". A literal of on
 what it finds and exits with 1."""
 import os
 import re
-import subprocess
 import sys
+
+from tree import files, prose, read
 
 PHRASES = [
     (re.compile(r"(?<![Tt]here )\b(?:is|are) no\b(?! longer\b)"), "is not a …"),
@@ -82,26 +83,12 @@ def literal(text, at, hashes, quote):
     return content, at
 
 
-def prose(text):
-    """The lines of a page outside of code, with their numbers; what stands as code in one is an ellipsis."""
-    fenced = False
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
-        elif not fenced:
-            yield number, re.sub(r"`[^`]*`", "…", line)
-
-
 def in_pages():
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "*.md"], check=True, capture_output=True, text=True)
     found = []
-    for path in listed.stdout.splitlines():
-        if not os.path.exists(path):
-            continue
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        for line, content in prose(text):
+    for path in files("*.md"):
+        for line, content in prose(read(path)):
+            # What stands as code in a line is an ellipsis.
+            content = re.sub(r"`[^`]*`", "…", content)
             for phrase, better in PAGE_PHRASES:
                 if match := phrase.search(content):
                     found.append(f"{path}:{line}: \"{match[0]}\": say {better}")
@@ -110,15 +97,11 @@ def in_pages():
 
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "Sources/*.swift"], check=True, capture_output=True, text=True)
     found, met = [], set()
-    for path in listed.stdout.splitlines():
-        if not os.path.exists(path) or path.endswith(SKIPPED):
+    for path in files("Sources/*.swift"):
+        if path.endswith(SKIPPED):
             continue
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        for line, content in literals(text):
+        for line, content in literals(read(path)):
             if " " not in content.strip() or re.match(r"\s*(?:SELECT|UPDATE|INSERT|DELETE|CREATE|WITH)\b", content):
                 continue
             for phrase, better in PHRASES:

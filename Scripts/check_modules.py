@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-from test_files import read, test_files
+from tree import read, test_files
 
 PAGE = "docs/conformance.md"
 LIST = "Scripts/conformance.json"

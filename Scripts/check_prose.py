@@ -3,8 +3,9 @@
 examples in pages that nothing compiles or runs. Prints what it finds and exits with 1."""
 import os
 import re
-import subprocess
 import sys
+
+from tree import files, prose, read
 
 WIDTH = 120
 REQUIRED = ["README.md", "LICENSE", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"]
@@ -13,27 +14,6 @@ LENGTH = re.compile(r"\]\(([^)\s]+\.swift)\), (\d+) lines")
 ONLY_LINKS = re.compile(r"\s*(?:[-*] |\d+\. )?(?:!?\[[^\]]*\]\([^)]*\)[\s·,.]*)+|\[[^\]]+\]: \S+")
 
 found = []
-
-
-def files(*patterns):
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", *patterns], check=True, capture_output=True, text=True)
-    return [path for path in listed.stdout.splitlines() if os.path.exists(path)]
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
-def prose(text):
-    """The lines outside of code, with their numbers."""
-    fenced = False
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
-        elif not fenced:
-            yield number, line
 
 
 def anchors(text):

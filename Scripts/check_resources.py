@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from test_files import read, test_files
+from tree import read, test_files
 
 STATEMENTS, VENDOR, CHECKS = "docs/migrating-resources.md", "docs/compatibility.md", "docs/testing.md"
 COUNT = 46
