@@ -130,61 +130,89 @@ package final class DemoWorld: Sendable {
         self.running = running.task
     }
 
-    /// Starts everything on free ports. `narration` is told what the bank is asked, and what it answers.
+    /// What ends the parts that run already, in the order in which they were started.
+    private typealias Ends = [@Sendable () async -> Void]
+
+    /// Starts everything on free ports. `narration` is told what the bank is asked, and what it answers. A start that
+    /// fails leaves nothing behind.
     package static func start(
         sources: Sources, clock: any WallClock, narration: Narration? = nil, logger: Logger
     ) async throws -> DemoWorld {
         let directory = try temporaryDirectory()
+        var ends: Ends = []
         do {
-            var configuration = try ServerConfiguration.load(file: sources.configurationFile)
-            let bank = try await BankProcess.start(
-                executable: sources.programs.appending(path: "AssentExampleBank").path, directory: directory,
-                owner: "ana")
-            let gatewayPort = Locked<Int?>(nil)
-            let relay = try await Relay.start { gatewayPort.withLock { $0 } }
-            let bankRelay = try await Relay.start(observer: { narration?.tellBank($0, isReply: $1) }, to: { bank.port })
-            configuration.dataDirectory = directory + "/server"
-            configuration.publicURL = "https://localhost:0/am"
-            configuration.port = 0
-            configuration.gateway?.port = 0
-            configuration.gateway?.publicURL = "https://localhost:\(relay.port)"
-            configuration.gateway?.setUpstream("http://127.0.0.1:\(bankRelay.port)", likeRoute: "bank")
-            configuration.trustFiles["bank"] = try trustFiles(in: directory)
-            let elsewhere = try await DemoGateway.reserve()
-            try elsewhere.admit(to: &configuration)
-            try sources.configure(&configuration)
-            let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
-            let services = ServiceGroup(services: [server], logger: logger)
-            let running = Task { try await services.run() }
-            let endpoints: Endpoints
-            do {
-                endpoints = try await server.endpoints
-                let port = try await server.gatewayPort
-                gatewayPort.withLock { $0 = sources.balancerPort ?? port }
-            } catch {
-                await bank.stop()
-                running.cancel()
-                try await running.value
-                throw error
-            }
-            guard let account = endpoints.accounts.first else {
-                throw BankProcess.Failure(description: "the configuration has no user with generated credentials")
-            }
-            guard let app = sources.app(endpoints, configuration) else {
-                throw BankProcess.Failure(description: "the configuration has no public client")
-            }
-            return DemoWorld(
-                directory: directory, clock: clock, programs: sources.programs, bank: bank,
-                network: Network(
-                    relay: relay, bankRelay: bankRelay, elsewhere: elsewhere, leastLimit: sources.leastLimit),
-                configuration: configuration,
-                running: Running(
-                    server: server, services: services, task: running, endpoints: endpoints, account: account, app: app)
-            )
+            return try await start(
+                sources, in: directory, clock: clock, narration: narration, logger: logger, ends: &ends)
         } catch {
+            for end in ends.reversed() { await end() }
             try? FileManager.default.removeItem(atPath: directory)
             throw error
         }
+    }
+
+    private static func start(
+        _ sources: Sources, in directory: String, clock: any WallClock, narration: Narration?, logger: Logger,
+        ends: inout Ends
+    ) async throws -> DemoWorld {
+        var configuration = try ServerConfiguration.load(file: sources.configurationFile)
+        let bank = try await BankProcess.start(
+            executable: sources.programs.appending(path: "AssentExampleBank").path, directory: directory, owner: "ana")
+        ends.append { await bank.stop() }
+        let gatewayPort = Locked<Int?>(nil)
+        let network = try await network(
+            bank, gatewayPort: gatewayPort, narration: narration, leastLimit: sources.leastLimit, ends: &ends)
+        configuration.dataDirectory = directory + "/server"
+        configuration.publicURL = "https://localhost:0/am"
+        configuration.port = 0
+        configuration.gateway?.port = 0
+        configuration.gateway?.publicURL = "https://localhost:\(network.relay.port)"
+        configuration.gateway?.setUpstream("http://127.0.0.1:\(network.bankRelay.port)", likeRoute: "bank")
+        configuration.trustFiles["bank"] = try trustFiles(in: directory)
+        try network.elsewhere.admit(to: &configuration)
+        try sources.configure(&configuration)
+        let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
+        let services = ServiceGroup(services: [server], logger: logger)
+        let running = Task { try await services.run() }
+        ends.append {
+            await services.triggerGracefulShutdown()
+            _ = try? await running.value
+        }
+        let endpoints: Endpoints
+        do {
+            endpoints = try await server.endpoints
+            let port = try await server.gatewayPort
+            gatewayPort.withLock { $0 = sources.balancerPort ?? port }
+        } catch {
+            running.cancel()
+            // Why it does not run, if it has ended by itself.
+            try await running.value
+            throw error
+        }
+        guard let account = endpoints.accounts.first else {
+            throw BankProcess.Failure(description: "the configuration has no user with generated credentials")
+        }
+        guard let app = sources.app(endpoints, configuration) else {
+            throw BankProcess.Failure(description: "the configuration has no public client")
+        }
+        return DemoWorld(
+            directory: directory, clock: clock, programs: sources.programs, bank: bank, network: network,
+            configuration: configuration,
+            running: Running(
+                server: server, services: services, task: running, endpoints: endpoints, account: account, app: app))
+    }
+
+    /// Listens where the app, the gateway elsewhere and the bank will be reached.
+    private static func network(
+        _ bank: BankProcess, gatewayPort: Locked<Int?>, narration: Narration?, leastLimit: Duration?,
+        ends: inout Ends
+    ) async throws -> Network {
+        let relay = try await Relay.start { gatewayPort.withLock { $0 } }
+        ends.append { try? await relay.stop() }
+        let bankRelay = try await Relay.start(observer: { narration?.tellBank($0, isReply: $1) }, to: { bank.port })
+        ends.append { try? await bankRelay.stop() }
+        let elsewhere = try await DemoGateway.reserve()
+        ends.append { await elsewhere.stop() }
+        return Network(relay: relay, bankRelay: bankRelay, elsewhere: elsewhere, leastLimit: leastLimit)
     }
 
     /// Where the server finds the versions of the apps' trust file.
