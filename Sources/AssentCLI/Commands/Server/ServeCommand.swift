@@ -205,7 +205,8 @@ private struct Announcement: Service {
         }
         if let file = endpoints.bootstrapFile {
             console.say("")
-            console.say("There is no administrator yet. Sign in, then:  assent admin bootstrap --token-file \(file)")
+            console.say("This server does not have an administrator yet. Sign in, then run:")
+            console.say("  assent admin bootstrap --token-file \(file)")
         }
         if let file = ClientFile(endpoints: endpoints, configuration: configuration) {
             let path = configuration.dataDirectory + "/client.yaml"
