@@ -114,9 +114,7 @@ struct CallerAttackTests {
     func nothingLookedUp() async throws {
         let fixture = try await ProviderFixture()
         let tally = StatementTally(fixture.database)
-        let context = EngineContext(
-            database: tally, clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,
-            logger: fixture.context.logger)
+        let context = fixture.context.anotherNode(on: tally)
         try await SenderProofs.begin(context)
         let provider = try OAuthProvider(
             context, keys: ServerKeys(context), configuration: fixture.grants.configuration)

@@ -37,9 +37,7 @@ struct CodeInterleavingTests {
         let fixture = try await ProviderFixture()
         let code = try await fixture.code()
         let meeting = Meeting(fixture.database)
-        let context = EngineContext(
-            database: meeting, clock: fixture.clock, random: SystemRandom(),
-            masterKey: fixture.context.masterKey, logger: fixture.context.logger)
+        let context = fixture.context.anotherNode(on: meeting)
         let provider = try OAuthProvider(
             context, keys: ServerKeys(context), configuration: fixture.grants.configuration)
         let replies = try await withThrowingTaskGroup(of: IssuedTokens?.self) { group in

@@ -19,9 +19,7 @@ struct GrantInterruptionTests {
             _ = try await fixture.database.run(SQLStatement(SQL(verbatim: change)))
             return true
         }
-        let context = EngineContext(
-            database: database, clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,
-            logger: fixture.context.logger)
+        let context = fixture.context.anotherNode(on: database)
         let provider = try OAuthProvider(
             context, keys: ServerKeys(context), configuration: fixture.grants.configuration)
         return (provider, database)

@@ -101,9 +101,7 @@ final class ProviderFixture: Sendable {
     func secondNode(clients: [OAuthClient]? = nil, apps: [OAuthApp]? = nil) async throws -> OAuthProvider {
         let database = try await TestDatabase.location(url.appending(path: "test.sqlite").path).open(
             clock: clock)
-        let context = EngineContext(
-            database: database, clock: clock, random: SystemRandom(), masterKey: context.masterKey,
-            logger: context.logger)
+        let context = context.anotherNode(on: database)
         var configuration =
             clients.map { OAuthProviderConfiguration(realm: "/alpha", issuer: Self.issuer, clients: $0) }
             ?? grants.configuration

@@ -280,7 +280,7 @@ struct UnreadTokenRequestTests {
             guard statement.sql.text().contains("server_keys") else { return false }
             throw StoreError(.unavailable, "The keys are gone.")
         }
-        let context = fixture.nodeContext(Shared(silent))
+        let context = fixture.context.anotherNode(on: Shared(silent))
         let node = try OAuthProvider(context, keys: ServerKeys(context), configuration: fixture.grants.configuration)
         await #expect(throws: StoreError(.unavailable, "")) { try await exchange(code, in: fixture, on: node) }
         #expect(try await fixture.count("oauth_codes", where: "used_at IS NULL") == 1)

@@ -41,10 +41,7 @@ struct InstallationSessionTests {
 
     /// A node on the same database. What ends at the first one is not told to a context of its own.
     private func anotherNode() -> PayloadSessions {
-        PayloadSessions(
-            EngineContext(
-                database: fixture.database, clock: fixture.clock, random: SystemRandom(),
-                masterKey: fixture.context.masterKey, logger: fixture.context.logger), keys: keys)
+        PayloadSessions(fixture.context.anotherNode(on: fixture.database), keys: keys)
     }
 
     private func opens(_ session: [UInt8], at node: PayloadSessions) async throws -> Bool {

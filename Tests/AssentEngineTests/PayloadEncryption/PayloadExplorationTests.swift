@@ -182,10 +182,7 @@ struct PayloadExplorationTests {
 
     private func node(_ database: NodeDatabase? = nil) -> PayloadSessions {
         let base = database ?? NodeDatabase(fixture.database, [])
-        let context = EngineContext(
-            database: SharedDatabase(base: base), clock: fixture.clock, random: SystemRandom(),
-            masterKey: fixture.context.masterKey, logger: fixture.context.logger)
-        return PayloadSessions(context, keys: keys)
+        return PayloadSessions(fixture.context.anotherNode(on: SharedDatabase(base: base)), keys: keys)
     }
 
     @Test("Whatever is lost, an unsafe message runs once at most, and a session that the table has goes on at both")

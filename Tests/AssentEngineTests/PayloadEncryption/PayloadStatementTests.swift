@@ -16,9 +16,7 @@ struct PayloadStatementTests {
     func messages() async throws {
         let fixture = try await TransactionFixture()
         let tally = StatementTally(fixture.database)
-        let context = EngineContext(
-            database: tally, clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,
-            logger: fixture.context.logger)
+        let context = fixture.context.anotherNode(on: tally)
         let keys = PayloadKeys(context)
         let (node, other) = (PayloadSessions(context, keys: keys), PayloadSessions(context, keys: keys))
         try await DPoPReplays(context, isDatabaseTimed: false).begin()

@@ -42,14 +42,7 @@ enum TokenReply {
 extension ProviderFixture {
     /// A node of the same server whose writes may fail.
     func node(_ database: any SQLDatabase) throws -> OAuthProvider {
-        try OAuthProvider(nodeContext(database), keys: grants.keys, configuration: grants.configuration)
-    }
-
-    /// What such a node works with.
-    func nodeContext(_ database: any SQLDatabase) -> EngineContext {
-        EngineContext(
-            database: database, clock: clock, random: SystemRandom(), masterKey: context.masterKey,
-            logger: context.logger)
+        try OAuthProvider(context.anotherNode(on: database), keys: grants.keys, configuration: grants.configuration)
     }
 
     /// How many requests for tokens were granted, by the audit log.

@@ -78,10 +78,7 @@ struct SigningRotationTests {
             beforeWrite: { write in
                 if write == 0 { _ = try? await provider.administration.change(admin, first) }
             })
-        let context = EngineContext(
-            database: database, clock: world.base.clock, random: SystemRandom(),
-            masterKey: world.base.context.masterKey, logger: world.base.context.logger)
-        let node = SigningProvider(context, settings: provider.settings)
+        let node = SigningProvider(world.base.context.anotherNode(on: database), settings: provider.settings)
         let second: SigningKeyAdministration.KeyChange =
             first == .rotateIdentity ? .withdrawOnlineKeys : .rotateIdentity
         #expect(try await refusal { _ = try await node.administration.change(admin, second) } == "busy")

@@ -252,11 +252,7 @@ struct SpentAssertionTests {
         let code = try await code()
         let assertion = try await assertion()
         let database = NodeDatabase(fixture.database, [.undone])
-        let context = EngineContext(
-            database: database, clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,
-            logger: fixture.context.logger)
-        let node = try OAuthProvider(
-            context, keys: fixture.grants.keys, configuration: fixture.grants.configuration)
+        let node = try fixture.node(database)
         await #expect(throws: StoreError(.unavailable, "")) { try await exchange(code, assertion, on: node) }
         #expect(try await fixture.count("client_assertions") == 0)
         _ = try await exchange(code, assertion)
@@ -267,11 +263,7 @@ struct SpentAssertionTests {
         let tokens = try await exchange(try await code(), try await assertion())
         let lost = try await assertion()
         let database = NodeDatabase(fixture.database, [.doneUnknown])
-        let context = EngineContext(
-            database: database, clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,
-            logger: fixture.context.logger)
-        let node = try OAuthProvider(
-            context, keys: fixture.grants.keys, configuration: fixture.grants.configuration)
+        let node = try fixture.node(database)
         let error = await #expect(throws: StoreError(.outcomeUnknown, "")) {
             try await fixture.refresh(
                 tokens.refreshToken, attempt: RefreshTests.attempt, AssertionKey.form(lost, ["client_id": nil]),

@@ -254,7 +254,7 @@ struct RegistrationExplorationTests {
     private func node(_ database: any SQLDatabase) throws -> Node {
         Node(
             provider: try fixture.node(database),
-            registrations: RegistrationAdministration(Administration(fixture.nodeContext(database))))
+            registrations: RegistrationAdministration(Administration(fixture.context.anotherNode(on: database))))
     }
 
     /// A token with so many uses and, where something is to become of an instance, one with a grant.

@@ -129,7 +129,7 @@ struct WebLinkEndTests {
             guard statement.sql.text().contains("INSERT INTO web_links") else { return false }
             throw StoreError(.constraint, "The row of the grant is gone.")
         }
-        let links = WebLinks(fixture.nodeContext(database))
+        let links = WebLinks(fixture.context.anotherNode(on: database))
         let code = try await fixture.refusalCode {
             _ = try await links.make(
                 to: ProviderFixture.linkTarget, for: access, in: fixture.grants.configuration)
