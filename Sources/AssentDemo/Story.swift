@@ -39,7 +39,7 @@ package struct Story: Sendable {
     }
 
     /// A pinned transport with connections of its own.
-    static func connections(to world: DemoWorld, clock: DemoClock, logger: Logger) throws -> NIOTransport {
+    static func connections(to world: DemoWorld, clock: any WallClock, logger: Logger) throws -> NIOTransport {
         let hosts = Set(
             [world.endpoints.server, world.endpoints.gateway ?? ""].compactMap { try? Origin($0).host.description })
         var roots = TrustRoots.system

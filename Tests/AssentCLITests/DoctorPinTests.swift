@@ -1,5 +1,6 @@
 import AssentConfiguration
 import AssentCore
+import AssentPeers
 import AssentServer
 import Foundation
 import Testing
@@ -10,21 +11,20 @@ import Testing
 struct DoctorPinTests {
     /// A place of its own, a CA and a certificate, and a client's file for them.
     final class World: Sendable {
+        private let place: TemporaryDirectory
         let directory: String
         let certificates: GeneratedCertificates
         let authority: String
         let places: Places
 
         init() throws {
-            directory = NSTemporaryDirectory() + "/assent-doctor-" + SystemRandom().uuid()
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            place = try TemporaryDirectory()
+            directory = place.url.path
             certificates = try GeneratedCertificates.make(now: Date())
             authority = directory + "/authority.pem"
             places = Places(environment: ["HOME": directory])
             try Data(certificates.authorityPEM.utf8).write(to: URL(fileURLWithPath: authority))
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: directory) }
 
         func client(_ port: Int, _ pins: [Pin], single: Bool = false, host: String = "localhost") -> ClientFile {
             ClientFile(

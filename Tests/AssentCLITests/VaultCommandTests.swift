@@ -13,18 +13,15 @@ import TestSupport
 struct VaultCommandTests {
     /// A home directory of its own, and the program.
     final class Home: Sendable {
-        let directory: URL
+        private let place: TemporaryDirectory
         let program: URL
 
         init() throws {
-            directory = FileManager.default.temporaryDirectory.appending(path: "assent-cli-\(SystemRandom().uuid())")
-            try FileManager.default.createDirectory(
-                at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            place = try TemporaryDirectory()
             program = BuiltProgram.beside("assent")
         }
 
-        deinit { try? FileManager.default.removeItem(at: directory) }
-
+        var directory: URL { place.url }
         var vault: URL { directory.appending(path: "state/assent/default/vault") }
         var keyFile: URL { directory.appending(path: "state/assent/default/vault.key") }
 

@@ -2,7 +2,6 @@ import Assent
 import AssentCore
 import Foundation
 import HTTPTypes
-import TestSupport
 import Testing
 
 @testable import AssentDemo
@@ -36,16 +35,6 @@ struct ClockOffsetTests {
         }
     }
 
-    private static func connections(_ story: Story, _ clock: ShiftedClock) throws -> NIOTransport {
-        let endpoints = story.world.endpoints
-        var roots = TrustRoots.system
-        if let file = endpoints.authorityFile { roots = .pemFile(file) }
-        return try NIOTransport(
-            configuration: NIOTransportConfiguration(trustRoots: roots, pins: ["localhost": .pins(endpoints.pins)])
-                .withLeastLimit(.seconds(Patience.seconds)),
-            clock: clock, logger: story.logger)
-    }
-
     /// Runs `body` in a process of its own, which nobody has told the time.
     private static func process<Result: Sendable>(
         _ configuration: Assent.Configuration, _ body: (Assent) async throws -> Result
@@ -69,7 +58,8 @@ struct ClockOffsetTests {
                 story, "shifted", registeringBy: token, deviceScopes: ["app-data"])
             await usual.shutdown()
             let clock = ShiftedClock(clock: story.clock, seconds: seconds)
-            let (wire, connections) = (SealedWire(), try Self.connections(story, clock))
+            let wire = SealedWire()
+            let connections = try Story.connections(to: story.world, clock: clock, logger: story.logger)
             var shifted = usual.configuration
             shifted.clock = clock
             shifted.transport = Dated(transport: wire.watching(connections), clock: story.clock)

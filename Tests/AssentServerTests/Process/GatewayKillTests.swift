@@ -54,6 +54,17 @@ struct GatewayKillTests {
             return id
         }
 
+        /// Waits until the server has been told that the service answered, once. A report is repeated after a pause.
+        func hearsOutcome(of id: String, at gateway: GatewayProcess) async throws {
+            var again = try await gateway.transfer(session: session, transaction: id)
+            while again.status == 503 || again.json["outcome"] == ["state": "forwarded"], !Task.isCancelled {
+                await Task.yield()
+                again = try await gateway.transfer(session: session, transaction: id)
+            }
+            #expect(again.status == 409 && again.json["outcome"] == ["state": "answered", "status": 201])
+            #expect(upstream.requests.count == 1)
+        }
+
         func stop() async { for process in gateways.withLock({ $0 }) { await process.stop() } }
     }
 
@@ -200,13 +211,7 @@ struct GatewayKillTests {
             try await scene.startServer()
             // The report is repeated after a pause, since the gateway has heard nothing.
             await relay.calls.wait { calls in calls.count { $0 == "outcome" } >= 2 }
-            var again = try await gateway.transfer(session: scene.session, transaction: id)
-            while again.status == 503 || again.json["outcome"] == ["state": "forwarded"], !Task.isCancelled {
-                await Task.yield()
-                again = try await gateway.transfer(session: scene.session, transaction: id)
-            }
-            #expect(again.status == 409 && again.json["outcome"] == ["state": "answered", "status": 201])
-            #expect(scene.upstream.requests.count == 1)
+            try await scene.hearsOutcome(of: id, at: gateway)
             await relay.stop()
         }
     }
@@ -234,14 +239,7 @@ struct GatewayKillTests {
             #expect(try await reply.value.status == 201)
             #expect(try await gateway.transfer(session: scene.session, transaction: id).status == 503)
             try await scene.startServer()
-            var again = try await gateway.transfer(session: scene.session, transaction: id)
-            // The report is repeated after a pause.
-            while again.status == 503 || again.json["outcome"] == ["state": "forwarded"], !Task.isCancelled {
-                await Task.yield()
-                again = try await gateway.transfer(session: scene.session, transaction: id)
-            }
-            #expect(again.status == 409 && again.json["outcome"] == ["state": "answered", "status": 201])
-            #expect(scene.upstream.requests.count == 1)
+            try await scene.hearsOutcome(of: id, at: gateway)
         }
     }
 

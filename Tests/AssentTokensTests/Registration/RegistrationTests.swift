@@ -17,6 +17,16 @@ import Testing
         try #require(try provider.installation(ring, configure: configure).registration)
     }
 
+    /// Two ways to one server, for two installations.
+    private func pair() throws -> (FakeProvider, FakeProvider, RegistrationDoor) {
+        let (provider, door) = try FakeProvider.registering(clock: clock)
+        let (other, _) = try FakeProvider.registering(clock: clock)
+        other.registers(by: door)
+        // Else both would draw the same numbers.
+        _ = try other.manager()
+        return (provider, other, door)
+    }
+
     @Test("The request has the app, one public key and what this installation needs, and a proof by that key")
     func request() async throws {
         let (provider, door) = try FakeProvider.registering(clock: clock, initialToken: "initial")
@@ -90,11 +100,7 @@ import Testing
 
     @Test("Managers that are made with one configuration prove each the key of its own registration")
     func oneConfiguration() async throws {
-        let (provider, door) = try FakeProvider.registering(clock: clock)
-        let (other, _) = try FakeProvider.registering(clock: clock)
-        other.registers(by: door)
-        // Else both would draw the same numbers.
-        _ = try other.manager()
+        let (provider, other, _) = try pair()
         let dpop = DPoPConfiguration.installation
         let first = try provider.installation(ring) { $0.dpop = dpop }
         let second = try other.installation(ring) { $0.dpop = dpop }
@@ -123,11 +129,7 @@ import Testing
 
     @Test("Two stores that share a key provider are two installations, and each ends its own alone")
     func twoStores() async throws {
-        let (provider, door) = try FakeProvider.registering(clock: clock)
-        let (other, _) = try FakeProvider.registering(clock: clock)
-        other.registers(by: door)
-        // Else both would draw the same numbers.
-        _ = try other.manager()
+        let (provider, other, door) = try pair()
         let (first, second) = (try registration(provider), try registration(other))
         #expect(try await first.register().clientID != second.register().clientID && ring.names.count == 2)
         try await first.unregister()
