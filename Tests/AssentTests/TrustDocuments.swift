@@ -45,6 +45,18 @@ extension Servers {
             shipped: try await JWS.sign(JSONValue.object(members).serializedBytes(), header: header, with: signer))
     }
 
+    /// What a trust file says of calls to the bank that are sealed with the keys of these listeners.
+    func sealing(_ mode: String, with listeners: [SealedListener]) throws -> JSONValue {
+        let keys = try listeners.map { listener in
+            JSONValue(
+                dictionaryLiteral: ("kid", .string(try Assent.PayloadEncryption.Key(listener.publicKey).kid)),
+                ("x", .string(listener.publicKey)), ("notAfter", .integer(clock.epochSeconds + 3600)))
+        }
+        return [
+            "suite": "pe1", "mode": .string(mode), "keys": .array(keys), "origins": [.string(SealedListener.origin)],
+        ]
+    }
+
     /// What the server tells this app, which says no version; with changes.
     func deviceConfiguration(
         _ changes: [String: JSONValue?] = [:], by key: SoftwareSigningKey

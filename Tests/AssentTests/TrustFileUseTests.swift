@@ -46,54 +46,15 @@ struct TrustFileUseTests {
             ("server", nil, true),
         ] as [(String, String?, Bool)])
     func sealed(mode: String, says: String?, isSealed: Bool) async throws {
-        let (listener, spare) = (SealedListener(), SealedListener())
-        let keys = try [listener, spare].map { listener in
-            let key = try Assent.PayloadEncryption.Key(listener.publicKey)
-            return JSONValue(
-                dictionaryLiteral: ("kid", .string(key.kid)), ("x", .string(listener.publicKey)),
-                ("notAfter", .integer(servers.clock.epochSeconds + 3600)))
-        }
-        let signer = try SoftwareSigningKey.generate(.es256)
-        let file = try await servers.trustFile(
-            sends: ["user"],
-            payload: [
-                "suite": "pe1", "mode": .string(mode), "keys": .array(keys),
-                "origins": [.string(SealedListener.origin)],
-            ], config: signer)
-        var document: String?
-        if let says {
-            document = try await servers.deviceConfiguration(["payloadEncryption": .string(says)], by: signer)
-        }
-        let answer = document
-        let (plain, asked) = (Locked(0), Locked(0))
-        let issuer = "https://am.example.com/am/oauth2/realms/root/realms/alpha"
-        var configuration = Assent.Configuration(
-            server: "https://am.example.com/am", realm: "alpha",
-            client: .init(id: "bank", redirectURI: "https://bank.example/app/callback"), trust: file, vault: .memory)
-        configuration.transport = InMemoryTransport { exchange in
-            let path = exchange.request.path ?? ""
-            if path.hasPrefix("/assent-pe/1/") { return try await listener.answer(exchange) }
-            if path.hasSuffix("/.well-known/openid-configuration") {
-                return .json(
-                    200,
-                    ["issuer": .string(issuer), "assent_device_config_endpoint": .string("\(issuer)/device_config")])
-            }
-            if path.contains("/device_config?app=app&version=0&platform=linux") {
-                asked.withLock { $0 += 1 }
-                guard let answer else { return .json(503, [:]) }
-                return HTTPReply(HTTPResponse(status: .ok), body: HTTPBody(answer))
-            }
-            plain.withLock { $0 += 1 }
-            return .json(200, [:])
-        }
-        configuration.clock = servers.clock
+        let server = SealingServer()
+        let assent = try await server.app(mode: mode, says: says, of: servers)
         let request = ResourceRequest.get("\(SealedListener.origin)/rates")
-        let assent = try Assent(configuration)
         for _ in 1...2 { _ = try await assent.deviceClient.sendUnauthenticatedRequest(request) }
-        #expect(plain.withLock { $0 } == (isSealed ? 0 : 2))
-        #expect(listener.calls.map(\.0.path) == (isSealed ? ["/rates", "/rates"] : []))
+        #expect(server.plain.withLock { $0.count } == (isSealed ? 0 : 2))
+        #expect(server.listener.calls.map(\.0.path) == (isSealed ? ["/rates", "/rates"] : []))
         // It is asked once in five minutes: whether the app may call at all, it says in any case.
-        #expect(asked.withLock { $0 } == 1)
+        let asked = server.asked.withLock { $0 }
+        #expect(asked.count == 1 && asked.first?.contains("/device_config?app=app&version=0&platform=linux") == true)
     }
 
     private struct Traced: IntegrityProbe {

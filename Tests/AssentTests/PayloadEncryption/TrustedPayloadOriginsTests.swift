@@ -47,17 +47,9 @@ struct TrustedPayloadOriginsTests {
 
     /// A file that seals with the keys of two listeners.
     private func file(_ version: Int, mode: String, _ listeners: [SealedListener]) async throws -> TrustFile {
-        let keys = try listeners.map { listener in
-            JSONValue(
-                dictionaryLiteral: ("kid", .string(try Assent.PayloadEncryption.Key(listener.publicKey).kid)),
-                ("x", .string(listener.publicKey)), ("notAfter", .integer(servers.clock.epochSeconds + 3600)))
-        }
-        return try await servers.trustFile(
-            sends: ["user"],
-            payload: [
-                "suite": "pe1", "mode": .string(mode), "keys": .array(keys),
-                "origins": [.string(SealedListener.origin)],
-            ], source: Self.source, edition: TrustEdition(version: version, keys: signers))
+        try await servers.trustFile(
+            sends: ["user"], payload: try servers.sealing(mode, with: listeners), source: Self.source,
+            edition: TrustEdition(version: version, keys: signers))
     }
 
     /// What an app with this file is made with.
