@@ -16,6 +16,16 @@ struct FrameTests {
         try secrets.sealed(head, (0..<count).map { UInt8(truncatingIfNeeded: $0) })
     }
 
+    @Test("A message's key is what HKDF-Expand makes of its direction's, however many were made before")
+    func messageKeys() {
+        let keys = MessageKeys(secrets.request)
+        for count in [0, 1, 63, 64, 100, 64, 1] {
+            let info = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+            let expected = HKDF<SHA256>.expand(pseudoRandomKey: secrets.request, info: info, outputByteCount: 32)
+            #expect(keys.key(info) == expected, "\(count) bytes")
+        }
+    }
+
     @Test("A message opens in whatever pieces it comes", arguments: [0, 1, 65_535, 65_536, 65_537, 131_072])
     func pieces(count: Int) throws {
         let frame = try frame(count)
@@ -92,7 +102,7 @@ struct FrameTests {
     @Test("Thousands of chunks that hold nothing open in one piece: none of them is walked past for each one before it")
     func emptyChunks() throws {
         let count = 20_000
-        var cipher = FrameCipher(secrets.request, head, bound: [])
+        var cipher = FrameCipher(MessageKeys(secrets.request), head, bound: [])
         var sealed: [UInt8] = []
         for _ in 1..<count { try cipher.seal([], isLast: false, into: &sealed) }
         try cipher.seal([7], isLast: true, into: &sealed)

@@ -64,10 +64,9 @@ struct FrameCipher: Sendable {
     private var index: UInt32 = 0
     private(set) var hasEnded = false
 
-    init(_ key: SymmetricKey, _ head: FrameHead, bound: [UInt8]) {
+    init(_ keys: MessageKeys, _ head: FrameHead, bound: [UInt8]) {
         let head = head.bytes
-        let info = Frame("assent pe1 message", .bytes(head), .bytes(bound)).bytes
-        self.key = HKDF<SHA256>.expand(pseudoRandomKey: key, info: info, outputByteCount: 32)
+        key = keys.key(Frame("assent pe1 message", .bytes(head), .bytes(bound)).bytes)
         associated = Frame("assent pe1 frame", .bytes(head), .bytes(bound)).bytes
     }
 

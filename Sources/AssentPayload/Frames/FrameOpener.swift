@@ -14,7 +14,12 @@ package struct FrameOpener: Sendable {
     ///   - key: that of the direction.
     ///   - bound: ``FrameHead/binding`` of the request that a reply answers; empty for a request.
     package init(_ head: FrameHead, key: SymmetricKey, bound: [UInt8]) {
-        cipher = FrameCipher(key, head, bound: bound)
+        self.init(head, keys: MessageKeys(key), bound: bound)
+    }
+
+    /// The same for a direction that has more messages.
+    package init(_ head: FrameHead, keys: MessageKeys, bound: [UInt8]) {
+        cipher = FrameCipher(keys, head, bound: bound)
     }
 
     /// Whether the first chunk was opened: the message is one of the session's peer.

@@ -16,8 +16,13 @@ package struct FrameSealer: Sendable {
     ///   - key: that of the direction.
     ///   - bound: ``FrameHead/binding`` of the request that a reply answers; empty for a request.
     package init(_ head: FrameHead, key: SymmetricKey, bound: [UInt8]) {
+        self.init(head, keys: MessageKeys(key), bound: bound)
+    }
+
+    /// The same for a direction that has more messages.
+    package init(_ head: FrameHead, keys: MessageKeys, bound: [UInt8]) {
         self.head = head
-        cipher = FrameCipher(key, head, bound: bound)
+        cipher = FrameCipher(keys, head, bound: bound)
     }
 
     /// The sealed bytes that can be sent once `piece` is there. Short pieces are kept until a chunk is full, or

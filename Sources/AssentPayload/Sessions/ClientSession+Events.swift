@@ -118,10 +118,10 @@ extension ClientSession {
         package let number: UInt64
         /// When the session was begun.
         package let begun: Date
-        private let secrets: PayloadSecrets
+        private let keys: SessionKeys
 
-        init(session: Int, number: UInt64, begun: Date, secrets: PayloadSecrets) {
-            (self.session, self.number, self.begun, self.secrets) = (session, number, begun, secrets)
+        init(session: Int, number: UInt64, begun: Date, keys: SessionKeys) {
+            (self.session, self.number, self.begun, self.keys) = (session, number, begun, keys)
         }
 
         package static func == (left: Self, right: Self) -> Bool {
@@ -135,18 +135,18 @@ extension ClientSession {
 
         /// Seals the request; once, as the number says.
         package func sealer(random: some RandomSource) -> FrameSealer {
-            let head = FrameHead(.request, session: secrets.session, number: number, random: random)
-            return FrameSealer(head, key: secrets.request, bound: [])
+            let head = FrameHead(.request, session: keys.session, number: number, random: random)
+            return FrameSealer(head, keys: keys.request, bound: [])
         }
 
         /// Opens the reply that begins with `reply`.
         ///
         /// - Throws: ``PayloadError/foreignFrame`` for a head that is not one of a reply to `request`.
         package func opener(_ reply: FrameHead, to request: FrameHead) throws(PayloadError) -> FrameOpener {
-            guard reply.kind == .reply, reply.session == secrets.session, reply.number == number else {
+            guard reply.kind == .reply, reply.session == keys.session, reply.number == number else {
                 throw .foreignFrame
             }
-            return FrameOpener(reply, key: secrets.reply, bound: request.binding)
+            return FrameOpener(reply, keys: keys.reply, bound: request.binding)
         }
     }
 }

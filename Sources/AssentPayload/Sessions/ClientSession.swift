@@ -34,7 +34,7 @@ package struct ClientSession: Sendable {
 
     private struct Live: Sendable {
         let key: PayloadKey
-        let secrets: PayloadSecrets
+        let keys: SessionKeys
         let begun: Date
         let expires: Date
         var lastUse: Date
@@ -114,7 +114,7 @@ package struct ClientSession: Sendable {
 
     private mutating func message(for call: Call, _ live: inout Live, at now: Date) -> Message {
         let message = Message(
-            session: sessions, number: live.next, begun: live.begun, secrets: live.secrets)
+            session: sessions, number: live.next, begun: live.begun, keys: live.keys)
         live.next += 1
         live.lastUse = now
         sent[call.id] = Sent(call: call, session: sessions)
@@ -203,7 +203,7 @@ package struct ClientSession: Sendable {
         let lifetime = TimeInterval(min(expires, HandshakeReply.lifetimeLimit))
         // From when the handshake was begun: the server cannot have made the session before that.
         var live = Live(
-            key: attempt.key, secrets: secrets, begun: attempt.begun,
+            key: attempt.key, keys: SessionKeys(secrets), begun: attempt.begun,
             expires: attempt.begun.addingTimeInterval(lifetime), lastUse: now)
         guard !Self.isOver(live, at: now) else { return end(.noHandshake) }
         let calls = waiting
