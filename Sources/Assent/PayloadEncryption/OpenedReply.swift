@@ -46,8 +46,7 @@ struct OpenedReply: Sendable {
                     let unread = Array(rest.dropFirst(length))
                     return OpenedReply(
                         content: SealedContent(
-                            opener, plaintext: first, unread: unread, pull, call, received: buffer.count,
-                            isThere: reply.body.inMemory != nil))
+                            opener, plaintext: first, unread: unread, pull, call, received: buffer.count))
                 }
                 try await more(&buffer, pull)
             }
@@ -56,14 +55,13 @@ struct OpenedReply: Sendable {
         }
     }
 
-    /// The reply, with a content that is opened as it is read, or that is there already.
+    /// The reply, with a content that is opened as it is read.
     ///
     /// - Parameter ended: is called with the bytes of the whole message when all of it has opened.
     /// - Returns: status, fields and content.
     /// - Throws: `HTTPTransportError` when what is sealed is not a reply.
     func handedOver(_ ended: @escaping @Sendable (Int) -> Void) async throws -> HTTPReply {
         let response = try await content.response(ended)
-        if let bytes = content.whole() { return HTTPReply(response, body: HTTPBody(bytes)) }
         let content = content
         return HTTPReply(
             response, body: HTTPBody(length: content.length, isReplayable: false) { { try await content.next() } })
@@ -109,15 +107,12 @@ private final class SealedContent: Sendable {
     private let limit: Int
     private let isHEAD: Bool
     private let first: [UInt8]
-    /// Whether all of the message came at once.
-    private let isThere: Bool
 
     init(
         _ opener: FrameOpener, plaintext: [UInt8], unread: [UInt8],
-        _ pull: @escaping @Sendable () async throws -> [UInt8]?, _ call: HTTPCall, received: Int, isThere: Bool
+        _ pull: @escaping @Sendable () async throws -> [UInt8]?, _ call: HTTPCall, received: Int
     ) {
         state = Locked(State(opener: opener, received: received, unread: unread))
-        self.isThere = isThere
         (self.pull, first) = (pull, plaintext)
         (limit, isHEAD) = (call.limits.replyBytes, call.request.method == .head)
     }
@@ -133,22 +128,6 @@ private final class SealedContent: Sendable {
             if let response = state.withLock({ $0.response }) { return response }
             guard !state.withLock({ $0.hasEnded }) else { throw Self.damaged }
             try await read()
-        }
-    }
-
-    /// All of the content, where the message has come at once in one chunk, and is as it should be; else `nil`, and who
-    /// reads on hears what is wrong.
-    func whole() -> [UInt8]? {
-        let (isWhole, isOver) = state.withLock { state in
-            (state.unread.isEmpty && state.failure == nil && state.opener.hasEnded, state.hasEnded)
-        }
-        // A head without a field section behind it is read with the end, which is told of once.
-        guard isThere, isWhole, isOver || (try? end()) != nil else { return nil }
-        return state.withLock { state in
-            var bytes: [UInt8] = []
-            for piece in state.opened { bytes.join(piece) }
-            state.opened = []
-            return bytes
         }
     }
 
@@ -210,7 +189,7 @@ private final class SealedContent: Sendable {
                     case .request: throw .malformedContent("it is not a reply")
                     case .response(let response):
                         state.response = response
-                        state.length = declaredLength(response)
+                        state.length = response.contentLength(toHEAD: isHEAD)
                     case .content(let bytes):
                         guard bytes.count <= limit - state.count else {
                             state.failure = Self.tooLarge(limit)
@@ -227,12 +206,6 @@ private final class SealedContent: Sendable {
             return state.failure
         }
         if let failure { throw failure }
-    }
-
-    private func declaredLength(_ response: HTTPResponse) -> Int? {
-        // What a reply without content says of its length is that of another reply (RFC 9110 §8.6).
-        if isHEAD || [204, 304].contains(response.status.code) { return 0 }
-        return response.headerFields[.contentLength].flatMap { Int($0) }.flatMap { $0 >= 0 ? $0 : nil }
     }
 
     private static let damaged = HTTPTransportError(

@@ -48,6 +48,11 @@ package final class PayloadChannel: Sendable {
             report(.request, sealed.call.body?.length, message)
             let answer = try await handshakes.network.send(sealed.call)
             hasReply = true
+            if let whole = WholeReply(answer, message, to: sealed.head, of: call) {
+                take(.answer(id, .sealed))
+                report(.reply, whole.length, message)
+                return whole.reply
+            }
             reply = try await OpenedReply.open(answer, message, to: sealed.head, of: call)
         } catch {
             throw failure(of: id, error, hasReply: hasReply)
