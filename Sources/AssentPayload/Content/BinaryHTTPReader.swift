@@ -10,10 +10,10 @@ package struct BinaryHTTPReader: Sendable {
     /// In how many pieces a head may come: each is read from the start.
     static let headPieceLimit = 64
 
-    /// What is read.
+    /// What is read. A head is referred to, since parts go through several arrays and a head has dozens of texts.
     package enum Part: Hashable, Sendable {
-        case request(HTTPRequest)
-        case response(HTTPResponse)
+        indirect case request(HTTPRequest)
+        indirect case response(HTTPResponse)
         case content([UInt8])
     }
 

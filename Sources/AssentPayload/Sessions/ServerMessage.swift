@@ -25,7 +25,7 @@ package struct ServerMessage {
         /// Claim the number, and take `claimed` or `refused`.
         case claim(UInt64)
         /// Call the handler that plain requests reach.
-        case call(HTTPRequest)
+        indirect case call(HTTPRequest)
         /// Content for the handler.
         case content([UInt8])
         /// The content has ended as it should.
