@@ -14,6 +14,9 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
     /// The port, also when it is the scheme's own.
     public let port: Int
 
+    /// Host and port; the port is left out when it is the scheme's own.
+    public let authority: String
+
     /// The origin of an absolute `https` or `http` URL, of which everything behind the authority is ignored.
     ///
     /// - Throws: ``WireError``: `tooLarge`; `malformed` for another scheme, white space, control or non-ASCII
@@ -48,12 +51,6 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
     /// Whether bytes to this origin go through TLS.
     public var isSecure: Bool { scheme == "https" }
 
-    /// Host and port; the port is left out when it is the scheme's own.
-    public var authority: String {
-        // Not by interpolation: each call asks several times.
-        hasDefaultPort ? host.description : host.description + ":" + String(port)
-    }
-
     /// Whether the port is the scheme's own.
     package var hasDefaultPort: Bool { port == Self.defaultPort(of: scheme) }
 
@@ -64,6 +61,19 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
         self.scheme = scheme
         self.host = host
         self.port = port
+        // Once, and not when it is asked for: each sealed call asks several times.
+        authority = port == Self.defaultPort(of: scheme) ? host.description : host.description + ":" + String(port)
+    }
+
+    /// Whether scheme, host and port are the same; the authority follows from them.
+    public static func == (left: Origin, right: Origin) -> Bool {
+        left.port == right.port && left.host == right.host && left.scheme == right.scheme
+    }
+
+    /// Origins of one host and port mostly have one scheme, and each call looks several tables up.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(host.text)
+        hasher.combine(port)
     }
 
     private static func defaultPort(of scheme: String) -> Int { scheme == "https" ? 443 : 80 }
