@@ -31,20 +31,35 @@ struct StoredPayloadSession: Sendable {
     /// has another key.
     func insertion(_ masterKey: MasterKey) throws -> SQLStatement {
         let name = Self.name(id)
-        let content = secrets.stored.withUnsafeBytes { Array($0) } + peer.json.serializedBytes()
+        var content = secrets.stored.revealBytes()
+        peer.json.append(to: &content)
         let sealed = try masterKey.seal(Secret(bytes: content), for: .payloadSession, context: name)
-        let isRegistered: SQL =
-            peer.client.map {
-                "EXISTS (SELECT 1 FROM client_instances WHERE id = \($0) AND key_thumbprint = \(clientKey))"
-            } ?? "TRUE"
+        let text = peer.client == nil ? Self.insertionOfApp : Self.insertionOfDevice
         return .unlogged(
+            text.with([
+                .text(name), .text(kid), SQLValue(peer.client), SQLValue(clientKey), .blob(sealed),
+                .integer(begunAt), .integer(usedAt),
+            ]))
+    }
+
+    private static let insertionOfApp = inserting(isOfDevice: false)
+    private static let insertionOfDevice = inserting(isOfDevice: true)
+
+    /// The text of ``insertion(_:)``, which each handshake runs: it is put together once.
+    private static func inserting(isOfDevice: Bool) -> SQLTemplate {
+        let (name, kid, client, key): (SQLValue, SQLValue, SQLValue, SQLValue) = ("name", "kid", "client", "key")
+        let (sealed, begunAt, usedAt): (SQLValue, SQLValue, SQLValue) = ("sealed", "begunAt", "usedAt")
+        let isRegistered: SQL =
+            isOfDevice
+            ? "EXISTS (SELECT 1 FROM client_instances WHERE id = \(client) AND key_thumbprint = \(key))" : "TRUE"
+        return SQLTemplate(
             """
             INSERT INTO payload_sessions (id, kid, client, client_key, sealed, begun_at, used_at)
-            SELECT \(name), \(kid), \(peer.client), \(clientKey), \(sealed), \(begunAt), \(usedAt)
+            SELECT \(name), \(kid), \(client), \(key), \(sealed), \(begunAt), \(usedAt)
             WHERE EXISTS (SELECT 1 FROM payload_keys WHERE kid = \(kid) AND withdrawn_at IS NULL) AND \(isRegistered)
             ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at WHERE payload_sessions.sealed = excluded.sealed
             RETURNING id
-            """)
+            """, standIns: [name, kid, client, key, sealed, begunAt, usedAt])
     }
 
     /// The statement that reads one for ``init(_:_:_:)``.

@@ -10,7 +10,11 @@ extension PayloadSecrets {
     /// What a node needs to open and seal the messages of the session: the keys of both directions. Anyone who has it
     /// reads the session's messages, so it is stored sealed.
     package var stored: Secret {
-        Secret(bytes: [request, reply].flatMap { key in key.withUnsafeBytes { Array($0) } })
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Self.storedLength)
+        request.withUnsafeBytes { bytes += $0 }
+        reply.withUnsafeBytes { bytes += $0 }
+        return Secret(bytes: bytes)
     }
 
     /// The secrets of a session that another node has agreed on. The confirmation was sent by that one and is empty.
