@@ -39,8 +39,8 @@ struct PayloadVectors {
 
     static func server() throws -> PayloadSecrets {
         try PayloadSecrets(
-            peer: peer, staticKey: key(0x11), ephemeral: key(0x33), clientEphemeral: PayloadKey(of: key(0x22)),
-            session: session)
+            peer: peer, staticKey: ServerPayloadKey(key(0x11), notAfter: .distantFuture), ephemeral: key(0x33),
+            clientEphemeral: PayloadKey(of: key(0x22)), session: session)
     }
 
     static let request = HTTPRequest(

@@ -29,12 +29,13 @@ struct WeakKeyTests {
     func refused() throws {
         let good = try PayloadKey(of: PayloadVectors.key(0x33))
         #expect(Self.keys.count == 14 && Set(Self.keys).count == 14)
+        let staticKey = try ServerPayloadKey(PayloadVectors.key(0x11), notAfter: .distantFuture)
         for bytes in Self.keys {
             let weak = try PayloadKey(bytes)
             #expect(throws: PayloadError.badKey, "\(Hex.encode(bytes))") {
                 try PayloadSecrets(
-                    peer: PayloadVectors.peer, staticKey: PayloadVectors.key(0x11),
-                    ephemeral: PayloadVectors.key(0x33), clientEphemeral: weak, session: PayloadVectors.session)
+                    peer: PayloadVectors.peer, staticKey: staticKey, ephemeral: PayloadVectors.key(0x33),
+                    clientEphemeral: weak, session: PayloadVectors.session)
             }
             for (serverKey, serverEphemeral) in [(weak, good), (good, weak)] {
                 #expect(throws: PayloadError.badKey, "\(Hex.encode(bytes))") {

@@ -7,11 +7,14 @@ package struct ServerPayloadKey: Sendable {
     package let key: Curve25519.KeyAgreement.PrivateKey
     /// From when on no handshake takes it.
     package let notAfter: Date
+    /// The public half, and its name: they are the same in each handshake, and a name takes a hash.
+    package let publicKey: PayloadKey
     package let kid: String
 
     package init(_ key: Curve25519.KeyAgreement.PrivateKey, notAfter: Date) {
         (self.key, self.notAfter) = (key, notAfter)
-        kid = PayloadKey(of: key).kid
+        publicKey = PayloadKey(of: key)
+        kid = publicKey.kid
     }
 }
 
@@ -19,14 +22,14 @@ package struct ServerPayloadKey: Sendable {
 /// that nobody makes the server agree on keys, or store a session, with somebody else's name.
 package struct ServerHandshake: Sendable {
     package let request: HandshakeRequest
-    private let key: Curve25519.KeyAgreement.PrivateKey
+    private let key: ServerPayloadKey
 
     /// The first step: whether the server has the key.
     ///
     /// - Throws: ``PayloadRefusal/unknownKey``, also for a key whose time is over.
     package init(_ request: HandshakeRequest, keys: [ServerPayloadKey], now: Date) throws(PayloadRefusal) {
         guard let key = keys.first(where: { $0.kid == request.kid && now < $0.notAfter }) else { throw .unknownKey }
-        (self.request, self.key) = (request, key.key)
+        (self.request, self.key) = (request, key)
     }
 
     /// The second step.

@@ -20,31 +20,31 @@ package struct PayloadSecrets: Sendable {
     ) throws(PayloadError) {
         let shared = try serverKey.agree(with: ephemeral) + serverEphemeral.agree(with: ephemeral)
         self.init(
-            peer: peer, static: serverKey, client: PayloadKey(of: ephemeral), server: serverEphemeral,
-            session: session, shared: shared)
+            peer: peer, static: (key: serverKey, kid: serverKey.kid), client: PayloadKey(of: ephemeral),
+            server: serverEphemeral, session: session, shared: shared)
     }
 
     /// The server's, from its static and its ephemeral key.
     ///
     /// - Throws: ``PayloadError/badKey``.
     package init(
-        peer: PayloadPeer, staticKey: Curve25519.KeyAgreement.PrivateKey,
-        ephemeral: Curve25519.KeyAgreement.PrivateKey, clientEphemeral: PayloadKey, session: [UInt8]
+        peer: PayloadPeer, staticKey: ServerPayloadKey, ephemeral: Curve25519.KeyAgreement.PrivateKey,
+        clientEphemeral: PayloadKey, session: [UInt8]
     ) throws(PayloadError) {
-        let shared = try clientEphemeral.agree(with: staticKey) + clientEphemeral.agree(with: ephemeral)
+        let shared = try clientEphemeral.agree(with: staticKey.key) + clientEphemeral.agree(with: ephemeral)
         self.init(
-            peer: peer, static: PayloadKey(of: staticKey), client: clientEphemeral, server: PayloadKey(of: ephemeral),
-            session: session, shared: shared)
+            peer: peer, static: (key: staticKey.publicKey, kid: staticKey.kid), client: clientEphemeral,
+            server: PayloadKey(of: ephemeral), session: session, shared: shared)
     }
 
     private init(
-        peer: PayloadPeer, static serverKey: PayloadKey, client: PayloadKey, server: PayloadKey, session: [UInt8],
-        shared: [UInt8]
+        peer: PayloadPeer, static serverKey: (key: PayloadKey, kid: String), client: PayloadKey, server: PayloadKey,
+        session: [UInt8], shared: [UInt8]
     ) {
         let transcript = SHA2.sha256(
             Frame(
                 "assent pe1", .text(peer.role.rawValue), .text(peer.origin), .text(serverKey.kid),
-                .bytes(serverKey.bytes), .bytes(client.bytes), .bytes(server.bytes), .text(peer.client ?? ""),
+                .bytes(serverKey.key.bytes), .bytes(client.bytes), .bytes(server.bytes), .text(peer.client ?? ""),
                 .text(peer.app), .text(peer.version), .text(peer.platform), .bytes(session)
             ).bytes)
         let root = HKDF<SHA256>.extract(inputKeyMaterial: SymmetricKey(data: shared), salt: transcript)

@@ -70,7 +70,8 @@ struct ForwardSecrecyTests {
             let guesses = try statics.flatMap { key in
                 try [key, Curve25519.KeyAgreement.PrivateKey(rawRepresentation: [UInt8](repeating: 1, count: 32))].map {
                     try PayloadSecrets(
-                        peer: capture.asked.peer(at: ForwardSecrecyTests.origin), staticKey: key, ephemeral: $0,
+                        peer: capture.asked.peer(at: ForwardSecrecyTests.origin),
+                        staticKey: ServerPayloadKey(key, notAfter: .distantFuture), ephemeral: $0,
                         clientEphemeral: capture.asked.ephemeral, session: capture.answered.session)
                 }
             }
