@@ -21,11 +21,19 @@ struct GrantRecord: Sendable {
     var platform: String?
 
     /// The columns of ``init(_:)``, from ``joined(_:at:)``.
-    static let columns: SQL = """
+    static let columns: SQL = "\(ownColumns), \(UserSQL.columns), \(LiveSession.joinedColumns)"
+
+    /// Those of them that a grant without a user has, from ``joinedWithoutUser``.
+    static let ownColumns: SQL = """
         g.id AS grant_id, g.client_id AS grant_client, g.user_id, g.session_audit_id, g.scope, g.auth_time,
         g.auth_level, g.acr, g.amr, g.sender, g.revoked_at, g.is_offline, g.epoch AS grant_epoch,
-        i.app_version, i.app_platform, \(UserSQL.columns), \(LiveSession.joinedColumns)
+        i.app_version, i.app_platform
         """
+
+    /// Grants of clients themselves as `g`, each with its installation as `i`, where it is one's. A condition follows
+    /// behind `AND`.
+    static let joinedWithoutUser: SQL =
+        "grants g LEFT JOIN client_instances i ON i.id = g.instance_id WHERE g.user_id IS NULL"
 
     /// Grants as `g`, each with its user as `u`, its session as `s`, where there is one that is alive, and its
     /// installation as `i`, where it is one's. `source` is where `g` comes from, when it is found by something that

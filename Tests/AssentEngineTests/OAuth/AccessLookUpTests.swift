@@ -28,10 +28,10 @@ struct AccessLookUpTests {
         return configuration
     }()
 
-    private static func claims(of clientID: String) throws -> AccessClaims {
+    private static func claims(of clientID: String, subject: String = "user") throws -> AccessClaims {
         let claims = JWTClaims([
-            "assent_grant": "grant", "jti": "token", "sub": "user", "client_id": .string(clientID), "scope": "a b",
-            "iat": 1, "exp": 2,
+            "assent_grant": "grant", "jti": "token", "sub": .string(subject), "client_id": .string(clientID),
+            "scope": "a b", "iat": 1, "exp": 2,
         ])
         return try #require(AccessClaims(claims))
     }
@@ -64,6 +64,21 @@ struct AccessLookUpTests {
                 }
             }
         }
+    }
+
+    @Test("For a client's own token neither users nor sessions are looked through, and a user's grant is not found")
+    func clientItself() throws {
+        let id = ProviderFixture.bank.id
+        let own = try Self.claims(of: id, subject: id)
+        let reading = own.reading(realm: "/alpha", at: 1)
+        let text = reading.sql.text()
+        #expect(reading.isRead && !text.contains("users") && !text.contains("sessions"))
+        #expect(text.contains("g.user_id IS NULL"))
+        #expect(AccessLookUps(Self.configuration).lookUp(own, at: 1).reading == reading)
+        #expect(reading.sql.arguments == ["token", "grant", "/alpha"])
+        // The control: a user's token has both.
+        let other = try Self.claims(of: id).reading(realm: "/alpha", at: 1).sql.text()
+        #expect(other.contains("JOIN users") && other.contains("JOIN sessions"))
     }
 
     @Test("Where some versions must seal their calls, a plain call has another condition than a sealed one")

@@ -181,11 +181,19 @@ struct AccessClaims: Sendable {
     /// The SHA-256 of the whole token as base64url, which the proofs of its key name (RFC 9449 §4.2).
     var digest: String?
 
+    /// Whether it is a token of the client itself (RFC 9068 §2.2). Its grant has neither user nor session, so none are
+    /// looked for.
+    var isOfClientItself: Bool { subject == clientID }
+
     /// How the rest of what an access token stands for is found.
-    func reading(realm: String, at now: Int64) -> SQLStatement { Self.reading(values(realm: realm, at: now)) }
+    func reading(realm: String, at now: Int64) -> SQLStatement {
+        Self.reading(values(realm: realm, at: now), isOfClientItself: isOfClientItself)
+    }
 
     /// The same by the values that stand in its text.
-    static func reading(_ values: [SQLValue]) -> SQLStatement { .read(text.with(values)) }
+    static func reading(_ values: [SQLValue], isOfClientItself: Bool) -> SQLStatement {
+        .read((isOfClientItself ? textOfClientItself : text).with(values))
+    }
 
     /// What stands in the texts that find the token.
     func values(realm: String, at now: Int64) -> [SQLValue] {
@@ -197,6 +205,16 @@ struct AccessClaims: Sendable {
         let found = Self.found(tokenID: "tokenID", grantID: "grantID", realm: "realm", at: .min)
         return SQLTemplate(
             "SELECT \(found.columns) FROM \(found.source)", standIns: ["tokenID", "grantID", "realm", .integer(.min)])
+    }()
+
+    /// The same for tokens of clients themselves, as gateways elsewhere have them.
+    private static let textOfClientItself: SQLTemplate = {
+        let (tokenID, grantID, realm) = ("tokenID", "grantID", "realm")
+        return SQLTemplate(
+            """
+            SELECT \(GrantRecord.ownColumns), \(revoked(tokenID)) AS token_revoked
+            FROM \(GrantRecord.joinedWithoutUser) AND g.id = \(grantID) AND g.realm = \(realm)
+            """, standIns: [.text(tokenID), .text(grantID), .text(realm)])
     }()
 
     /// How often a token was revoked.

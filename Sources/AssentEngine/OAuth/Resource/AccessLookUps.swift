@@ -32,7 +32,8 @@ struct AccessLookUps: Sendable {
         // The token is signed, so its client is known before anything is looked up.
         let texts = OAuthApp.id(ofInstance: claims.clientID).flatMap { ofApps[$0] }
         return AccessLookUp(
-            values: claims.values(realm: realm, at: now), text: (isSealed ? texts?.sealed : texts?.plain) ?? ofOthers)
+            values: claims.values(realm: realm, at: now), isOfClientItself: claims.isOfClientItself,
+            text: (isSealed ? texts?.sealed : texts?.plain) ?? ofOthers)
     }
 
     /// The same put together from its parts; `app` is the one that the token's client is an installation of.
@@ -73,10 +74,13 @@ struct AccessLookUp: ProofFinding {
     /// Those of ``AccessClaims/values(realm:at:)``.
     fileprivate let values: [SQLValue]
 
+    /// ``AccessClaims/isOfClientItself``.
+    fileprivate let isOfClientItself: Bool
+
     /// The text that spends a proof.
     fileprivate let text: SQLTemplate
 
-    var reading: SQLStatement { AccessClaims.reading(values) }
+    var reading: SQLStatement { AccessClaims.reading(values, isOfClientItself: isOfClientItself) }
 
     func spending(_ insertion: ProofInsertion) -> SQLStatement {
         .unlogged(
