@@ -42,7 +42,12 @@ public struct JSONObject: Hashable, Sendable {
     /// JSONObject(omittingNil: ["sub": .string(subject), "nonce": nonce.map(JSONValue.string)])
     /// ```
     public init(omittingNil members: KeyValuePairs<String, JSONValue?>) {
-        self.members = members.compactMap { name, value in value.map { Member(name: name, value: $0) } }
+        // With room for all of them from the start: requests and answers are made so.
+        self.members = []
+        self.members.reserveCapacity(members.count)
+        for (name, value) in members {
+            if let value { self.members.append(Member(name: name, value: value)) }
+        }
     }
 
     /// The names that occur more than once.
