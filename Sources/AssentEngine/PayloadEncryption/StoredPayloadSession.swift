@@ -76,11 +76,16 @@ struct StoredPayloadSession: Sendable {
     /// (`claimed`) and whether there is such a session (`known`), 1 or 0. Requests wait for each other at the row. A
     /// second run does not get the number again.
     static func spending(_ head: FrameHead) -> SQLStatement {
-        let number: SQL = "CAST(\(head.number.description) AS NUMERIC)"
+        .unlogged(spendingText.with([.text(name(head.session)), .text(head.number.description)]))
+    }
+
+    private static let spendingText: SQLTemplate = {
+        let (session, digits): (SQLValue, SQLValue) = ("session", "digits")
+        let number: SQL = "CAST(\(digits) AS NUMERIC)"
         let size = SQL(verbatim: NumberWindow.size.description)
         // Counted from the highest number, whose bit is the last one.
         let bit: SQL = "CAST(\(size) - 1 - (spent_highest - \(number)) AS INTEGER)"
-        return .unlogged(
+        return SQLTemplate(
             """
             WITH claimed AS (
                 UPDATE payload_sessions SET
@@ -90,16 +95,16 @@ struct StoredPayloadSession: Sendable {
                             CAST(\(size) - 1 AS INTEGER), 1)
                         ELSE set_bit(spent, \(bit), 1) END,
                     spent_highest = GREATEST(spent_highest, \(number))
-                WHERE id = \(name(head.session)) AND CASE
+                WHERE id = \(session) AND CASE
                     WHEN \(number) > spent_highest THEN TRUE
                     WHEN spent_highest - \(number) >= \(size) THEN FALSE
                     ELSE get_bit(spent, \(bit)) = 0 END
                 RETURNING id
             )
             SELECT (SELECT count(*) FROM claimed) AS claimed,
-                (SELECT count(*) FROM payload_sessions WHERE id = \(name(head.session))) AS known
-            """)
-    }
+                (SELECT count(*) FROM payload_sessions WHERE id = \(session)) AS known
+            """, standIns: [session, digits])
+    }()
 
     init(
         id: [UInt8], kid: String, secrets: PayloadSecrets, peer: PayloadPeer, clientKey: String?, begunAt: Int64,
