@@ -8,6 +8,11 @@ public enum Base64URL {
             ?? Array(bytes).withUnsafeBufferPointer { encode(contiguous: $0) }
     }
 
+    /// The unpadded text for the bytes of a digest: the same, without the price of a generic function.
+    package static func encode(_ bytes: UnsafeRawBufferPointer) -> String {
+        bytes.withMemoryRebound(to: UInt8.self) { encode(contiguous: $0) }
+    }
+
     /// Appends the unpadded text for `bytes`.
     package static func append(_ bytes: [UInt8], to text: inout [UInt8]) {
         let start = text.count
@@ -57,6 +62,19 @@ public enum Base64URL {
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         // A token is decoded at every request: byte by byte through the protocol, that takes longer than anything else
         // here.
+        text.utf8.withContiguousStorageIfAvailable { decode(utf8: $0) }
+            ?? Array(text.utf8).withUnsafeBufferPointer { decode(utf8: $0) }
+    }
+
+    /// The bytes that `text` stands for: the same, without the price of a generic function, which other modules call as
+    /// it is, without a version for the type.
+    package static func decode(_ text: String) -> [UInt8]? {
+        text.utf8.withContiguousStorageIfAvailable { decode(utf8: $0) }
+            ?? Array(text.utf8).withUnsafeBufferPointer { decode(utf8: $0) }
+    }
+
+    /// The bytes that a part of a text stands for.
+    package static func decode(_ text: Substring) -> [UInt8]? {
         text.utf8.withContiguousStorageIfAvailable { decode(utf8: $0) }
             ?? Array(text.utf8).withUnsafeBufferPointer { decode(utf8: $0) }
     }

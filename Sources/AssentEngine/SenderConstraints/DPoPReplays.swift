@@ -1,5 +1,6 @@
 import AssentCore
 import AssentStore
+import Crypto
 
 /// Sees to it that a proof is accepted once (RFC 9449 §11.1), at every endpoint and by every node, for as long as it or
 /// its nonce would be accepted.
@@ -42,7 +43,12 @@ final class DPoPReplays: Sendable {
 
     /// What a proof is remembered by: its key and its `jti`, which only that key's owner has chosen.
     static func name(thumbprint: String, jti: String) -> String {
-        Base64URL.encode(SHA2.sha256(Array("\(thumbprint).\(jti)".utf8)))
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(thumbprint.utf8.count + 1 + jti.utf8.count)
+        bytes += thumbprint.utf8
+        bytes.append(UInt8(ascii: "."))
+        bytes += jti.utf8
+        return SHA256.hash(data: bytes).withUnsafeBytes { Base64URL.encode($0) }
     }
 
     /// Lets a table that all nodes share be complete from now on, or shortly after, unless it is from an earlier moment
