@@ -33,6 +33,11 @@ struct DPoPNonces: Sendable {
     /// It has taken the key in already, which is half of what it hashes for a time: a nonce comes with each proof.
     private let code: HMAC<SHA256>
     private static let tagLength = 16
+    private static let textLength = Base64URL.length(of: 8 + tagLength)
+
+    /// When the nonces were made that came lately: a client sends the same one with each proof until it gets another.
+    /// Nothing is remembered of what this server has not made.
+    private let known = Locked(RecentValues<String, Int64>(generation: 1024))
 
     init(_ context: EngineContext, of server: ProofServer) {
         clock = context.clock
@@ -49,14 +54,22 @@ struct DPoPNonces: Sendable {
 
     /// When a nonce was made, in milliseconds since 1970; `nil` unless it is one of this server that is valid now.
     func madeAt(_ nonce: String) -> Int64? {
-        guard nonce.utf8.count <= 64, let bytes = Base64URL.decode(nonce), bytes.count == 8 + Self.tagLength else {
-            return nil
-        }
+        guard let madeAt = time(in: nonce) else { return nil }
+        let age = clock.epochMilliseconds - madeAt
+        return age >= -Self.difference && age < Self.lifetime ? madeAt : nil
+    }
+
+    /// The time in a nonce of this server, however old it is.
+    private func time(in nonce: String) -> Int64? {
+        // A text that is equal to a remembered one, but written with other code points, is longer.
+        guard nonce.utf8.count == Self.textLength else { return nil }
+        if let madeAt = known.withLock({ $0.find(nonce) }) { return madeAt }
+        guard let bytes = Base64URL.decode(nonce) else { return nil }
         let time = Array(bytes.prefix(8))
         guard ConstantTime.equal(tag(time), Array(bytes.dropFirst(8))) else { return nil }
         let madeAt = Int64(clamping: time.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
-        let age = clock.epochMilliseconds - madeAt
-        return age >= -Self.difference && age < Self.lifetime ? madeAt : nil
+        known.withLock { $0.keep(madeAt, for: nonce) }
+        return madeAt
     }
 
     /// Whether more than half of a nonce's life has passed: then a reply carries a new one.

@@ -97,6 +97,28 @@ struct ProofMemoryTests {
         }
     }
 
+    @Test("A nonce that came before still ages, is one server's, and no other writing of it is taken for it")
+    func remembered() async throws {
+        let fixture = try await TransactionFixture()
+        let nonces = DPoPNonces(fixture.context, of: .gateway)
+        var nonce = nonces.make()
+        while !nonce.contains("K") {
+            fixture.clock.advance(by: 1)
+            nonce = nonces.make()
+        }
+        let madeAt = fixture.clock.epochMilliseconds
+        for _ in 0..<2 { #expect(nonces.madeAt(nonce) == madeAt) }
+        // Swift takes the Kelvin sign for a K.
+        let kelvin = nonce.replacingOccurrences(of: "K", with: "\u{212A}")
+        #expect(kelvin == nonce)
+        #expect(nonces.madeAt(kelvin) == nil)
+        #expect(DPoPNonces(fixture.context, of: .authorizationServer).madeAt(nonce) == nil)
+        fixture.clock.advance(by: 240)
+        for _ in 0..<2 { #expect(nonces.madeAt(nonce) == nil) }
+        fixture.clock.advance(by: -240)
+        #expect(nonces.madeAt(nonce) == madeAt)
+    }
+
     @Test("A nonce that is told lies ahead by no more than clocks may differ")
     func told() async throws {
         let fixture = try await TransactionFixture()
