@@ -116,7 +116,11 @@ public struct JSONNumber: Hashable, Sendable, CustomStringConvertible {
     public var integer: Int64? { Int64(description) }
 
     /// The nearest floating-point value; may be infinite.
-    public var double: Double { Double(description) ?? .nan }
+    public var double: Double {
+        // Most are whole, as times are, and are read faster so. Zero may have a sign.
+        if let whole = integer, whole != 0 { return Double(whole) }
+        return Double(description) ?? .nan
+    }
 }
 
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,

@@ -23,8 +23,11 @@ public struct DPoPProof: Sendable {
     private static let sizeLimit = 8 << 10
     private static let textLimit = 512
 
+    /// What names its key. By reference: a key is large, and nobody asks for it but by its thumbprint.
+    private let header: DPoPHeader
+
     /// The key that signed it.
-    public let key: JWK
+    public var key: JWK { header.key }
 
     /// The unique name of this proof.
     public let jti: String
@@ -39,7 +42,7 @@ public struct DPoPProof: Sendable {
     package let payloadClaim: String?
 
     /// The key's thumbprint, as in a token's `cnf.jkt`.
-    public let thumbprint: String
+    public var thumbprint: String { header.thumbprint }
 
     /// Makes the value of a `DPoP` header field for one request.
     ///
@@ -114,12 +117,11 @@ public struct DPoPProof: Sendable {
         let (payload, signature) = try parts.decoded()
         guard header.isValid(signature, for: parts.signingInput) else { throw JOSEError(.invalidSignature) }
         if !isKnown { headers.remember(header, parts.header) }
-        let all = try JWTClaims(payload: payload)
-        let claims = ProofClaims(all.object)
+        let claims = ProofClaims(try JWTClaims(payload: payload).object)
         if let name = claims.missing { throw JOSEError(.missingClaim(name)) }
         let jti = try text(claims.jti, "jti")
         guard !jti.isEmpty else { throw JOSEError(.malformedClaim("jti")) }
-        guard let issuedAt = all.iat else { throw JOSEError(.malformedClaim("iat")) }
+        guard let issuedAt = claims.iat.flatMap(JWTClaims.time) else { throw JOSEError(.malformedClaim("iat")) }
         guard try text(claims.htm, "htm").utf8.elementsEqual(method.utf8) else { throw JOSEError(.wrongMethod) }
         guard let written = claims.htu?.string, let htu = HTTPTarget(written) else {
             throw JOSEError(.malformedClaim("htu"))
@@ -134,8 +136,7 @@ public struct DPoPProof: Sendable {
         }
         let nonce = claims.nonce == nil ? nil : try text(claims.nonce, "nonce")
         return DPoPProof(
-            key: header.key, jti: jti, issuedAt: issuedAt, nonce: nonce, payloadClaim: claims.pe?.string,
-            thumbprint: header.thumbprint)
+            header: header, jti: jti, issuedAt: issuedAt, nonce: nonce, payloadClaim: claims.pe?.string)
     }
 
     /// Makes sure that ``issuedAt`` lies neither too far back nor too far ahead.

@@ -118,7 +118,8 @@ struct CompactParts {
     init(_ compact: String, limit: Int) throws(JOSEError) {
         guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "The JWS has more than \(limit) bytes.") }
         // The dots are looked for in an array: through the text's view that takes several times as long.
-        let (text, bytes, dot) = (compact.utf8, Array(compact.utf8), UInt8(ascii: "."))
+        let (text, dot) = (compact.utf8, UInt8(ascii: "."))
+        var bytes = Array(text)
         guard let first = bytes.firstIndex(of: dot), let second = bytes[(first + 1)...].firstIndex(of: dot),
             !bytes[(second + 1)...].contains(dot)
         else {
@@ -129,7 +130,8 @@ struct CompactParts {
         header = Substring(text[..<headerEnd])
         payload = Substring(text[text.index(after: headerEnd)..<payloadEnd])
         signature = Substring(text[text.index(after: payloadEnd)...])
-        signingInput = Array(bytes[..<second])
+        bytes.removeLast(bytes.count - second)
+        signingInput = bytes
     }
 
     /// - Throws: ``JOSEError`` with `malformed`.

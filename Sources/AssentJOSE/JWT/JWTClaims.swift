@@ -100,7 +100,12 @@ public struct JWTClaims: Sendable, Hashable {
     /// A claim that is a NumericDate (RFC 7519 §2), with or without a fraction, from 1970 to the year 9999; `nil`
     /// otherwise.
     public func date(_ name: String) -> Date? {
-        guard let seconds = object[name]?.number?.double, (0...Self.lastSecond).contains(seconds) else { return nil }
+        object[name].flatMap(Self.time)
+    }
+
+    /// The time that a claim's value is, if it is a NumericDate as ``date(_:)`` takes it.
+    static func time(_ value: JSONValue) -> Date? {
+        guard let seconds = value.number?.double, (0...lastSecond).contains(seconds) else { return nil }
         return Date(timeIntervalSince1970: seconds)
     }
 

@@ -21,6 +21,10 @@ struct JSONValueTests {
         #expect(try JSONValue.parse("-9223372036854775808").integer == .min)
         #expect(try JSONValue.parse("9223372036854775808").integer == nil)
         #expect(try JSONValue.parse("1e400").number?.double == .infinity)
+        for text in ["0", "-0", "1", "-17", "9007199254740993", "9223372036854775807", "-9223372036854775808"] {
+            let read = try #require(try JSONValue.parse(text).number?.double)
+            #expect(read.bitPattern == Double(text)?.bitPattern, "\(text)")
+        }
     }
 
     @Test("What is written escapes only what must be, and control characters always")
