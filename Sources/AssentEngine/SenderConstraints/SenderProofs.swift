@@ -4,8 +4,9 @@ import AssentStore
 import Foundation
 import Logging
 
-/// A proof that is valid for its request, unless it was used before: nobody knows until it is claimed.
-package struct CheckedProof: Sendable {
+/// A proof that is valid for its request, unless it was used before: nobody knows until it is claimed. It is a class,
+/// since it is handed on often.
+package final class CheckedProof: Sendable {
     /// The key's RFC 7638 thumbprint, as in a token's `cnf.jkt`.
     package let thumbprint: String
 
@@ -33,6 +34,17 @@ package struct CheckedProof: Sendable {
 
     /// Whether it is remembered among those of journeys.
     fileprivate let isOfJourney: Bool
+
+    fileprivate init(
+        _ proof: DPoPProof, nonce: String?, newNonce: String?, window: ClosedRange<Int64>, of presented: PresentedProof
+    ) {
+        thumbprint = proof.thumbprint
+        payloadClaim = proof.payloadClaim
+        name = DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti)
+        server = presented.server
+        isOfJourney = presented.isOfJourney
+        (self.nonce, self.newNonce, self.window) = (nonce, newNonce, window)
+    }
 
     fileprivate var insertion: ProofInsertion {
         ProofInsertion(name: name, earliest: window.lowerBound, expiresAt: window.upperBound)
@@ -130,10 +142,8 @@ package final class SenderProofs: Sendable {
         let window = try window(of: proof, nonceMadeAt: madeAt, policy: policy, nonces)
         let isDue = madeAt.map(nonces.isAging) ?? true
         return CheckedProof(
-            thumbprint: proof.thumbprint, newNonce: isDue ? newNonce(nonces) : nil,
-            nonce: madeAt == nil ? nil : proof.nonce, payloadClaim: proof.payloadClaim,
-            name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti),
-            window: window, server: presented.server, isOfJourney: presented.isOfJourney)
+            proof, nonce: madeAt == nil ? nil : proof.nonce, newNonce: isDue ? newNonce(nonces) : nil,
+            window: window, of: presented)
     }
 
     /// Spends a proof. It comes when all else of the request is known to be valid, so that nobody without a code, a
