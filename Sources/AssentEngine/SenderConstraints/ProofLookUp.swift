@@ -56,6 +56,9 @@ struct ProofInsertion: Sendable {
     /// The row that says from when on the table is complete. No proof has this name: theirs have 43 characters.
     static let since = "since"
 
+    /// The same in a statement's text: it is in each that spends a proof.
+    private static let sinceText = SQL(verbatim: "'\(since)'")
+
     /// What the proof is remembered by.
     let name: String
 
@@ -71,7 +74,7 @@ struct ProofInsertion: Sendable {
         INSERT INTO spent_proofs (id, expires_at)
         SELECT \(name), \(expiresAt)
         WHERE \(condition)
-            AND EXISTS (SELECT 1 FROM spent_proofs WHERE id = \(Self.since) AND expires_at <= \(earliest))
+            AND EXISTS (SELECT 1 FROM spent_proofs WHERE id = \(Self.sinceText) AND expires_at <= \(earliest))
         ON CONFLICT (id) DO NOTHING RETURNING id
         """
     }

@@ -87,6 +87,24 @@ struct SenderProofTests {
         #expect(try await Self.refusal(proofs, [proof]) == "use_dpop_nonce")
     }
 
+    @Test(
+        "Purging goes on until no proof is left that nobody accepts, and keeps from when on the table is complete",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func purging() async throws {
+        let fixture = try await TransactionFixture()
+        let proofs = try await Self.proofs(fixture.context)
+        let (now, count) = (fixture.clock.epochMilliseconds, DPoPReplays.batch + 2)
+        _ = try await fixture.database.run(
+            SQLStatement(
+                """
+                INSERT INTO spent_proofs (id, expires_at)
+                SELECT 'proof' || n, \(now) + (CASE WHEN n = 1 THEN 1 ELSE 0 END) FROM generate_series(1, \(count)) AS n
+                """))
+        try await proofs.purge()
+        let rows = try await fixture.database.run(.read("SELECT id FROM spent_proofs ORDER BY id"))
+        #expect(try rows.map { try $0.text("id") } == ["proof1", "since"])
+    }
+
     @Test("A proof is accepted once under contention")
     func contention() async throws {
         let fixture = try await TransactionFixture()
