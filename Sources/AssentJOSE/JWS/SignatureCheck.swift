@@ -44,13 +44,17 @@ extension KeyMaterial {
 
 extension ECKey {
     fileprivate func isValid(_ signature: [UInt8], for message: [UInt8]) throws -> Bool {
+        // The message is hashed here, where its type is known: swift-crypto would do it by generic code.
         switch verifier {
         case .p256(let key):
-            key.isValidSignature(try P256.Signing.ECDSASignature(rawRepresentation: signature), for: message)
+            key.isValidSignature(
+                try P256.Signing.ECDSASignature(rawRepresentation: signature), for: SHA256.hash(data: message))
         case .p384(let key):
-            key.isValidSignature(try P384.Signing.ECDSASignature(rawRepresentation: signature), for: message)
+            key.isValidSignature(
+                try P384.Signing.ECDSASignature(rawRepresentation: signature), for: SHA384.hash(data: message))
         case .p521(let key):
-            key.isValidSignature(try P521.Signing.ECDSASignature(rawRepresentation: signature), for: message)
+            key.isValidSignature(
+                try P521.Signing.ECDSASignature(rawRepresentation: signature), for: SHA512.hash(data: message))
         }
     }
 }
