@@ -22,11 +22,10 @@ final class PostgreSQLPool: Sendable {
         case end(PostgreSQLWorker)
         case closer(CheckedContinuation<Void, Never>)
 
-        /// `own` is the worker whose thread this is, if it is one's.
-        func perform(on own: UInt64?) {
+        func perform() {
             switch self {
             case .answer(let answer, let result): answer.resume(with: result)
-            case .run(let worker, let job): worker.run(job, isAwake: worker.id == own)
+            case .run(let worker, let job): worker.run(job)
             case .interrupt(let worker, let call): worker.interrupt(call)
             case .end(let worker): worker.end()
             case .closer(let closer): closer.resume()
@@ -124,7 +123,7 @@ final class PostgreSQLPool: Sendable {
 
     /// Called on the connection's own thread, which then looks for its next job.
     func finished(_ connection: UInt64, _ call: UInt64, _ result: Result<[[SQLRow]], any Error>) {
-        change(on: connection) { contents in
+        change { contents in
             contents.answer(call, result)
             return contents.state.finished(connection)
         }
@@ -152,7 +151,7 @@ final class PostgreSQLPool: Sendable {
 
     // MARK: - Parts
 
-    private func change(on own: UInt64? = nil, _ body: (inout Contents) -> [PostgreSQLPoolState.Action]) {
+    private func change(_ body: (inout Contents) -> [PostgreSQLPoolState.Action]) {
         let wakes = contents.withLock { contents in
             var actions = body(&contents)
             while !actions.isEmpty { actions = actions.flatMap { perform($0, &contents) } }
@@ -163,7 +162,7 @@ final class PostgreSQLPool: Sendable {
             defer { contents.wakes = [] }
             return contents.wakes
         }
-        for wake in wakes { wake.perform(on: own) }
+        for wake in wakes { wake.perform() }
     }
 
     /// Returns what follows from an action that could not be performed.

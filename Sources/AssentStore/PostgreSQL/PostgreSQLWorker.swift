@@ -13,17 +13,30 @@ final class PostgreSQLWorker: Sendable {
     /// What the thread is told. The pool tells it outside of its lock, so in any order: that a call is cancelled may be
     /// heard before that it begins, or when another one has begun.
     struct Inbox {
-        var job: Job?
+        private var job: Job?
         var isEnding = false
         private var cancelled: Set<UInt64> = []
+        /// Whether the thread has found no job, and waits for the bell.
+        private var isResting = false
+
+        /// Gives the thread a job.
+        ///
+        /// - Returns: whether it has to be woken. Where it is awake it looks for a job before it rests; the bell would
+        ///   then only wake it while it waits for the server.
+        mutating func put(_ job: Job) -> Bool {
+            self.job = job
+            defer { isResting = false }
+            return isResting
+        }
 
         /// Nobody waits for this call any more.
         mutating func cancel(_ call: UInt64) { cancelled.insert(call) }
 
         func isCancelled(_ call: UInt64) -> Bool { cancelled.contains(call) }
 
-        /// The job that begins now. What was heard of calls before it is forgotten.
+        /// The job that begins now. What was heard of calls before it is forgotten. Without one the thread rests.
         mutating func take() -> Job? {
+            isResting = job == nil
             guard let taken = job else { return nil }
             job = nil
             cancelled.formIntersection([taken.call])
@@ -48,14 +61,8 @@ final class PostgreSQLWorker: Sendable {
     // MARK: - From any thread
 
     /// Gives the thread a job.
-    ///
-    /// - Parameters:
-    ///   - job: the job.
-    ///   - isAwake: whether this is called on the thread itself. It then looks for a job before it waits for the bell;
-    ///     a ring would only wake it while it waits for the server.
-    func run(_ job: Job, isAwake: Bool = false) {
-        inbox.withLock { $0.job = job }
-        if !isAwake { bell.ring() }
+    func run(_ job: Job) {
+        if inbox.withLock({ $0.put(job) }) { bell.ring() }
     }
 
     func interrupt(_ call: UInt64) {
