@@ -1,19 +1,21 @@
 /// Classes of ASCII bytes, for grammars that are read byte by byte. No byte above 0x7F is in any of them.
+///
+/// Other modules compile those that are asked of most bytes: each was a call.
 extension UInt8 {
     /// `0` to `9`.
-    package var isASCIIDigit: Bool { self >= 0x30 && self <= 0x39 }
+    @inlinable package var isASCIIDigit: Bool { self >= 0x30 && self <= 0x39 }
 
     /// `A` to `Z` and `a` to `z`.
-    package var isASCIILetter: Bool { (self | 0x20) >= 0x61 && (self | 0x20) <= 0x7A }
+    @inlinable package var isASCIILetter: Bool { (self | 0x20) >= 0x61 && (self | 0x20) <= 0x7A }
 
     /// A letter or a digit.
-    package var isASCIIAlphanumeric: Bool { isASCIIDigit || isASCIILetter }
+    @inlinable package var isASCIIAlphanumeric: Bool { isASCIIDigit || isASCIILetter }
 
     /// `VCHAR` (RFC 5234 appendix B.1): `!` to `~`, without the space.
-    package var isASCIIVisible: Bool { self > 0x20 && self < 0x7F }
+    @inlinable package var isASCIIVisible: Bool { self > 0x20 && self < 0x7F }
 
     /// A visible byte or the space.
-    package var isASCIIPrintable: Bool { self >= 0x20 && self < 0x7F }
+    @inlinable package var isASCIIPrintable: Bool { self >= 0x20 && self < 0x7F }
 
     /// An unreserved byte of a URI (RFC 3986 §2.3).
     package var isURIUnreserved: Bool {
@@ -42,7 +44,7 @@ extension UInt8 {
     }
 
     /// The byte with `A` to `Z` in lower case; everything else as it is.
-    package var asciiLowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
+    @inlinable package var asciiLowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
 }
 
 extension StringProtocol {

@@ -122,12 +122,12 @@ public struct DPoPProof: Sendable {
         let jti = try text(claims.jti, "jti")
         guard !jti.isEmpty else { throw JOSEError(.malformedClaim("jti")) }
         guard let issuedAt = claims.iat.flatMap(JWTClaims.time) else { throw JOSEError(.malformedClaim("iat")) }
-        guard try text(claims.htm, "htm").utf8.elementsEqual(method.utf8) else { throw JOSEError(.wrongMethod) }
+        guard try text(claims.htm, "htm").hasSameBytes(as: method) else { throw JOSEError(.wrongMethod) }
         guard let written = claims.htu?.string, let htu = HTTPTarget(written) else {
             throw JOSEError(.malformedClaim("htu"))
         }
         // Most clients write it as the server does, and then one reading is enough.
-        guard written.utf8.elementsEqual(uri.utf8) || HTTPTarget(uri) == htu else { throw JOSEError(.wrongURI) }
+        guard written.hasSameBytes(as: uri) || HTTPTarget(uri) == htu else { throw JOSEError(.wrongURI) }
         if let accessToken {
             guard let ath = claims.ath else { throw JOSEError(.missingClaim("ath")) }
             guard ConstantTime.equal(try text(ath, "ath"), tokenDigest ?? digest(accessToken)) else {
