@@ -118,6 +118,26 @@ struct OutcomeTests {
         for words in row.words { #expect(text.contains(words), "\(text)") }
     }
 
+    @Test("A sign-in that is needed is asked for once, and advice that says more is kept")
+    func signInFirst() {
+        let outcome = Outcome(TokenError(.signInNeeded, "Nobody is signed in."))
+        #expect(outcome.lines == ["Sign in first: assent login. Nobody is signed in. [signInNeeded]"])
+        let refused = ResourceError(.fetchResource, .userNotAuthenticated, "No.", suggestion: "Check the scopes.")
+        #expect(Outcome(refused).lines.first?.contains("Check the scopes.") == true)
+    }
+
+    @Test(
+        "An address, a key or a file at the beginning of an error is written as it is, a word with a capital letter",
+        arguments: [
+            ("localhost:8443 refused it", "localhost:8443 refused it."), ("am.bank.example is away", "am.bank."),
+            ("publicURL is wrong", "publicURL is"), ("/k is missing", "/k is"), ("it failed", "It failed."),
+            ("nothing.", "Nothing."), ("step-up is needed", "Step-up is"), ("a key is gone", "A key is"),
+        ])
+    func beginning(detail: String, shown: String) {
+        let words = HTTPTransportError(.timedOut, detail).words
+        #expect(words.hasPrefix(shown), "\(words)")
+    }
+
     @Test("What somebody must put right is not tried again: a wrong key file, a token that is not there")
     func transient() {
         #expect(SecretStoreError(.busy, "").isTransient)

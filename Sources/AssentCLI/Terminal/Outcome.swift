@@ -91,7 +91,7 @@ struct Outcome: Equatable {
                 "Do not repeat it. Run the same command again with --ask \(error.pending?.argument ?? "<id>")")
         case let error as AuthorizationError: self.init(Self.refusals.contains(error.code) ? .refused : .failed, words)
         case let error as TokenError where error.code == .signInNeeded:
-            self.init(.failed, "Sign in first: assent login. \(words)")
+            self.init(.failed, Self.signInFirst(error))
         case let error as TokenError where [.authorizationRefused, .registrationRefused].contains(error.code):
             self.init(.refused, "The server refused: \(words)")
         case let error as TokenError where error.code == .registrationUnknown:
@@ -112,13 +112,19 @@ struct Outcome: Equatable {
             self.init(
                 .unknown, "The outcome is unknown: \(words)",
                 "Do not repeat it. Run the same command again with --ask \(error.pending?.argument ?? "<id>")")
-        case .userNotAuthenticated: self.init(.failed, "Sign in first: assent login. \(words)")
+        case .userNotAuthenticated: self.init(.failed, Self.signInFirst(error))
         case .deviceNotAuthenticated, .deviceDeregistered:
             self.init(.failed, "Register this installation first: assent register. \(words)")
         case .deviceRegistrationFailure, .scopeRefused, .invalidPin: self.init(.refused, "The server refused: \(words)")
         case .actionCancelled, .approvalNeeded: self.init(.refused, words)
         default: self.init(error.transportError?.mayHaveHadEffect == true ? .unknown : .failed, words)
         }
+    }
+
+    /// What to do for want of a sign-in, and why. The error's own advice is left out where it only says the same again.
+    static func signInFirst(_ error: any AssentError) -> String {
+        let own = error.suggestion == TokenError(.signInNeeded, "").suggestion ? nil : error.suggestion
+        return "Sign in first: assent login. \(error.words(advising: own))"
     }
 
     private static let refusals: Set<AuthorizationError.Code> = [
@@ -128,15 +134,21 @@ struct Outcome: Equatable {
 
 extension AssentError {
     /// What happened, what to do, and at the end the code, by which a person can search. Never the code alone.
-    var words: String {
+    var words: String { words(advising: suggestion) }
+
+    /// The same with another advice than the error's own; `nil` for none.
+    func words(advising advice: String?) -> String {
         var words = [Self.sentence(detail.isEmpty ? "It failed without further explanation" : detail)]
         words += notes.map { "(\($0))" }
-        if let suggestion { words.append(Self.sentence(suggestion)) }
+        if let advice { words.append(Self.sentence(advice)) }
         return (words + ["[\(code)]"]).joined(separator: " ")
     }
 
+    /// An address, a key or a file at the beginning stays as it is written: `localhost:8443` is not `Localhost:8443`.
     private static func sentence(_ text: String) -> String {
-        let text = text.prefix(1).uppercased() + text.dropFirst()
+        let first = text.prefix { $0 != " " }
+        let isWord = first.dropFirst().dropLast().allSatisfy { $0.isLowercase || "'’-".contains($0) }
+        let text = isWord ? text.prefix(1).uppercased() + text.dropFirst() : text
         return text.last.map { ".?!:".contains($0) } == true ? text : text + "."
     }
 }

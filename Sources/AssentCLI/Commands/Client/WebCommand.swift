@@ -82,7 +82,7 @@ struct WebCommand: AsyncParsableCommand {
             }
             guard !json else {
                 throw CommandFailure(
-                    "Sign in first: assent login. \(error.words) "
+                    "\(Outcome.signInFirst(error)) "
                         + "Or, as a user whom this installation remembers, without --json: assent web \(url)")
             }
             link = nil
