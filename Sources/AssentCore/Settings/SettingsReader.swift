@@ -72,9 +72,33 @@ package struct SettingsReader<Context> {
         for member in members {
             if !seen.insert(member.name).inserted { refuse(member.name, "occurs twice") }
             guard !asked.names.contains(member.name) else { continue }
+            if let meant = asked.names.filter({ Self.isSpelled(member.name, like: $0) }).min() {
+                refuseMisspelling(member.name, of: meant)
+                continue
+            }
             let known = asked.names.sorted().joined(separator: ", ")
             refuse(member.name, "unknown key; " + (known.isEmpty ? "no settings belong here" : "known here: \(known)"))
         }
+    }
+
+    /// Notes that a key is missing or, where another is there that differs only in case, hyphens or underscores, that
+    /// one: it is the mistake, and has a line.
+    private func refuseMissing(_ key: String) {
+        guard let other = members.first(where: { Self.isSpelled($0.name, like: key) }) else {
+            return refuse(key, "is missing")
+        }
+        refuseMisspelling(other.name, of: key)
+    }
+
+    /// Notes once that a key is spelled in another way than the one that is meant.
+    private func refuseMisspelling(_ name: String, of key: String) {
+        let misspelling = issue(name, "unknown key; write \(key)")
+        if !notes.issues.contains(misspelling) { notes.issues.append(misspelling) }
+    }
+
+    private static func isSpelled(_ name: String, like key: String) -> Bool {
+        func letters(_ text: String) -> String { text.lowercased().filter { $0 != "-" && $0 != "_" } }
+        return letters(name) == letters(key)
     }
 
     // MARK: - Values
@@ -93,7 +117,7 @@ package struct SettingsReader<Context> {
     /// A text that must be there, unless it has a default.
     package func string(_ key: String, default fallback: String? = nil) -> String {
         guard has(key) else {
-            if fallback == nil { refuse(key, "is missing") }
+            if fallback == nil { refuseMissing(key) }
             return fallback ?? ""
         }
         return optionalString(key) ?? fallback ?? ""
@@ -169,7 +193,7 @@ package struct SettingsReader<Context> {
     /// A mapping that must be there.
     package func mapping(_ key: String) -> SettingsReader {
         if let reader = optionalMapping(key) { return reader }
-        refuse(key, "is missing")
+        refuseMissing(key)
         return SettingsReader(nil, at: SettingsIssue.join(path, key), context: context, notes: notes)
     }
 

@@ -34,6 +34,20 @@ struct SettingsReaderTests {
         #expect(settings.issues.map(\.description) == ["a: occurs twice", "b: unknown key; known here: a, c"])
     }
 
+    @Test("A key that is missing and is there in another spelling is one issue, with the place of what is there")
+    func misspelled() {
+        let settings = reader(["publicUrl": "x", "access_tokens": ["a": "b"], "listen-on": "y"])
+        #expect(settings.string("publicURL") == "" && settings.string("missing") == "")
+        _ = settings.mapping("accessTokens")
+        _ = settings.optionalString("listenOn")
+        settings.finish()
+        #expect(
+            settings.issues.map(\.description) == [
+                "publicUrl: unknown key; write publicURL", "missing: is missing",
+                "access_tokens: unknown key; write accessTokens", "listen-on: unknown key; write listenOn",
+            ])
+    }
+
     @Test("A mapping that is missing, or something else, is one issue and not one for each key in it")
     func missingMapping() {
         let settings = reader(["text": "x"])

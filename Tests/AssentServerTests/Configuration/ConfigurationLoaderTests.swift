@@ -53,6 +53,9 @@ struct ConfigurationLoaderTests {
             Mistake("passwordCost: 1024", "trustFiles: {a/b: .}", at: "trustFiles:", "a name has 1 to 64 letters"),
             Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "pasword: unknown key"),
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
+            Mistake(
+                "publicURL: https://localhost:0/am", "publicUrl: https://localhost:0/am", at: "publicUrl:",
+                "publicUrl: unknown key; write publicURL"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
             Mistake(
                 "passHeaders: [X-Custom]", "payloadEncryption: never", at: "payloadEncryption:",
