@@ -175,7 +175,7 @@ extension EngineError.Code {
         .notFound: "It does not exist.",
         .unknownPolicySet: "There is no such policy set.",
         .invalidResources: "The question names no resource, or too many.",
-        .lastAdministrator: "Nobody would be administrator.",
+        .lastAdministrator: "This user is the last administrator of the realm: give another user the role first.",
         .exists: "There is one of that name already.",
         .tooLarge: "The request is too large.",
         .unsupportedMediaType: "The request has a media type that is not supported here.",

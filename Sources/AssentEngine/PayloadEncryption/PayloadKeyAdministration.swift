@@ -50,7 +50,9 @@ package struct PayloadKeyAdministration: Sendable {
         try await administration.context.translatingStoreErrors {
             let isDone = try await keys.withdraw(
                 kid, noting: administration.audit.statement(record("withdraw", kid, by: session)))
-            guard isDone else { throw EngineError(.notFound) }
+            guard isDone else {
+                throw EngineError(.notFound, "There is no such key, or it was withdrawn before.")
+            }
             try await sessions.end(ofKey: kid)
         }
     }

@@ -145,7 +145,7 @@ package struct Administration: Sendable {
     func subject(_ username: String, of event: AuditEvent, by session: LiveSession) async throws -> User {
         guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
         guard let user = try await Users(context).find(username: username, realm: session.realm) else {
-            throw EngineError(.notFound)
+            throw EngineError(.notFound, "The realm has no user of that name.")
         }
         return user
     }

@@ -83,7 +83,7 @@ extension UserAdministration {
                 administration.audit.statement(record),
             ])
         } catch let error as StoreError where error.code == .unexpectedCount {
-            throw EngineError(.notFound)
+            throw EngineError(.notFound, "The user has no such session.")
         }
     }
 }

@@ -18,7 +18,9 @@ enum ConsentRoutes {
         switch try call.action() {
         case "withdraw":
             guard let client = body["clientId"]?.string else { throw AMError(400, "Invalid value clientId") }
-            guard try await provider.withdrawConsent(to: client, by: session) else { throw EngineError(.notFound) }
+            guard try await provider.withdrawConsent(to: client, by: session) else {
+                throw EngineError(.notFound, "The user has no consent for that client.")
+            }
             return .json(200, [:])
         case let action?: throw AMError.unknownAction(action)
         case nil: throw AMError.missingAction

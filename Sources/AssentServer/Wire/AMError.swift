@@ -58,7 +58,7 @@ struct AMError: Error, Hashable, Sendable {
             case .forbidden: AMError(403, "Permission denied.")
             case .tokenKind, .statelessRefused, .payloadEncryptionRequired, .payloadEncryptionMismatch:
                 AMError(403, error.detail, reason: error.code.rawValue)
-            case .notFound: AMError(404, "Resource cannot be found.")
+            case .notFound: AMError(404, error.detail)
             case .unknownPolicySet: AMError(404, "\(error.subject ?? "") application not found in realm.")
             case .invalidResources: AMError(400, "Invalid value resources")
             case .outcomeUnknown: AMError(503, error.detail, reason: error.code.rawValue)

@@ -39,7 +39,7 @@ struct ErrorWireTests {
         (.sessionRequired, 401, "Access Denied", nil, false), (.forbidden, 403, "Permission denied.", nil, false),
         (.tokenKind, 403, nil, nil, false), (.statelessRefused, 403, nil, nil, false),
         (.payloadEncryptionRequired, 403, nil, nil, false), (.payloadEncryptionMismatch, 403, nil, nil, false),
-        (.notFound, 404, "Resource cannot be found.", nil, false),
+        (.notFound, 404, nil, nil, false),
         (.unknownPolicySet, 404, "/x application not found in realm.", nil, false),
         (.invalidResources, 400, "Invalid value resources", nil, false),
         (.lastAdministrator, 409, nil, nil, false), (.exists, 409, nil, nil, false), (.tooLarge, 413, nil, nil, false),

@@ -59,7 +59,9 @@ package struct RegistrationAdministration: Sendable {
         guard Self.counts.contains(count), Self.days.contains(days) else {
             throw EngineError.invalidRequest("A token is for 1 to 1000000 registrations, and valid for 1 to 365 days.")
         }
-        guard configuration.apps[app] != nil else { throw EngineError(.notFound) }
+        guard configuration.apps[app] != nil else {
+            throw EngineError(.notFound, "The realm has no app of that name.")
+        }
         let (token, now) = (Secret(context.random.token()), context.clock.epochSeconds)
         var record = administration.record(.registrationToken, by: session, about: nil)
         record.detail["app"] = .string(app)
@@ -111,7 +113,7 @@ package struct RegistrationAdministration: Sendable {
     package func end(_ id: String, by session: LiveSession) async throws {
         try await demandAdministrator(.registrationEnd, session)
         guard let app = OAuthApp.id(ofInstance: id), try await end(id, of: app, by: session) else {
-            throw EngineError(.notFound)
+            throw EngineError(.notFound, "The realm has no instance of an app with that id.")
         }
     }
 
