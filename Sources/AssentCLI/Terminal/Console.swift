@@ -81,6 +81,11 @@ struct Console: Sendable {
         for line in code.lines(colours: colours) { say(line) }
     }
 
+    /// Says to a person that a list has nothing in it. A script sees that by itself.
+    func tellEmptyList() {
+        if isatty(STDOUT_FILENO) == 1 { warn("There is nothing to list.") }
+    }
+
     /// Ends the command with status 1 when its output is not complete: a script must not take a part for the whole.
     /// Where the reader has enough, as `head` does, it ends without a word, as other programs do.
     func finish() throws {

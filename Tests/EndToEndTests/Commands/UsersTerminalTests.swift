@@ -17,21 +17,39 @@ struct UsersTerminalTests {
             let token = try #require(typist.world.endpoints.bootstrapFile)
             #expect(try await typist.program.run("admin", "bootstrap", "--token-file", token).status == 0)
 
-            let (terminal, home) = (try PseudoTerminal(), typist.program.home)
-            let program = BuiltProgram.beside("assent").path
-            let adding = try SpawnedProcess(
-                "/bin/sh", ["-c", "'\(program)' users add ben --totp --no-password; echo the end"],
-                environment: [
-                    "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
-                    "PATH": "/usr/bin:/bin", "TERM": "dumb",
-                ], at: terminal)
-            try await terminal.wait(for: "the end")
-            _ = await adding.ended()
-            let shown = terminal.text.split(whereSeparator: \.isNewline).map(String.init)
-            let line = try #require(shown.first { $0.contains("otpauth://totp/") }, "\(terminal.text)")
+            let shown = try await Self.shown("users add ben --totp --no-password", typist)
+            let line = try #require(shown.first { $0.contains("otpauth://totp/") }, "\(shown)")
             let drawing = try #require(QRCode(String(line.drop { $0 == " " }))).lines(colours: false)
             #expect(drawing.contains { $0.contains("▀") } && drawing.contains { $0.contains("▄") })
-            #expect(Array(shown.dropLast().suffix(drawing.count)) == drawing, "\(terminal.text)")
+            #expect(Array(shown.suffix(drawing.count)) == drawing, "\(shown)")
         }
+    }
+
+    @Test("A list with nothing in it says so at a terminal, and is silent for a script")
+    func emptyList() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            for list in ["consents", "device list"] {
+                #expect(try await Self.shown(list, typist) == ["There is nothing to list."], "\(list)")
+            }
+            let script = try await typist.program.run("consents")
+            #expect(script.status == 0 && script.output.isEmpty && script.errors.isEmpty, "\(script)")
+        }
+    }
+
+    /// The lines that a command shows at a terminal.
+    private static func shown(_ command: String, _ typist: Typist) async throws -> [String] {
+        let (terminal, home) = (try PseudoTerminal(), typist.program.home)
+        let program = BuiltProgram.beside("assent").path
+        let typed = try SpawnedProcess(
+            "/bin/sh", ["-c", "'\(program)' \(command); echo the end"],
+            environment: [
+                "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
+                "PATH": "/usr/bin:/bin", "TERM": "dumb",
+            ], at: terminal)
+        try await terminal.wait(for: "the end")
+        _ = await typed.ended()
+        let lines = terminal.text.split(whereSeparator: \.isNewline).map(String.init)
+        return Array(lines.dropLast())
     }
 }

@@ -111,6 +111,7 @@ struct SessionCalls {
                         .post("\($0("json"))/administration?_action=\(action)", json: asked)
                     }["result"]?.array ?? []
                 for element in listed { show(element) }
+                if listed.isEmpty, last.isEmpty { console.tellEmptyList() }
                 guard listed.count == Self.page, let next = listed.last?[name]?.string, next != last else { return }
                 last = next
             }
@@ -125,7 +126,9 @@ struct SessionCalls {
     ///
     /// - Throws: `ExitCode`, after the reason was written.
     func emit(_ list: JSONValue?) throws {
-        for element in list?.array ?? [] { console.emit(element) }
+        let elements = list?.array ?? []
+        for element in elements { console.emit(element) }
+        if elements.isEmpty { console.tellEmptyList() }
         try console.finish()
     }
 

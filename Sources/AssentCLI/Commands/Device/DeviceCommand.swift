@@ -181,7 +181,9 @@ struct DeviceCommand: AsyncParsableCommand {
         func run() async throws {
             let console = Console()
             try await SigningProfile.run(client, console) { profile in
-                for stored in try await profile.device.containers() {
+                let containers = try await profile.device.containers()
+                if containers.isEmpty { console.tellEmptyList() }
+                for stored in containers {
                     let container = await current(stored, profile, console)
                     console.emit([
                         "container": .string(container.id), "issuer": .string(container.issuer),
