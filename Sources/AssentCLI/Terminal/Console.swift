@@ -75,10 +75,21 @@ struct Console: Sendable {
         write(Data(text), to: .standardOutput)
     }
 
-    /// A text as a QR code, for a camera that looks at the terminal; nothing where standard output is none.
+    /// A text as a QR code, for a camera that looks at the terminal; nothing where standard output is none. Lines that
+    /// are broken are no code: in a window that is too narrow it is left out.
     func draw(qrCodeOf text: String) {
         guard isatty(STDOUT_FILENO) == 1, let code = QRCode(text) else { return }
+        if let columns = Self.columns, columns < code.columns {
+            return say("The QR code is left out: it needs \(code.columns) columns, and this terminal has \(columns).")
+        }
         for line in code.lines(colours: colours) { say(line) }
+    }
+
+    /// How wide the terminal is; `nil` where it does not say so.
+    private static var columns: Int? {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        return Int(size.ws_col)
     }
 
     /// Says to a person that a list has nothing in it. A script sees that by itself.

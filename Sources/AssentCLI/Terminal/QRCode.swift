@@ -174,6 +174,9 @@ struct QRCode: Sendable {
 }
 
 extension QRCode {
+    /// How many columns of a terminal the code needs, with its margin.
+    var columns: Int { size + 8 }
+
     /// The code as lines of text, two rows of modules in each, with the light margin that readers need. `colours` says
     /// that the terminal understands them; else its background is taken to be dark.
     func lines(colours: Bool) -> [String] {

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("assent users at a terminal")
 struct UsersTerminalTests {
-    @Test("What an authenticator app needs is drawn as a QR code, too")
+    @Test("What an authenticator app needs is drawn as a QR code, too, where the terminal is wide enough")
     func drawn() async throws {
         try await Typist.run { typist in
             #expect(try await typist.login().status == 0)
@@ -22,6 +22,11 @@ struct UsersTerminalTests {
             let drawing = try #require(QRCode(String(line.drop { $0 == " " }))).lines(colours: false)
             #expect(drawing.contains { $0.contains("▀") } && drawing.contains { $0.contains("▄") })
             #expect(Array(shown.suffix(drawing.count)) == drawing, "\(shown)")
+
+            let narrow = try await Self.shown("users totp ben", typist, columns: 40)
+            #expect(narrow.contains { $0.contains("otpauth://totp/") }, "\(narrow)")
+            #expect(narrow.last?.hasPrefix("The QR code is left out: it needs ") == true, "\(narrow)")
+            #expect(!narrow.contains { $0.contains("▀") }, "\(narrow)")
         }
     }
 
@@ -37,12 +42,13 @@ struct UsersTerminalTests {
         }
     }
 
-    /// The lines that a command shows at a terminal.
-    private static func shown(_ command: String, _ typist: Typist) async throws -> [String] {
+    /// The lines that a command shows at a terminal, which does not say how wide it is unless `columns` does.
+    private static func shown(_ command: String, _ typist: Typist, columns: Int? = nil) async throws -> [String] {
         let (terminal, home) = (try PseudoTerminal(), typist.program.home)
         let program = BuiltProgram.beside("assent").path
+        let width = columns.map { "stty cols \($0); " } ?? ""
         let typed = try SpawnedProcess(
-            "/bin/sh", ["-c", "'\(program)' \(command); echo the end"],
+            "/bin/sh", ["-c", "\(width)'\(program)' \(command); echo the end"],
             environment: [
                 "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
                 "PATH": "/usr/bin:/bin", "TERM": "dumb",
