@@ -43,6 +43,13 @@ struct DemoTests {
         #expect(file.hasPrefix("<svg xmlns=") && !file.contains("<script") && !file.contains("\"<\""))
     }
 
+    @Test("In another directory than the repository's it says where to run it")
+    func elsewhere() throws {
+        let home = try VaultCommandTests.Home()
+        let ended = try home.run(URL(fileURLWithPath: "/bin/sh"), ["-c", "cd / && '\(home.program.path)' demo"])
+        #expect(ended.status == 78 && ended.err.contains("Run it in the directory of Assent's"), "\(ended.err)")
+    }
+
     @Test("The narration shows what the bank is asked without the query, and refusals as refusals")
     func bankLines() {
         let narration = Narration(to: Console(silent: true))

@@ -20,7 +20,7 @@ struct DemoCommand: AsyncParsableCommand {
             """)
 
     @Option(name: .shortAndLong, help: "The configuration to run.", completion: .file(extensions: ["yaml", "yml"]))
-    var config = "Examples/bank/assent.yaml"
+    var config = DemoCommand.example
 
     @Option(
         name: .long, help: "Where the page with the sequence diagram is written. Default: where temporary files are.",
@@ -38,6 +38,9 @@ struct DemoCommand: AsyncParsableCommand {
 
     @Option(name: .long, help: "For how many minutes --keep keeps it running, at most 240. Default: 30.")
     var minutes: Int?
+
+    /// The file in the repository that it runs by itself.
+    static let example = "Examples/bank/assent.yaml"
 
     func validate() throws {
         guard (1...240).contains(minutes ?? 30) else { throw ValidationError("--minutes is from 1 to 240.") }
@@ -68,6 +71,9 @@ struct DemoCommand: AsyncParsableCommand {
             try writePage(narration, console: console)
         } catch let error as ConfigurationError {
             console.warn("assent demo: \(error)")
+            if config == Self.example, !FileManager.default.fileExists(atPath: config) {
+                console.warn("Run it in the directory of Assent's repository, or name that file there with --config.")
+            }
             throw ExitCode(78)
         } catch let error as BankProcess.Failure {
             console.warn("assent demo: \(error)")
