@@ -46,7 +46,7 @@ struct CommandTests {
             #expect(told["issuer"]?.string?.hasSuffix("/oauth2/realms/root/realms/alpha") == true)
 
             let out = try await typist.program.run("logout")
-            #expect(out.status == 0 && out.output == "Signed out here.\nThe server knows.", "\(out)")
+            #expect(out.status == 0 && out.output == "Signed out here.\nThe server was told.", "\(out)")
             let again = try await typist.program.run("logout")
             #expect(again.status == 0 && again.output == "Nobody was signed in.", "\(again)")
             for words in [["logout", "--json"], ["logout", "--retry", "--json"]] {
@@ -109,7 +109,7 @@ struct CommandTests {
                 let told = try #require(try? JSONValue.parse(out.output), "attempt \(attempt): \(out)")
                 #expect(told["undone"]?.array?.isEmpty == false && told["kept"]?.integer ?? 0 > 0, "\(out.output)")
                 #expect(told["signedOut"]?.bool == (attempt == 1), "attempt \(attempt): \(out.output)")
-                #expect(!out.errors.contains("knows"), "\(out.errors)")
+                #expect(!out.errors.contains("was told"), "\(out.errors)")
             }
             let words = try await typist.program.run("logout")
             #expect(words.status == 1 && words.output == "Nobody was signed in.", "\(words)")
@@ -123,7 +123,7 @@ struct CommandTests {
             let vault = typist.program.home + "/state/assent/default/vault/vault"
             try Data([1]).write(to: URL(fileURLWithPath: vault))
             let out = try await typist.program.run("logout")
-            #expect(out.status == 1 && !out.output.contains("The server knows"), "\(out)")
+            #expect(out.status == 1 && !out.output.contains("The server was told"), "\(out)")
             #expect(!out.output.contains("Signed out") && !out.errors.contains("storageFailed:"), "\(out)")
             let told = try JSONValue.parse(try await typist.program.run("logout", "--json").output)
             #expect(told["signedOut"] == false || told["error"] != nil, "\(told)")

@@ -210,7 +210,7 @@ struct LogoutCommand: AsyncParsableCommand {
         } else if !undone.isEmpty {
             console.warn("It is not tried again: it ends when it expires, or when an administrator ends it.")
         } else if result?.localFailure == nil, before.map({ $0.isSignedIn || $0.isServerBehind }) ?? true {
-            console.say("The server knows.")
+            console.say("The server was told.")
         }
     }
 }
