@@ -36,7 +36,7 @@ struct HiddenPromptTests {
     func answered() async throws {
         let sitting = try Sitting.hashPassword()
         let terminal = sitting.terminal
-        for question in ["Password: ", "The same again: "] {
+        for question in ["New password: ", "The same again: "] {
             try await terminal.wait(for: question)
             #expect(!terminal.echoes)
             terminal.type(Self.password + "\n")
@@ -51,7 +51,7 @@ struct HiddenPromptTests {
         arguments: [SIGINT, SIGTERM, SIGHUP])
     func ended(by number: Int32) async throws {
         let sitting = try Sitting.hashPassword()
-        try await sitting.terminal.wait(for: "Password: ")
+        try await sitting.terminal.wait(for: "New password: ")
         #expect(!sitting.terminal.echoes)
         sitting.terminal.type("corr")
         sitting.process.signal(number)
@@ -66,7 +66,7 @@ struct HiddenPromptTests {
             "/bin/sh",
             ["-c", "trap : INT; '\(program)' admin hash-password; echo goes on; read line; echo got \"$line\""])
         let terminal = sitting.terminal
-        try await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "New password: ")
         terminal.type("corr\u{3}")
         try await terminal.wait(for: "goes on")
         #expect(terminal.echoes && !terminal.text.contains("corr"))
@@ -82,13 +82,13 @@ struct HiddenPromptTests {
         let terminal = sitting.terminal
         try await terminal.wait(for: "ready> ")
         terminal.type("'\(program)' admin hash-password\n")
-        try await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "New password: ")
         terminal.type("corr\u{1A}")
         try await terminal.wait(for: "Stopped")
         try await terminal.wait(for: "ready> ")
         #expect(terminal.echoes)
         terminal.type("fg\n")
-        try await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "New password: ")
         #expect(!terminal.echoes)
         terminal.type(Self.password + "\n")
         try await terminal.wait(for: "The same again: ")
@@ -104,10 +104,10 @@ struct HiddenPromptTests {
     func endOfInput() async throws {
         let sitting = try Sitting.hashPassword()
         let terminal = sitting.terminal
-        try await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "New password: ")
         sitting.process.signal(SIGSTOP)
         sitting.process.signal(SIGCONT)
-        try await terminal.wait(for: "Password: ")
+        try await terminal.wait(for: "New password: ")
         #expect(!terminal.echoes)
         terminal.type("\u{4}")
         #expect(await sitting.process.ended() == 1)

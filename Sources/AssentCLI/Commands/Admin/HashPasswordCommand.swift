@@ -76,7 +76,7 @@ struct NewPasswordOptions: ParsableArguments {
     private func asked() throws -> Secret {
         let prompt = Prompt()
         do {
-            let password = try prompt.secret("Password")
+            let password = try prompt.secret("New password")
             guard try prompt.secret("The same again") == password else {
                 throw CommandFailure("The two differ. Nothing was made; try again.")
             }
