@@ -36,9 +36,13 @@ struct Console: Sendable {
         self.json = json
         self.warnings = warnings
         isSilent = silent
-        let environment = ProcessInfo.processInfo.environment
-        colours =
-            isatty(STDOUT_FILENO) == 1 && environment["NO_COLOR"] == nil && environment["TERM"] != "dumb" && !json
+        colours = isatty(STDOUT_FILENO) == 1 && Self.wantsColours(ProcessInfo.processInfo.environment) && !json
+    }
+
+    /// Whether a terminal with this environment is shown colours. `NO_COLOR` without a value says nothing
+    /// (no-color.org).
+    static func wantsColours(_ environment: [String: String]) -> Bool {
+        environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
     }
 
     /// `text` in a style, if colours are understood.
