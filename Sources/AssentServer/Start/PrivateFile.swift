@@ -57,7 +57,10 @@ enum PrivateFile {
         _ path: String, _ bytes: [UInt8], sync: (Int32) throws -> Void = PrivateFile.sync
     ) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw ConfigurationError(file: path, line: nil, "cannot be made: \(reason())") }
+        guard descriptor >= 0 else {
+            let reason = errno == EEXIST ? "it is there already" : reason()
+            throw ConfigurationError(file: path, line: nil, "cannot be made: \(reason)")
+        }
         do {
             defer { close(descriptor) }
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)

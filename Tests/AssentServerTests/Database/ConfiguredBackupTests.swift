@@ -41,7 +41,10 @@ struct ConfiguredBackupTests {
         let copy = try await DatabaseLocation.sqlite(path: path).examine(reading: [.read("SELECT id FROM users")])
         #expect(copy.isWhole && copy.rows.first?.count == 2)
         let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-        await #expect(throws: ConfigurationError.self) { try await ConfiguredBackup.run(configuration, to: path) }
+        let again = await #expect(throws: ConfigurationError.self) {
+            try await ConfiguredBackup.run(configuration, to: path)
+        }
+        #expect(again?.message == "cannot be made: it is there already")
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
         try await database.close()
         #expect(try await ConfiguredBackup.run(configuration, to: path + "2") > 4096)

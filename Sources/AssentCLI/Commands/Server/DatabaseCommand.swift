@@ -44,7 +44,7 @@ struct DatabaseBackupCommand: AsyncParsableCommand {
         try await server.run {
             try await ConfiguredBackup.run(ServerConfiguration.load(file: $0), to: file)
         } text: { size in
-            "\(file) has \(size) bytes and can be restored. Keep the master key with it, in another place."
+            "\(file) has \(size) bytes, and can be restored with the master key: keep that in another place."
         } json: { size in
             ["file": .string(file), "bytes": .integer(Int64(size))]
         }

@@ -99,7 +99,7 @@ extension Policy {
         guard covers(resource) else {
             let parts = resources.map { $0.mismatches(resource) }.min { $0.count < $1.count } ?? []
             return stopped(
-                "resources", "no pattern covers it; of the nearest one differ: " + parts.joined(separator: ", "))
+                "resources", "no pattern covers it; the nearest one differs in: " + parts.joined(separator: ", "))
         }
         guard let grants = actionValues[action] else { return stopped("actionValues", "it says nothing of \(action)") }
         guard subject.matches(facts.user, client: facts.client, claims: facts.claims) else {
