@@ -36,6 +36,28 @@ extension ServerExamination {
             }
     }
 
+    /// Policies of the gateway's sets that no gateway asks, since they are about other addresses: those of a file that
+    /// was made for localhost and is used at another host.
+    static func unasked(_ configuration: ServerConfiguration) -> [Diagnosis] {
+        guard let gateway = configuration.gateway, let own = try? Origin(gateway.publicURL) else { return [] }
+        return configuration.realms.flatMap { realm in
+            realm.policySets.flatMap { set -> [Diagnosis] in
+                let access = GatewayRoute.Access.policies(realm: realm.name, policySet: set.name)
+                guard gateway.routes.contains(where: { $0.access == access }) else { return [] }
+                let groups = realm.enforcement.filter { $0.policySets.contains(set.name) }
+                let origins = [own] + groups.flatMap { Array($0.origins) }
+                return set.policies.filter { policy in policy.isActive && !origins.contains { policy.isAbout($0) } }
+                    .map {
+                        Diagnosis(
+                            .note,
+                            "the policy \($0.name) of \(realm.name), \(set.name), is not about \(own), where the gateway "
+                                + "is, so it grants nothing there. Name that address in its resources, unless it is "
+                                + "for programs that ask over REST")
+                    }
+            }
+        }
+    }
+
     /// Policies that look at an address that nobody believes the group.
     private static func unbelieved(
         _ group: EnforcementGroup, _ sets: [PolicySet], _ realm: RealmConfiguration
@@ -64,10 +86,13 @@ extension ServerExamination {
 
 extension PolicySet {
     /// Whether a policy is about some address of an origin.
+    fileprivate func isAbout(_ origin: Origin) -> Bool { policies.contains { $0.isAbout(origin) } }
+}
+
+extension Policy {
+    /// Whether it is about some address of an origin.
     fileprivate func isAbout(_ origin: Origin) -> Bool {
         let addresses = ["\(origin)/*", "\(origin)/*?*"].compactMap { try? ResourcePattern($0) }
-        return policies.contains { policy in
-            policy.resources.contains { resource in addresses.contains { resource.overlaps($0) } }
-        }
+        return resources.contains { resource in addresses.contains { resource.overlaps($0) } }
     }
 }

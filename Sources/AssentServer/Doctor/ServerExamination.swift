@@ -27,9 +27,11 @@ package enum ServerExamination {
         findings += kinds(configuration)
         findings += deviceConfigurations(configuration)
         findings += enforcement(configuration)
+        findings += unasked(configuration)
         let faults = StartCheck.faults(configuration)
         findings += faults.map { Diagnosis(.problem, $0.text) }
         if let certificate = certificate(configuration, now: clock.now) { findings.append(certificate) }
+        findings += missingBackup(configuration)
         // Nothing that lies in an unusable directory can be judged.
         guard !faults.contains(where: { $0.name == StartCheck.all[0].name }) else { return findings }
         findings += await database(configuration, clock: clock)
@@ -65,6 +67,23 @@ package enum ServerExamination {
             let leaf = try? Certificate(pemDocument: document)
         else { return Diagnosis(.problem, "\(path) is not a certificate in PEM") }
         return validity(leaf, isRenewed: configuration.tls == .generated, now: now)
+    }
+
+    /// An operator's own certificate without that of its issuer: the server's clients' file has one pin then, and no
+    /// client takes it.
+    private static func missingBackup(_ configuration: ServerConfiguration) -> [Diagnosis] {
+        guard case .files(let certificate, let privateKey) = configuration.tls,
+            let credentials = try? ServerCredentials.files(
+                certificate: certificate, privateKey: privateKey, in: configuration.file),
+            credentials.pins.count == 1
+        else { return [] }
+        return [
+            Diagnosis(
+                .note,
+                "the certificate of the issuer is not in \(certificate): client.yaml gets one pin without a backup, and "
+                    + "no client accepts that. Append that certificate, or move the pin to singlePin, which locks every "
+                    + "client out when the key changes")
+        ]
     }
 
     /// For how long a certificate is valid. One that the server makes is renewed by itself.

@@ -119,6 +119,26 @@ struct ServerExaminationTests {
         #expect(further.count == 1 && further.first?.contains("https://bank.example:8443") == true, "\(further)")
     }
 
+    @Test("Policies of the gateway's sets that are about another address, where no other gateway asks them, are noted")
+    func unasked() async throws {
+        func notes(_ gateway: String, elsewhere: String) async throws -> [String] {
+            let place = try Place {
+                $0.replacing("publicURL: https://localhost:0\n", with: "publicURL: \(gateway)\n")
+                    .replacing("https://localhost:9543", with: elsewhere)
+            }
+            return await ServerExamination.findings(file: place.file)
+                .filter { $0.verdict == .note && $0.text.contains("where the gateway is") }.map(\.text)
+        }
+        let moved = try await notes("https://pay.bank.example", elsewhere: "https://edge.bank.example")
+        let pay = "the policy pay of /alpha, bank, is not about https://pay.bank.example"
+        #expect(moved.contains { $0.hasPrefix(pay) }, "\(moved)")
+        #expect(!moved.contains { $0.contains("/alpha, rest,") }, "\(moved)")
+        let asked = try await notes("https://pay.bank.example", elsewhere: "https://localhost:9543")
+        #expect(!asked.contains { $0.contains("/alpha, bank,") }, "\(asked)")
+        let right = try await notes("https://localhost:8444", elsewhere: "https://edge.bank.example")
+        #expect(!right.contains { $0.contains("/alpha, bank,") }, "\(right)")
+    }
+
     @Test("What no kind of caller can reach, and secret scopes of an app that anybody can register as, are noted")
     func kinds() async throws {
         func notes(_ change: @escaping (String) -> String) async throws -> [String] {
@@ -252,6 +272,14 @@ struct ServerExaminationTests {
         try PrivateFile.create(place.path + "/key.pem", made.privateKeyPEM.revealBytes())
         // It is valid for a few days, and nobody renews it.
         #expect(await place.problems().allSatisfy { $0.contains("renew it now") })
+        func isAlone() async -> Bool {
+            await ServerExamination.findings(file: place.file)
+                .contains { $0.verdict == .note && $0.text.contains("the certificate of the issuer is not in") }
+        }
+        #expect(await isAlone())
+        try Data((made.chainPEM + "\n" + made.authorityPEM).utf8).write(
+            to: URL(fileURLWithPath: place.path + "/chain.pem"))
+        #expect(await !isAlone())
         let elsewhere = try Place(Self.ownCertificate(host: "am.bank.example"))
         for name in ["chain.pem", "key.pem"] {
             try FileManager.default.copyItem(atPath: place.path + "/" + name, toPath: elsewhere.path + "/" + name)
