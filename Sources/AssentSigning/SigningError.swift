@@ -25,10 +25,10 @@ public struct SigningError: AssentError {
     /// With a password that does not open: its state, where it is known.
     public internal(set) var passwordState: PasswordSlotState?
 
-    /// With ``Code/invalidPassword``: the rule that it breaks.
+    /// With code `invalidPassword`: the rule that it breaks.
     public internal(set) var rule: PasswordRule?
 
-    /// With ``Code/inexplicitContainer``: the users among whom the app has to choose.
+    /// With code `inexplicitContainer`: the users among whom the app has to choose.
     public internal(set) var users: [String] = []
 
     /// With the refusal of a decision that was sent again, and is dropped: its transaction.
@@ -59,19 +59,7 @@ public struct SigningError: AssentError {
     }
 
     /// A stable name of a kind of failure; more may be added. What the server refuses has the server's own name.
-    public struct Code: ErrorCode {
-        /// The name.
-        public let rawValue: String
-
-        /// A code by its name.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// A code that the server sends.
-        init(_ refusal: RefusalCode) { self.init(rawValue: refusal.rawValue) }
-
-        /// The number that HID's SDK has for this; `nil` where HID has published a name only, or nothing.
-        public var hid: Int? { meaning?.hid }
-    }
+    public typealias Code = SigningErrorCode
 
     init(_ error: SigningProtocolError) {
         switch error.code {
@@ -105,7 +93,7 @@ public struct SigningError: AssentError {
     }
 }
 
-extension SigningError.Code {
+extension SigningErrorCode {
     // MARK: Of the SDK
 
     /// Something that should not happen.
@@ -158,80 +146,17 @@ extension SigningError.Code {
     /// The user has not typed the digits of the enrolment yet; see ``SigningContainer/activated()``.
     public static let notActive = Self("notActive")
 
-    // MARK: Of the server
+    // MARK: Of the server, in the words of an app
 
-    /// Malformed, or out of bounds.
-    public static let invalidRequest = Self(RefusalCode.invalidRequest)
-    /// The server speaks another version of the protocol.
-    public static let versionUnsupported = Self(RefusalCode.versionUnsupported)
-    /// There is no issuer at this address.
-    public static let notFound = Self(RefusalCode.notFound)
-    /// The server does not know the container.
-    public static let unknownContainer = Self(RefusalCode.unknownContainer)
-    /// The container is blocked; ask for its status.
-    public static let containerBlocked = Self(RefusalCode.containerBlocked)
-    /// The container's store may have been copied; ask for its status.
-    public static let containerSuspect = Self(RefusalCode.containerSuspect)
-    /// The container has ended; ask for its status.
-    public static let containerRevoked = Self(RefusalCode.containerRevoked)
-    /// A new container may not approve yet.
-    public static let approvalsNotYet = Self(RefusalCode.approvalsNotYet)
-    /// The container's keys have expired.
-    public static let keyExpired = Self(RefusalCode.keyExpired)
-    /// The key was replaced.
-    public static let keyRetired = Self(RefusalCode.keyRetired)
-    /// The code is unknown, used or expired.
-    public static let invalidCode = Self(RefusalCode.invalidCode)
-    /// The user must authenticate: the keys cannot be renewed yet without that.
-    public static let freshAuthenticationRequired = Self(RefusalCode.freshAuthenticationRequired)
-    /// Nobody is signed in at the issuer.
-    public static let unauthorized = Self("unauthorized")
-    /// The digits of an enrolment are not those that the server has: somebody may be in between.
-    public static let digitsWrong = Self(RefusalCode.digitsWrong)
-    /// The user has as many containers as allowed.
-    public static let deviceLimit = Self(RefusalCode.deviceLimit)
-    /// The enrolment cannot be finished; begin again with a new invite.
-    public static let commitmentChanged = Self(RefusalCode.commitmentChanged)
-    /// The enrolment has ended; begin again with a new invite.
-    public static let enrolmentVoid = Self(RefusalCode.enrolmentVoid)
-    /// The transaction is unknown, or another user's.
-    public static let transactionUnknown = Self(RefusalCode.transactionUnknown)
-    /// It must be fetched first.
-    public static let transactionNotFetched = Self(RefusalCode.transactionNotFetched)
-    /// The transaction has expired.
-    public static let transactionExpired = Self(RefusalCode.transactionExpired)
-    /// The transaction was canceled.
-    public static let transactionCanceled = Self(RefusalCode.transactionCanceled)
-    /// A wrong number or signature has ended the transaction.
-    public static let transactionFailed = Self(RefusalCode.transactionFailed)
-    /// It was decided otherwise, or on another device.
-    public static let alreadyDecided = Self(RefusalCode.alreadyDecided)
-    /// The status, its key or its reason is not allowed.
-    public static let statusNotAllowed = Self(RefusalCode.statusNotAllowed)
-    /// The number was wrong, which has ended the transaction.
-    public static let matchWrong = Self(RefusalCode.matchWrong)
-    /// The key must be opened again: its evaluation is not confirmed, used, or older than five minutes.
-    public static let unlockRequired = Self(RefusalCode.unlockRequired)
     /// The password is locked until the user authenticates at the issuer.
-    public static let passwordLocked = Self(RefusalCode.locked)
+    public static let passwordLocked = Self.locked
     /// The next try must wait.
-    public static let passwordWait = Self(RefusalCode.wait)
+    public static let passwordWait = Self.wait
     /// The key that the password opens was destroyed.
-    public static let passwordDestroyed = Self(RefusalCode.shredded)
-    /// The password must be changed first.
-    public static let passwordExpired = Self(RefusalCode.passwordExpired)
-    /// The password may not be changed yet.
-    public static let passwordTooYoung = Self(RefusalCode.passwordTooYoung)
-    /// The password is of another generation than the server's.
-    public static let wrongGeneration = Self(RefusalCode.wrongGeneration)
-    /// The server was restored from a backup; the user must authenticate at the issuer.
-    public static let serverRolledBack = Self(RefusalCode.serverRolledBack)
-    /// Too many calls.
-    public static let rateLimited = Self(RefusalCode.rateLimited)
-    /// The server has no time; nothing happened.
-    public static let busy = Self(RefusalCode.busy)
-    /// The server cannot say whether something happened: repeat the same.
-    public static let unavailable = Self(RefusalCode.unavailable)
+    public static let passwordDestroyed = Self.shredded
+
+    /// The number that HID's SDK has for this; `nil` where HID has published a name only, or nothing.
+    public var hid: Int? { meaning?.hid }
 
     /// Whether the server takes no decision of this device about the transaction any more.
     package var endsTransaction: Bool {
@@ -328,7 +253,7 @@ extension SigningError.Code {
         .rateLimited: Meaning(sentence: "There were too many calls.", isTransient: true),
         .busy: Meaning(sentence: "The server is busy.", isTransient: true),
         .unavailable: Meaning(sentence: "The server cannot say what became of it.", isTransient: true),
-        Self(RefusalCode.ruleUnsupported): Meaning(
+        .ruleUnsupported: Meaning(
             hid: 200, sentence: "The server does not take devices of this kind."),
         .unlockRequired: Meaning(hid: 105, sentence: "The key must be opened first."),
         .passwordLocked: Meaning(

@@ -7,11 +7,11 @@ import Testing
 struct SigningCodeTests {
     @Test("Each refusal leads to its own row of the table of failures, and an unknown one is a refusal")
     func failures() {
-        let expected: [(RefusalCode, CallRetry.Failure)] = [
+        let expected: [(SigningErrorCode, CallRetry.Failure)] = [
             (.busy, .busy), (.unavailable, .unavailable), (.useNonce, .useNonce), (.unknownKey, .unknownKey),
             (.keyRetired, .keyRetired), (.rateLimited, .rateLimited), (.unlockRequired, .unlockRequired),
             (.transactionNotFetched, .notFetched), (.replay, .refused), (.badProof, .refused), (.locked, .refused),
-            (.alreadyDecided, .refused), (.containerRevoked, .refused), (RefusalCode(rawValue: "later"), .refused),
+            (.alreadyDecided, .refused), (.containerRevoked, .refused), (SigningErrorCode(rawValue: "later"), .refused),
         ]
         for (code, failure) in expected { #expect(CallRetry.Failure(code) == failure, "\(code)") }
     }

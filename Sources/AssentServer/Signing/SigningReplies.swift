@@ -29,7 +29,7 @@ extension Response {
 
     /// The same for a request that cannot be read.
     static func signing(_ error: RequestError) -> Response {
-        let code: RefusalCode = error.status == 413 ? .tooLarge : .invalidRequest
+        let code: SigningErrorCode = error.status == 413 ? .tooLarge : .invalidRequest
         return .problem(error.status, error.message, members: ["code": .string(code.rawValue)])
     }
 

@@ -169,7 +169,7 @@ struct CallRunner: Sendable {
         case let error as SigningProtocolError where asksForNewKeys(error): .uncertified
         case let error as SigningError where error.code == .remote: .noAnswer
         case let error as SigningError where error.code == .credentialsLost: .keyGone
-        case let error as SigningError: CallRetry.Failure(RefusalCode(rawValue: error.code.rawValue))
+        case let error as SigningError: CallRetry.Failure(error.code)
         default: .refused
         }
     }
@@ -275,9 +275,4 @@ struct CallRunner: Sendable {
             }
         }
     }
-}
-
-extension SigningError.Code {
-    static let useNonce = Self(RefusalCode.useNonce)
-    static let badProof = Self(RefusalCode.badProof)
 }

@@ -176,7 +176,7 @@ struct NewKeys: Sendable {
         after error: SigningError, _ work: inout KeyWork, offersLeft: Int
     ) async throws -> Int {
         var ceremony = KeyCeremony(work.beginning, at: work.next.phase, offersLeft: offersLeft)
-        switch ceremony.refused(RefusalCode(rawValue: error.code.rawValue)) {
+        switch ceremony.refused(error.code) {
         case .askAgain: break
         case .stopAsking: throw SigningError(.offerReplaced)
         case .endorseAgain, .giveUp, .fail: throw error
@@ -192,7 +192,7 @@ struct NewKeys: Sendable {
     /// The renewal whose old keys have to vouch again; `nil` for an enrolment, and when the error means something else.
     private static func endorsedAgain(after error: SigningError, _ work: KeyWork) -> RenewalRecord? {
         var ceremony = work.ceremony
-        guard ceremony.refused(RefusalCode(rawValue: error.code.rawValue)) == .endorseAgain,
+        guard ceremony.refused(error.code) == .endorseAgain,
             case .renewal(let renewal) = work
         else { return nil }
         return renewal

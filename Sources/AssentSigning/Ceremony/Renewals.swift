@@ -44,7 +44,7 @@ struct Renewals: Sendable {
             } catch let error as SigningError {
                 guard case .renewal(let renewal) = work else { throw error }
                 var ceremony = work.ceremony
-                guard ceremony.refused(RefusalCode(rawValue: error.code.rawValue)) == .giveUp else {
+                guard ceremony.refused(error.code) == .giveUp else {
                     if error.code == .enrolmentVoid, try await parts.newKeys.areLost(work) { try await giveUp(renewal) }
                     throw error
                 }

@@ -36,7 +36,7 @@ private struct Unlock {
             isChangeRefused = true
             return true
         }
-        return ceremony.take(.failed(refusal.isTransient ? nil : RefusalCode(rawValue: refusal.code.rawValue)))
+        return ceremony.take(.failed(refusal.isTransient ? nil : refusal.code))
     }
 }
 

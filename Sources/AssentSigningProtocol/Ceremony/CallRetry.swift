@@ -30,7 +30,7 @@ package struct CallRetry: Hashable, Sendable {
         case refused = "another refusal"
 
         /// What a refusal of the server means for a repetition.
-        package init(_ code: RefusalCode) {
+        package init(_ code: SigningErrorCode) {
             self =
                 switch code {
                 case .busy: .busy

@@ -144,7 +144,7 @@ package struct KeyCeremony: Hashable, Sendable {
     }
 
     /// Takes a refusal of the server. It is not signed: what follows from a forged one shows no secret of this device.
-    package mutating func refused(_ code: RefusalCode) -> Reaction {
+    package mutating func refused(_ code: SigningErrorCode) -> Reaction {
         if case .keysMade = phase, code == .hashMismatch {
             guard offersLeft > 0 else { return .stopAsking }
             offersLeft -= 1

@@ -53,11 +53,11 @@ package struct UnlockCeremony: Hashable, Sendable {
         case done
         case wrong
         /// The server has refused, or could not be reached.
-        case failed(RefusalCode?)
+        case failed(SigningErrorCode?)
     }
 
     /// Refusals of which the server's signed status says more.
-    package static let asking: Set<RefusalCode> = [
+    package static let asking: Set<SigningErrorCode> = [
         .locked, .wait, .shredded, .wrongGeneration, .containerSuspect, .containerBlocked,
     ]
 

@@ -13,7 +13,7 @@ struct SigningDecisionStoreTests {
         _ fixture: SigningStoreFixture, _ decision: SigningStoreFixture.MadeDecision,
         _ container: SigningContainerRecord,
         proof: SpentProof? = nil, store: (any SigningPart)? = nil
-    ) async throws -> RefusalCode? {
+    ) async throws -> SigningErrorCode? {
         try await signingCode {
             _ = try await (store ?? fixture).decisions.decide(
                 decision, container: container, proof: proof ?? fixture.proof(container.did), at: fixture.now)
@@ -79,7 +79,7 @@ struct SigningDecisionStoreTests {
         #expect(try await Self.decide(fixture, approve, container) == .approvalsNotYet)
         _ = try await database.run(SQLStatement("UPDATE signing_containers SET approvals_from = 0"))
         for (state, code) in [
-            ("SUSPECT", RefusalCode.containerSuspect), ("BLOCKED", .containerBlocked),
+            ("SUSPECT", SigningErrorCode.containerSuspect), ("BLOCKED", .containerBlocked),
             ("REVOKED", .containerRevoked), ("VOID", .enrolmentVoid), ("UNCONFIRMED", .enrolmentVoid),
         ] {
             _ = try await database.run(SQLStatement("UPDATE signing_containers SET state = \(state)"))
@@ -155,7 +155,7 @@ struct SigningDecisionStoreTests {
         let other = try fixture.node(second)
         let container = try await fixture.active()
         let transaction = try await fixture.pending(number: "42")
-        let results = try await withThrowingTaskGroup(of: RefusalCode?.self) { group in
+        let results = try await withThrowingTaskGroup(of: SigningErrorCode?.self) { group in
             for task in 0..<100 {
                 group.addTask {
                     let store: any SigningPart = task.isMultiple(of: 2) ? fixture : other
@@ -179,7 +179,7 @@ struct SigningDecisionStoreTests {
         let container = try await fixture.active()
         let (store, now) = (fixture, fixture.now)
         func compare(_ number: String, _ transaction: SigningTransactionRecord, dh: SigningHash) async throws
-            -> RefusalCode?
+            -> SigningErrorCode?
         {
             try await signingCode {
                 try await store.decisions.compareNumber(

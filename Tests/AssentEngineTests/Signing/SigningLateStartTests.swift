@@ -337,7 +337,7 @@ struct SigningReplacedOfferStoreTests {
             let (first, second) = (renewal(pid, "first"), renewal(pid, "second"))
             #expect(try await start(first, isAgain: false))
             var isReplaced = true
-            var refused: RefusalCode?
+            var refused: SigningErrorCode?
             if atOnce {
                 async let late = start(second, isAgain: true)
                 async let commitment = signingCode { try await commit(first) }

@@ -162,7 +162,7 @@ final class SigningStoreFixture: SigningPart {
 }
 
 /// The code of the error that `body` throws; `nil` when it throws none.
-func signingCode(_ body: () async throws -> Void) async throws -> RefusalCode? {
+func signingCode(_ body: () async throws -> Void) async throws -> SigningErrorCode? {
     do {
         try await body()
         return nil

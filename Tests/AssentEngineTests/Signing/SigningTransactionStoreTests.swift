@@ -109,7 +109,7 @@ struct SigningTransactionStoreTests {
         let fixture = try await SigningStoreFixture()
         var limits = SigningLimits()
         (limits.perMinute, limits.openOfClient) = (100, 100)
-        func code() async throws -> RefusalCode? {
+        func code() async throws -> SigningErrorCode? {
             try await signingCode { _ = try await fixture.documents.create(fixture.transaction(), limits: limits) }
         }
         for _ in 0..<8 { #expect(try await code() == nil) }
@@ -168,7 +168,7 @@ struct SigningTransactionStoreTests {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
         let transaction = try await fixture.pending(client: "shop")
-        func cancel(_ client: String) async throws -> RefusalCode? {
+        func cancel(_ client: String) async throws -> SigningErrorCode? {
             try await signingCode {
                 try await fixture.documents.cancel(transaction.txn, client: client, at: fixture.now)
             }

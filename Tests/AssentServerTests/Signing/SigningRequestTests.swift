@@ -129,7 +129,7 @@ struct SigningErrorPageTests {
                     numbers.count == 1 ? numbers.first : numbers.indices.contains(index) ? numbers[index] : nil
             }
         }
-        for code in RefusalCode.sent {
+        for code in SigningErrorCode.sent {
             #expect(statuses[code.rawValue] == SigningRefusal(code).status, "\(code)")
         }
     }

@@ -179,7 +179,7 @@ struct SigningRouteTests {
 
     @Test("Every error of the protocol has the status of the page")
     func statuses() throws {
-        for code in RefusalCode.sent {
+        for code in SigningErrorCode.sent {
             #expect(
                 SigningRefusal(code).status != 400
                     || [

@@ -147,7 +147,7 @@ struct KeyCeremonyTests {
 
     @Test("After each refusal in each phase: a renewal without a code is given up until it is complete, a reset never")
     func refusals() {
-        let codes: [RefusalCode] = [
+        let codes: [SigningErrorCode] = [
             .enrolmentVoid, .commitmentChanged, .unlockRequired, .keyRetired, .invalidRequest, .hashMismatch,
         ]
         for beginning in Self.beginnings {

@@ -6,7 +6,7 @@ import AssentStore
 /// `docs/transaction-signing.md`. Errors are equal when their codes are.
 package struct SigningRefusal: AssentError {
     /// The name of the error on the wire.
-    package let code: RefusalCode
+    package let code: SigningErrorCode
     /// What is wrong, for people; never a secret.
     package let detail: String
     /// How many tries are left, for `digits_wrong`.
@@ -15,7 +15,7 @@ package struct SigningRefusal: AssentError {
     package let retryAfter: Int64?
 
     /// An error. Without `detail` it says what its code says.
-    package init(_ code: RefusalCode, _ detail: String? = nil, remaining: Int? = nil, retryAfter: Int64? = nil) {
+    package init(_ code: SigningErrorCode, _ detail: String? = nil, remaining: Int? = nil, retryAfter: Int64? = nil) {
         self.code = code
         self.detail = detail ?? code.sentence
         self.remaining = remaining

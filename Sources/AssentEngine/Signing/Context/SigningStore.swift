@@ -76,7 +76,7 @@ struct SigningStore: Sendable {
 
     /// An audit record about a container, a transaction or an invite.
     func record(
-        _ event: AuditEvent, _ outcome: AuditRecord.Outcome = .success, reason: RefusalCode? = nil,
+        _ event: AuditEvent, _ outcome: AuditRecord.Outcome = .success, reason: SigningErrorCode? = nil,
         user: String?, did: SigningID? = nil, txn: String? = nil, _ detail: KeyValuePairs<String, String?> = [:]
     ) -> AuditRecord {
         var members = JSONObject()
@@ -97,7 +97,7 @@ struct SigningStore: Sendable {
 
     /// Writes down that something was refused.
     func writeRefusal(
-        _ event: AuditEvent, _ reason: RefusalCode?, user: String?, did: SigningID? = nil, txn: SigningID? = nil,
+        _ event: AuditEvent, _ reason: SigningErrorCode?, user: String?, did: SigningID? = nil, txn: SigningID? = nil,
         _ detail: KeyValuePairs<String, String?> = [:]
     ) async throws {
         try await audit.write(
@@ -131,7 +131,9 @@ enum Obstacle: Sendable {
     case refusal(SigningRefusal)
 
     /// For this reason, however it looks by now.
-    static func refused(_ code: RefusalCode, _ detail: String? = nil) -> Self { .refusal(SigningRefusal(code, detail)) }
+    static func refused(_ code: SigningErrorCode, _ detail: String? = nil) -> Self {
+        .refusal(SigningRefusal(code, detail))
+    }
 }
 
 /// The proof of a call that changes something, which may do so once.

@@ -213,7 +213,9 @@ extension SigningInvites {
     /// Makes an invite void, with all that has come of it and is not active yet.
     ///
     /// - Returns: whether that changed anything.
-    func void(_ invite: SigningInviteRecord, because reason: RefusalCode? = nil, at now: Int64) async throws -> Bool {
+    func void(
+        _ invite: SigningInviteRecord, because reason: SigningErrorCode? = nil, at now: Int64
+    ) async throws -> Bool {
         let note = store.record(
             .signingInvite, reason == nil ? .success : .refused, reason: reason, user: invite.userID,
             did: invite.committed, ["pid": invite.pid.text, "step": "void"])

@@ -45,7 +45,7 @@ extension SigningSlots {
         let begin = SlotSQL.begin(change, with: key, setBefore: now - minimumAge, at: now)
         let outcome = try await store.attempt(
             [
-                .one(SlotSQL.take(change, unl: unl, at: now), else: RefusalCode.unlockRequired),
+                .one(SlotSQL.take(change, unl: unl, at: now), else: SigningErrorCode.unlockRequired),
                 .one(begin, else: .unavailable),
             ] + store.spending(proof, at: now, else: .replay) + [
                 store.note(

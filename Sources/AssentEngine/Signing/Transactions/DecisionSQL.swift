@@ -91,7 +91,7 @@ enum DecisionSQL {
     }
 
     /// PENDING → FAILED.
-    static func fail(txn: SigningID, reason: RefusalCode) -> SQL {
+    static func fail(txn: SigningID, reason: SigningErrorCode) -> SQL {
         """
         UPDATE signing_transactions SET state = \(SigningTransactionRecord.State.failed), reason = \(reason.rawValue)
         WHERE txn = \(txn) AND state = \(SigningTransactionRecord.State.pending)

@@ -83,7 +83,7 @@ extension SigningDecisions {
     }
 
     /// PENDING → FAILED.
-    func fail(txn: SigningID, because reason: RefusalCode, container: SigningContainerRecord) async throws {
+    func fail(txn: SigningID, because reason: SigningErrorCode, container: SigningContainerRecord) async throws {
         let note = store.record(
             .signingDecide, .failed, reason: reason, user: container.userID, did: container.did, txn: txn.text)
         _ = try await store.changes([
@@ -92,7 +92,7 @@ extension SigningDecisions {
     }
 
     /// Writes down that a decision was refused.
-    func refuse(_ reason: RefusalCode, txn: SigningID, container: SigningContainerRecord) async throws {
+    func refuse(_ reason: SigningErrorCode, txn: SigningID, container: SigningContainerRecord) async throws {
         try await store.writeRefusal(.signingDecide, reason, user: container.userID, did: container.did, txn: txn)
     }
 

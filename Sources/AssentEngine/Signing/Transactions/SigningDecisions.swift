@@ -169,7 +169,7 @@ struct SigningDecisions: SigningPart {
         return UsedEvaluation(confirmed: found.evaluation, spent: spent, method: assisted.method)
     }
 
-    private func refused(_ code: RefusalCode, _ judged: JudgedDecision) async throws -> SigningRefusal {
+    private func refused(_ code: SigningErrorCode, _ judged: JudgedDecision) async throws -> SigningRefusal {
         try await checkForRepetition(judged.txn, dh: judged.dh, container: judged.container)
         try await refuse(code, txn: judged.txn, container: judged.container)
         return SigningRefusal(code)

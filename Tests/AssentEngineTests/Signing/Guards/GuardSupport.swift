@@ -31,7 +31,9 @@ extension SigningWorld {
     }
 
     /// What a call from that address is answered with; `nil` for success.
-    func code(_ call: DeviceCall, proof: String?, body: String, from address: String) async throws -> RefusalCode? {
+    func code(
+        _ call: DeviceCall, proof: String?, body: String, from address: String
+    ) async throws -> SigningErrorCode? {
         try await signingCode {
             _ = try await provider.door.answer(call, proof: proof, body: Array(body.utf8), address: address)
         }

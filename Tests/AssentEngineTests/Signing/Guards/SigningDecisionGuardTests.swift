@@ -127,7 +127,7 @@ struct SigningDecisionConditionTests {
     private static func decide(
         _ fixture: SigningStoreFixture, _ decision: SigningStoreFixture.MadeDecision,
         _ container: SigningContainerRecord
-    ) async throws -> RefusalCode? {
+    ) async throws -> SigningErrorCode? {
         let code = try await signingCode {
             _ = try await fixture.decisions.decide(
                 decision, container: container, proof: fixture.proof(container.did), at: fixture.now)
@@ -150,7 +150,7 @@ struct SigningDecisionConditionTests {
         foreign.effects.kid = "sign of \(other.did)"
         #expect(try await Self.decide(fixture, foreign, container) == .keyRetired)
         let mine = fixture.decision(transaction, container)
-        for (state, code) in [("RETIRED", RefusalCode.keyRetired), ("PENDING", .keyRetired), ("ACTIVE", nil)] {
+        for (state, code) in [("RETIRED", SigningErrorCode.keyRetired), ("PENDING", .keyRetired), ("ACTIVE", nil)] {
             try await Self.set(fixture, "signing_keys SET state = \(state) WHERE kid = \(mine.effects.kid.text)")
             #expect(try await Self.decide(fixture, mine, container) == code, "\(state)")
         }
@@ -185,7 +185,7 @@ struct SigningDecisionConditionTests {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
         for (state, code) in [
-            ("BLOCKED", RefusalCode.containerBlocked), ("REVOKED", .containerRevoked), ("VOID", .enrolmentVoid),
+            ("BLOCKED", SigningErrorCode.containerBlocked), ("REVOKED", .containerRevoked), ("VOID", .enrolmentVoid),
             ("SUSPECT", nil), ("ACTIVE", nil),
         ] {
             let decision = fixture.decision(try await fixture.pending(), container, .denied)
@@ -210,7 +210,7 @@ struct SigningDecisionConditionTests {
         #expect(try await isFound(.signing, other))
         #expect(try await !isFound(.session, other))
         #expect(try await !isFound(.signing, container))
-        func decide(_ container: SigningContainerRecord, _ slot: PasswordSlot) async throws -> RefusalCode? {
+        func decide(_ container: SigningContainerRecord, _ slot: PasswordSlot) async throws -> SigningErrorCode? {
             var decision = fixture.decision(try await fixture.pending(), container)
             decision.effects.unlock = SpentEvaluation(
                 ConfirmedTry(

@@ -119,14 +119,14 @@ struct SigningSlotGuardTests {
         _ = try await fixture.unlock(container)
         try await fixture.slots.confirm(fixture.confirmed(container, 1), of: container)
         let key = SigningOfferedSlot(slot: .signing, generation: 1, publicKey: [2], sealedKey: [8])
-        func begin() async throws -> RefusalCode? {
+        func begin() async throws -> SigningErrorCode? {
             try await signingCode {
                 try await fixture.slots.begin(
                     SlotChange(did: container.did, slot: .signing, from: 0, to: 1), with: key, unl: "unl 1",
                     minimumAge: 0, of: container, proof: fixture.proof(container.did), at: fixture.now)
             }
         }
-        func commit() async throws -> RefusalCode? {
+        func commit() async throws -> SigningErrorCode? {
             try await signingCode {
                 try await fixture.slots.commit(
                     SlotChange(did: container.did, slot: .signing, from: 0, to: 1, publicKey: [2]), of: container,
@@ -136,7 +136,7 @@ struct SigningSlotGuardTests {
         func set(_ change: SQL) async throws {
             _ = try await fixture.base.database.run(SQLStatement("UPDATE signing_containers SET \(change)"))
         }
-        let changes: [(SQL, RefusalCode)] = [
+        let changes: [(SQL, SigningErrorCode)] = [
             ("state = 'BLOCKED'", .containerBlocked), ("state = 'SUSPECT'", .containerSuspect),
             ("state = 'ACTIVE', expires_at = \(fixture.now)", .keyExpired),
         ]
@@ -183,7 +183,7 @@ struct SigningSlotGuardTests {
         #expect(
             try await fixture.enrolments.start(
                 enrolment, slots: [slot], user: fixture.user, isAgain: false, at: fixture.now))
-        func evaluate(_ element: String) async throws -> RefusalCode? {
+        func evaluate(_ element: String) async throws -> SigningErrorCode? {
             try await signingCode {
                 _ = try await fixture.slots.count(
                     SlotEvaluation(

@@ -69,12 +69,12 @@ struct SigningStartTests {
         let (device, container) = try await world.enrolled()
         let stranger = try TestDevice(world)
         world.startWindow(3600)
-        func start(from address: String) async throws -> RefusalCode? {
+        func start(from address: String) async throws -> SigningErrorCode? {
             let message = try await Self.message(world, stranger, InviteCode(random: stranger.random))
             return try await world.code(
                 .start, proof: nil, body: try await Self.body(message, stranger), from: address)
         }
-        func reset(from address: String) async throws -> RefusalCode? {
+        func reset(from address: String) async throws -> SigningErrorCode? {
             let body = try await device.sealed(
                 RenewStartBody(code: InviteCode(random: device.random)).encoded(), sender: container.did.text)
             let proof = try await device.proof(container.did, path: "renew/start", body: body)
@@ -103,9 +103,9 @@ struct SigningStartTests {
         world.startWindow(3600)
         let unknown = try await device.proof(SigningID(random: device.random), path: "status", body: "x")
         for (proof, expected, address) in [
-            ("x", RefusalCode.badProof, "192.0.2.1"), (unknown, .unknownContainer, "192.0.2.2"),
+            ("x", SigningErrorCode.badProof, "192.0.2.1"), (unknown, .unknownContainer, "192.0.2.2"),
         ] {
-            func code(from address: String) async throws -> RefusalCode? {
+            func code(from address: String) async throws -> SigningErrorCode? {
                 try await world.code(.status, proof: proof, body: "x", from: address)
             }
             for _ in 0..<100 { #expect(try await code(from: address) == expected) }

@@ -65,7 +65,7 @@ struct SigningTransactionGuardTests {
         func set(_ change: SQL) async throws {
             _ = try await fixture.base.database.run(SQLStatement("UPDATE \(change)"))
         }
-        func claim(_ container: SigningContainerRecord) async throws -> RefusalCode? {
+        func claim(_ container: SigningContainerRecord) async throws -> SigningErrorCode? {
             try await signingCode {
                 try await fixture.documents.claim(
                     transaction.txn, for: container, proof: fixture.proof(container.did), at: fixture.now)

@@ -59,7 +59,7 @@ extension SigningStoreFixture {
     func refusal(
         _ container: SigningContainerRecord, _ attempt: SlotTry? = nil,
         lock: AssistedPasswordLock = SigningStoreFixture.lock
-    ) async throws -> RefusalCode? {
+    ) async throws -> SigningErrorCode? {
         try await signingCode { _ = try await unlock(container, attempt, lock: lock) }
     }
 

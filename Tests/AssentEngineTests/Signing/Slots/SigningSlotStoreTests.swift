@@ -261,7 +261,7 @@ struct SigningSlotStoreTests {
         func change(_ key: [UInt8]? = nil) -> SlotChange {
             SlotChange(did: container.did, slot: .signing, from: 0, to: 1, publicKey: key)
         }
-        func begin(_ unl: SigningID, key: [UInt8] = [8], age: Int64 = 0) async throws -> RefusalCode? {
+        func begin(_ unl: SigningID, key: [UInt8] = [8], age: Int64 = 0) async throws -> SigningErrorCode? {
             try await signingCode {
                 try await store.slots.begin(
                     change(),
@@ -269,7 +269,7 @@ struct SigningSlotStoreTests {
                     unl: unl, minimumAge: age, of: container, proof: fixture.proof(container.did), at: fixture.now)
             }
         }
-        func commit(_ key: [UInt8]? = [9, 2]) async throws -> RefusalCode? {
+        func commit(_ key: [UInt8]? = [9, 2]) async throws -> SigningErrorCode? {
             try await signingCode {
                 try await store.slots.commit(
                     change(key), of: container, proof: fixture.proof(container.did), at: fixture.now)
@@ -305,7 +305,7 @@ struct SigningSlotStoreTests {
     func decides() async throws {
         let fixture = try await SigningStoreFixture()
         let (store, container) = (fixture, try await fixture.withSlot())
-        func decide(_ unl: SigningID, after: Int64 = -1) async throws -> RefusalCode? {
+        func decide(_ unl: SigningID, after: Int64 = -1) async throws -> SigningErrorCode? {
             let transaction = try await fixture.pending()
             let plain = fixture.decision(transaction, container)
             let found = ConfirmedTry(
@@ -355,7 +355,7 @@ struct SigningSlotStoreTests {
                 enrolment, slots: [slot], user: fixture.user, isAgain: false, at: fixture.now)
         )
         func evaluate(_ rid: SigningID, _ generation: Int64 = 0, _ slot: PasswordSlot = .signing) async throws
-            -> RefusalCode?
+            -> SigningErrorCode?
         {
             try await signingCode {
                 _ = try await fixture.slots.count(

@@ -1,6 +1,6 @@
 package import AssentSigningProtocol
 
-extension RefusalCode {
+extension SigningErrorCode {
     /// What an error of this code says when it says nothing else.
     var sentence: String { Self.sentences[self] ?? "The request is refused." }
 
