@@ -137,11 +137,9 @@ final class IntegrityReporter: Sendable {
                 dictionaryLiteral: ("probe", .string(finding.kind.rawValue)),
                 ("calls", finding.isRefused ? "refused" : "sent"))
         }
-        return JSONValue.object(
-            JSONObject(omittingNil: [
-                "v": 1, "app": .string(app.id), "version": .string(app.version), "platform": .string(HostPlatform.name),
-                "client": client.map { .string($0) }, "findings": .array(told),
-            ])
-        ).serializedBytes()
+        return JSONValue(omittingNil: [
+            "v": 1, "app": .string(app.id), "version": .string(app.version), "platform": .string(HostPlatform.name),
+            "client": client.map { .string($0) }, "findings": .array(told),
+        ]).serializedBytes()
     }
 }

@@ -33,11 +33,11 @@ extension SessionCalls {
     /// - Throws: `ExitCode`, after the reason was written.
     func change(container id: String, _ action: ContainerAction, slot: PasswordSlot?) async throws {
         let slot = action.isAboutSlot ? slot ?? .signing : nil
-        let body = JSONObject(omittingNil: [
+        let body = JSONValue(omittingNil: [
             "action": .string(action.rawValue), "slot": slot.map { .string($0.rawValue) },
         ])
         let path = IssuerPath.container.path(PercentEncoding.encode(id))
-        let answer = try await send { .post("\($0("signing"))\(path)", json: .object(body)) }
+        let answer = try await send { .post("\($0("signing"))\(path)", json: body) }
         if console.json { console.emit(answer) } else { console.say(action.sentence(answer["state"]?.string ?? "")) }
         try console.finish()
     }

@@ -85,16 +85,15 @@ extension SigningTransaction {
                 "number": .bool(status.needsNumber),
             ]
         }
-        return .object(
-            JSONObject(omittingNil: [
-                "transaction": .string(id), "container": .string(container.id), "issuer": .string(container.issuer),
-                "user": .string(container.userName), "kind": .string(kind.rawValue),
-                "from": .string(displayed.relyingParty), "title": .string(displayed.title),
-                "text": text(displayed.text), "warning": text(displayed.warning), "place": text(displayed.place),
-                "address": text(displayed.address), "fields": .array(fields), "statuses": .array(statuses),
-                "cancelable": .bool(isCancelable), "expires": .integer(Int64(expiresAt.timeIntervalSince1970)),
-                "remaining": .integer(remaining().components.seconds),
-            ]))
+        return JSONValue(omittingNil: [
+            "transaction": .string(id), "container": .string(container.id), "issuer": .string(container.issuer),
+            "user": .string(container.userName), "kind": .string(kind.rawValue),
+            "from": .string(displayed.relyingParty), "title": .string(displayed.title),
+            "text": text(displayed.text), "warning": text(displayed.warning), "place": text(displayed.place),
+            "address": text(displayed.address), "fields": .array(fields), "statuses": .array(statuses),
+            "cancelable": .bool(isCancelable), "expires": .integer(Int64(expiresAt.timeIntervalSince1970)),
+            "remaining": .integer(remaining().components.seconds),
+        ])
     }
 }
 

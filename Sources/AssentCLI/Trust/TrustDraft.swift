@@ -68,8 +68,7 @@ struct TrustDraft {
             let end = try time(pin, "notAfter")
             // Only now: a key that was not read yet would be refused as unknown, in the place of what is wrong.
             pin.finish()
-            return JSONValue.object(
-                JSONObject(omittingNil: ["spki": .string(Base64URL.encode(key.sha256)), "notAfter": end]))
+            return JSONValue(omittingNil: ["spki": .string(Base64URL.encode(key.sha256)), "notAfter": end])
         }
         let sends = reader.strings("sends")
         reader.finish()

@@ -91,3 +91,10 @@ extension JSONObject: ExpressibleByDictionaryLiteral {
         self.init(elements.map { Member(name: $0.0, value: $0.1) })
     }
 }
+
+extension JSONValue {
+    /// An object of those members that have a value, in the order written.
+    package init(omittingNil members: KeyValuePairs<String, JSONValue?>) {
+        self = .object(JSONObject(omittingNil: members))
+    }
+}

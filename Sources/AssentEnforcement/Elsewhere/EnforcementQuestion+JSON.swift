@@ -91,11 +91,10 @@ extension EnforcementQuestion.Credentials {
     fileprivate var json: JSONValue {
         var json = JSONObject()
         if let session {
-            json["session"] = .object(
-                JSONObject(omittingNil: [
-                    "token": .string(session.reveal()), "carrier": isCookie ? "cookie" : "field",
-                    "mayUseCookie": isCookie ? .bool(mayUseCookie) : nil,
-                ]))
+            json["session"] = JSONValue(omittingNil: [
+                "token": .string(session.reveal()), "carrier": isCookie ? "cookie" : "field",
+                "mayUseCookie": isCookie ? .bool(mayUseCookie) : nil,
+            ])
         }
         if !authorization.isEmpty { json["authorization"] = .array(authorization.map { .string($0.reveal()) }) }
         if !proofs.isEmpty { json["proofs"] = .array(proofs.map { .string($0) }) }

@@ -167,11 +167,10 @@ struct StoredPayloadSession: Sendable {
 
 extension PayloadPeer {
     fileprivate var json: JSONValue {
-        .object(
-            JSONObject(omittingNil: [
-                "role": .string(role.rawValue), "origin": .string(origin), "client": client.map { .string($0) },
-                "app": .string(app), "version": .string(version), "platform": .string(platform),
-            ]))
+        JSONValue(omittingNil: [
+            "role": .string(role.rawValue), "origin": .string(origin), "client": client.map { .string($0) },
+            "app": .string(app), "version": .string(version), "platform": .string(platform),
+        ])
     }
 
     fileprivate convenience init?(json: JSONValue) {

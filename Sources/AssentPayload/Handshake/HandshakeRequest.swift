@@ -31,13 +31,11 @@ package struct HandshakeRequest: Hashable, Sendable {
         if let client = peer.client { try HandshakeText.check(client, "client") }
         (self.kid, self.ephemeral, role, client) = (kid, ephemeral, peer.role, peer.client)
         (app, version, platform) = (peer.app, peer.version, peer.platform)
-        body = JSONValue.object(
-            JSONObject(omittingNil: [
-                "v": 1, "kid": .string(kid), "e": .string(Base64URL.encode(ephemeral.bytes)),
-                "role": .string(peer.role.rawValue), "app": .string(peer.app), "version": .string(peer.version),
-                "platform": .string(peer.platform), "client": peer.client.map { .string($0) },
-            ])
-        ).serializedBytes()
+        body = JSONValue(omittingNil: [
+            "v": 1, "kid": .string(kid), "e": .string(Base64URL.encode(ephemeral.bytes)),
+            "role": .string(peer.role.rawValue), "app": .string(peer.app), "version": .string(peer.version),
+            "platform": .string(peer.platform), "client": peer.client.map { .string($0) },
+        ]).serializedBytes()
     }
 
     /// The server reads it.

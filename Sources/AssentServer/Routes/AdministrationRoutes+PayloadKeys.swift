@@ -26,11 +26,10 @@ extension AdministrationRoutes {
 extension PayloadKeys.Listed {
     /// The key as an administrator sees one; times are in seconds since 1970.
     fileprivate var json: JSONValue {
-        .object(
-            JSONObject(omittingNil: [
-                "kid": .string(kid), "x": .string(publicKey), "notBefore": .integer(notBefore),
-                "notAfter": .integer(notAfter), "createdAt": .integer(createdAt),
-                "withdrawnAt": withdrawnAt.map { .integer($0) },
-            ]))
+        JSONValue(omittingNil: [
+            "kid": .string(kid), "x": .string(publicKey), "notBefore": .integer(notBefore),
+            "notAfter": .integer(notAfter), "createdAt": .integer(createdAt),
+            "withdrawnAt": withdrawnAt.map { .integer($0) },
+        ])
     }
 }

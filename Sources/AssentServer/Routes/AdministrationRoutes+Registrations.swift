@@ -46,12 +46,11 @@ extension AdministrationRoutes {
 extension RegistrationAdministration.Listed {
     /// The instance as an administrator sees one; times are in seconds since 1970.
     fileprivate var json: JSONValue {
-        .object(
-            JSONObject(omittingNil: [
-                "clientId": .string(id), "app": .string(app), "name": name.map(JSONValue.string),
-                "version": version.map(JSONValue.string), "platform": platform.map(JSONValue.string),
-                "deviceName": deviceName.map(JSONValue.string), "keyThumbprint": .string(keyThumbprint),
-                "createdAt": .integer(createdAt), "usedAt": .integer(usedAt), "containers": .integer(containers),
-            ]))
+        JSONValue(omittingNil: [
+            "clientId": .string(id), "app": .string(app), "name": name.map(JSONValue.string),
+            "version": version.map(JSONValue.string), "platform": platform.map(JSONValue.string),
+            "deviceName": deviceName.map(JSONValue.string), "keyThumbprint": .string(keyThumbprint),
+            "createdAt": .integer(createdAt), "usedAt": .integer(usedAt), "containers": .integer(containers),
+        ])
     }
 }

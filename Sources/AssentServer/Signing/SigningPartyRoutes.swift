@@ -53,11 +53,10 @@ struct SigningPartyRoutes: Sendable {
         let ticket = user == nil ? try await provider.parties.ticket(of: made) : nil
         return .json(
             201,
-            .object(
-                JSONObject(omittingNil: [
-                    "txn": .string(made.txn.text), "exp": .integer(made.expiresAt),
-                    "number": made.matchNumber.map(JSONValue.string), "tds": ticket.map(JSONValue.string),
-                ])))
+            JSONValue(omittingNil: [
+                "txn": .string(made.txn.text), "exp": .integer(made.expiresAt),
+                "number": made.matchNumber.map(JSONValue.string), "tds": ticket.map(JSONValue.string),
+            ]))
     }
 
     private func view() async throws -> Response {
@@ -71,11 +70,10 @@ struct SigningPartyRoutes: Sendable {
         let view = try await provider.parties.view(call.id, client: party.id, wait: seconds)
         return .json(
             200,
-            .object(
-                JSONObject(omittingNil: [
-                    "txn": .string(view.transaction.txn.text), "state": .string(view.state.rawValue),
-                    "status": view.transaction.status.map(JSONValue.string),
-                    "reason": view.reason.map(JSONValue.string), "receipt": view.receipt.map(JSONValue.string),
-                ])))
+            JSONValue(omittingNil: [
+                "txn": .string(view.transaction.txn.text), "state": .string(view.state.rawValue),
+                "status": view.transaction.status.map(JSONValue.string),
+                "reason": view.reason.map(JSONValue.string), "receipt": view.receipt.map(JSONValue.string),
+            ]))
     }
 }

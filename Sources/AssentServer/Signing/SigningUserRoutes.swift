@@ -52,11 +52,10 @@ struct SigningUserRoutes: Sendable {
     }
 
     private func json(_ status: InviteStatus) -> JSONValue {
-        .object(
-            JSONObject(omittingNil: [
-                "state": .string(status.state), "did": status.did.map(JSONValue.string),
-                "name": status.name.map(JSONValue.string),
-            ]))
+        JSONValue(omittingNil: [
+            "state": .string(status.state), "did": status.did.map(JSONValue.string),
+            "name": status.name.map(JSONValue.string),
+        ])
     }
 
     /// Changes a container, or one of its keys' passwords.
@@ -107,14 +106,13 @@ struct SigningUserRoutes: Sendable {
                 "state": .string(key.state.rawValue), "since": .integer(key.since),
             ]
         }
-        return .object(
-            JSONObject(omittingNil: [
-                "did": .string(container.did.text), "name": .string(container.name),
-                "serial": .string(container.serial),
-                "state": .string(container.state(at: now).rawValue), "created": .integer(container.createdAt),
-                "approvals": .integer(container.approvalsFrom), "renew": .integer(container.renewAt),
-                "exp": .integer(container.expiresAt), "ended": container.endedAt.map { .integer($0) },
-                "keys": .array(keys), "slots": .array(slots.map(\.json)),
-            ]))
+        return JSONValue(omittingNil: [
+            "did": .string(container.did.text), "name": .string(container.name),
+            "serial": .string(container.serial),
+            "state": .string(container.state(at: now).rawValue), "created": .integer(container.createdAt),
+            "approvals": .integer(container.approvalsFrom), "renew": .integer(container.renewAt),
+            "exp": .integer(container.expiresAt), "ended": container.endedAt.map { .integer($0) },
+            "keys": .array(keys), "slots": .array(slots.map(\.json)),
+        ])
     }
 }

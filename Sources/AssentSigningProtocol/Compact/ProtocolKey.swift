@@ -39,8 +39,7 @@ package struct ProtocolKey: Hashable, Sendable {
 
     package var json: JSONValue {
         let object = jwk.json.object ?? JSONObject()
-        return .object(
-            JSONObject(omittingNil: ["crv": object["crv"], "kty": "EC", "x": object["x"], "y": object["y"]]))
+        return JSONValue(omittingNil: ["crv": object["crv"], "kty": "EC", "x": object["x"], "y": object["y"]])
     }
 
     /// Keys are equal when their thumbprints are.

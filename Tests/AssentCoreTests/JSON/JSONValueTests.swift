@@ -200,5 +200,6 @@ struct JSONValueTests {
     func omittingNil() {
         let object = JSONObject(omittingNil: ["a": 1, "b": nil, "c": .null, "d": String?.none.map(JSONValue.string)])
         #expect(object == ["a": 1, "c": .null])
+        #expect(JSONValue(omittingNil: ["a": 1, "b": nil]) == ["a": 1])
     }
 }

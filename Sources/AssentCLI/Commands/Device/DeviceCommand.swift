@@ -48,9 +48,9 @@ struct DeviceCommand: AsyncParsableCommand {
 
         func run() async throws {
             let calls = SessionCalls(client, console: result.console)
-            let wish = JSONObject(omittingNil: ["did": container.map { .string($0) }])
+            let wish = JSONValue(omittingNil: ["did": container.map { .string($0) }])
             let path = IssuerPath.invites.path()
-            let made = try await calls.send(expecting: 201) { .post("\($0("signing"))\(path)", json: .object(wish)) }
+            let made = try await calls.send(expecting: 201) { .post("\($0("signing"))\(path)", json: wish) }
             guard let pid = made["pid"]?.string, let code = made["code"]?.string, let text = made["qr"]?.string else {
                 throw CommandFailure("The server's answer is not an invite.")
             }
@@ -156,11 +156,10 @@ struct DeviceCommand: AsyncParsableCommand {
                 try client.load().keep()
                 guard result.json else { return }
                 console.emit(
-                    .object(
-                        JSONObject(omittingNil: [
-                            "container": .string(enrolment.containerID), "user": .string(enrolment.userName),
-                            "issuer": .string(enrolment.issuerName), "digits": enrolment.digits.map { .string($0) },
-                        ])))
+                    JSONValue(omittingNil: [
+                        "container": .string(enrolment.containerID), "user": .string(enrolment.userName),
+                        "issuer": .string(enrolment.issuerName), "digits": enrolment.digits.map { .string($0) },
+                    ]))
             }
         }
 

@@ -62,14 +62,12 @@ extension DeviceCommand {
                         let container = try await profile.device.container(known.id)
                         for password in container.passwords {
                             console.emit(
-                                .object(
-                                    JSONObject(omittingNil: [
-                                        "container": .string(container.id), "slot": .string(password.slot.rawValue),
-                                        "mode": .string(password.mode.rawValue),
-                                        "state": .string(password.state.rawValue),
-                                        "tries": password.remaining.map { .integer($0) },
-                                        "spare": password.spare.map { .integer($0) },
-                                    ])))
+                                JSONValue(omittingNil: [
+                                    "container": .string(container.id), "slot": .string(password.slot.rawValue),
+                                    "mode": .string(password.mode.rawValue), "state": .string(password.state.rawValue),
+                                    "tries": password.remaining.map { .integer($0) },
+                                    "spare": password.spare.map { .integer($0) },
+                                ]))
                         }
                     }
                 }
