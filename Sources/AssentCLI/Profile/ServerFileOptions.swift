@@ -16,7 +16,7 @@ struct ServerFileOptions: ParsableArguments {
         let console = Console(json: self.json)
         try await Outcome.run(console) {
             let result = try await work(config)
-            if console.json { console.emit(json(result)) } else { console.say(text(result)) }
+            console.report(json(result), text(result))
         }
     }
 }

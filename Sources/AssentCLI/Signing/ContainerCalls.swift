@@ -38,7 +38,7 @@ extension SessionCalls {
         ])
         let path = IssuerPath.container.path(PercentEncoding.encode(id))
         let answer = try await send { .post("\($0("signing"))\(path)", json: body) }
-        if console.json { console.emit(answer) } else { console.say(action.sentence(answer["state"]?.string ?? "")) }
+        console.report(answer, action.sentence(answer["state"]?.string ?? ""))
         try console.finish()
     }
 }

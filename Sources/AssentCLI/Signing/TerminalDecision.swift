@@ -118,9 +118,7 @@ extension SigningReceipt {
         return DisplayText.escapedForTerminal("\(done): \(status), transaction \(transactionID).")
     }
 
-    func show(on console: Console) {
-        if console.json { console.emit(json) } else { console.say(line) }
-    }
+    func show(on console: Console) { console.report(json, line) }
 }
 
 extension Console {

@@ -71,6 +71,11 @@ struct Console: Sendable {
         write(DisplayText.escapedJSON(value.serialized()) + "\n", to: .standardOutput)
     }
 
+    /// What has come of a command: the result for a script, or the line for a person.
+    func report(_ result: @autoclosure () -> JSONValue, _ line: @autoclosure () -> String) {
+        if json { emit(result()) } else { say(line()) }
+    }
+
     /// A reply's body, exactly as it is. On a terminal, what the terminal would act upon becomes visible, since a
     /// service may write what looks like this program's questions; and the last line is ended, or the prompt would
     /// stand behind it.

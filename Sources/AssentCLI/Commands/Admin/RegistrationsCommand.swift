@@ -70,10 +70,8 @@ struct RegistrationsCommand: AsyncParsableCommand {
             if let file, let output {
                 try TrustText.fill(file, output, with: token + "\n")
                 console.say("The token is in \(output).")
-            } else if console.json {
-                console.emit(answer)
             } else {
-                console.say(DisplayText.escapedForTerminal(token))
+                console.report(answer, DisplayText.escapedForTerminal(token))
             }
             try console.finish()
         }
@@ -141,11 +139,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
                     total += ended
                 }
             }
-            if console.json {
-                console.emit(["ended": .integer(total)])
-            } else {
-                console.say("\(total) instances have ended.")
-            }
+            console.report(["ended": .integer(total)], "\(total) instances have ended.")
             try console.finish()
         }
     }

@@ -52,11 +52,7 @@ struct ReportsCommand: AsyncParsableCommand {
         }
         let rows = summary.rows
         for (kind, count) in rows.prefix(limit) {
-            if console.json {
-                console.emit(ReportSummary.json(kind, count))
-            } else {
-                console.say(ReportSummary.line(kind, count))
-            }
+            console.report(ReportSummary.json(kind, count), ReportSummary.line(kind, count))
         }
         if rows.isEmpty { console.say("Nothing was reported.") }
         if rows.count > limit { console.warn("\(rows.count - limit) lines more: --limit shows them, or --app fewer.") }

@@ -42,7 +42,7 @@ struct UserSessions: AsyncParsableCommand {
         let sessions = answer["result"]?.array ?? []
         if sessions.isEmpty, !json { console.say("\(DisplayText.escapedForTerminal(username)) has no session.") }
         for session in sessions {
-            if json { console.emit(session) } else { console.say(DisplayText.escapedForTerminal(Self.line(session))) }
+            console.report(session, DisplayText.escapedForTerminal(Self.line(session)))
         }
         try console.finish()
     }

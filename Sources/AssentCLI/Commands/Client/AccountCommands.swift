@@ -57,15 +57,12 @@ struct TokenCommand: AsyncParsableCommand {
             }
             let tokens = try await assent.tokens.tokens()
             await assent.shutdown()
-            if json {
-                console.emit([
+            console.report(
+                [
                     "access_token": .string(tokens.accessToken.reveal()),
                     "expires_at": tokens.expiresAt.map { .integer(Int64($0.timeIntervalSince1970)) } ?? .null,
                     "scope": .string(tokens.scopes.joined(separator: " ")),
-                ])
-            } else {
-                console.say(tokens.accessToken.reveal())
-            }
+                ], tokens.accessToken.reveal())
         }
     }
 

@@ -42,24 +42,18 @@ struct OTPCommand: AsyncParsableCommand {
             let container = try await profile.container(container.id)
             guard !list else { return try await show(container.oneTimeKeys(), console) }
             let code = try await container.oneTimeCode(label: key, challenge: challenge)
-            if result.json {
-                console.emit([
+            console.report(
+                [
                     "key": .string(code.label), "code": .string(code.code.reveal()),
                     "expires_at": code.expiresAt.map { .integer(Int64($0.timeIntervalSince1970)) } ?? .null,
-                ])
-            } else {
-                console.say(code.code.reveal())
-            }
+                ], code.code.reveal())
         }
     }
 
     private func show(_ keys: [SigningOneTimeKey], _ console: Console) {
         for key in keys {
-            if result.json {
-                console.emit(["key": .string(key.label), "kind": .string(key.kind.rawValue)])
-            } else {
-                console.say("\(key.label)  \(key.kind.rawValue)")
-            }
+            console.report(
+                ["key": .string(key.label), "kind": .string(key.kind.rawValue)], "\(key.label)  \(key.kind.rawValue)")
         }
         if keys.isEmpty, !result.json { console.say("The container has no keys for one-time codes.") }
     }

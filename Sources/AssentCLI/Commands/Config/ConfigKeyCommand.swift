@@ -25,14 +25,11 @@ struct ConfigKeyCommand: AsyncParsableCommand {
         let console = result.console
         try await Outcome.run(console) {
             let key = try TrustKeyFile.make(name)
-            if console.json {
-                console.emit([
+            console.report(
+                [
                     "thumbprint": .string(key.thumbprint.text), "private": .string("\(name).pem"),
                     "public": .string("\(name).jwk"),
-                ])
-            } else {
-                console.say(key.thumbprint.text)
-            }
+                ], key.thumbprint.text)
         }
     }
 }

@@ -316,10 +316,7 @@ struct DeviceCommand: AsyncParsableCommand {
             try await SigningProfile.run(client, console) { profile in
                 let container = try await profile.container(container.id)
                 try await container.rename(name)
-                guard !result.json else {
-                    return console.emit(["container": .string(container.id), "name": .string(name)])
-                }
-                console.say("Done.")
+                console.report(["container": .string(container.id), "name": .string(name)], "Done.")
             }
         }
     }
@@ -340,10 +337,8 @@ struct DeviceCommand: AsyncParsableCommand {
             let console = result.console
             try await SigningProfile.run(client, console) { profile in
                 let isDone = try await profile.device.container(container.value).delete()
-                guard !result.json else {
-                    return console.emit(["container": .string(container.value), "serverKnows": .bool(isDone)])
-                }
-                console.say(
+                console.report(
+                    ["container": .string(container.value), "serverKnows": .bool(isDone)],
                     isDone
                         ? "Deleted, here and at the server."
                         : "Deleted here. The server was not reached: the next 'assent device listen' tells it.")

@@ -115,12 +115,9 @@ extension DeviceCommand {
                     let container = try await profile.container(choice.container.id)
                     let terminal = TerminalPassword(console: console, signsIn: container.signsIn)
                     try await terminal.changing(password, issuer: container.issuerName)
-                    guard !result.json else {
-                        return console.emit([
-                            "container": .string(container.id), "slot": .string(password.slot.rawValue),
-                        ])
-                    }
-                    console.say("Changed. The old one opens nothing any more.")
+                    console.report(
+                        ["container": .string(container.id), "slot": .string(password.slot.rawValue)],
+                        "Changed. The old one opens nothing any more.")
                 }
             }
         }

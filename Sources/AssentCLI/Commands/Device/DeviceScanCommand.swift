@@ -91,12 +91,9 @@ extension DeviceCommand {
                     console.showDigits(digits, user: renewal.userName, issuer: renewal.issuerName)
                 } else {
                     let until = try await profile.device.container(container.id).expiresAt
-                    guard !result.json else {
-                        return console.emit([
-                            "container": .string(container.id), "expires": .string(until.formatted(.iso8601)),
-                        ])
-                    }
-                    console.say("The container has new keys, until \(until.formatted(.iso8601)).")
+                    console.report(
+                        ["container": .string(container.id), "expires": .string(until.formatted(.iso8601))],
+                        "The container has new keys, until \(until.formatted(.iso8601)).")
                 }
             }
         }

@@ -135,7 +135,7 @@ struct DatabaseCopyCommand: AsyncParsableCommand {
                 from: try ServerConfiguration.load(file: config), to: try ServerConfiguration.load(file: to))
             let report = try await copy.run { display.show($0) }
             display.end()
-            if json { console.emit(report.json) } else { console.say(report.text(console)) }
+            console.report(report.json, report.text(console))
         }
     }
 }
