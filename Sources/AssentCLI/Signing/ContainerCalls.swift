@@ -26,10 +26,6 @@ enum ContainerAction: String, ExpressibleByArgument, CaseIterable {
 extension SessionCalls {
     /// Has the server change a container, and says so.
     ///
-    /// - Parameters:
-    ///   - id: the container.
-    ///   - action: what is done.
-    ///   - slot: which keys are meant, where a PIN is.
     /// - Throws: `ExitCode`, after the reason was written.
     func change(container id: String, _ action: ContainerAction, slot: PasswordSlot?) async throws {
         let slot = action.isAboutSlot ? slot ?? .signing : nil

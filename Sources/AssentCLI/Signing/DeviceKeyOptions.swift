@@ -11,10 +11,8 @@ struct DeviceKeyOptions: ParsableArguments {
 
     func validate() throws { _ = try choice(standardFile: "") }
 
-    /// What was chosen.
+    /// What was chosen, if something was. The path is that of the key file of `--keys key-file`.
     ///
-    /// - Parameter standardFile: the path of the key file of `--keys key-file`.
-    /// - Returns: the kind; `nil` when nothing was chosen.
     /// - Throws: `ValidationError`.
     func choice(standardFile: String) throws -> (any KeyProviderKind)? {
         try hardware.kind(keys, standardFile: standardFile)

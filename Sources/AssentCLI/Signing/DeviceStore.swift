@@ -17,13 +17,9 @@ struct DeviceStore: Sendable {
         return device
     }
 
-    /// Opens the device's vault, and makes it when it is missing.
+    /// Opens the device's vault, and makes it when it is missing. Where the profile's own vault is opened, too
+    /// (`besideVault`), a passphrase may be for that alone.
     ///
-    /// - Parameters:
-    ///   - profile: the profile.
-    ///   - options: what is to hold the device's keys, where that is being chosen.
-    ///   - besideVault: whether the profile's own vault is opened, too, so that a passphrase may be for that alone.
-    /// - Returns: the device's vault and key provider.
     /// - Throws: what the place, the vault and the key provider throw.
     static func open(
         _ profile: ClientProfile, choosing options: DeviceKeyOptions? = nil, besideVault: Bool = false

@@ -21,10 +21,6 @@ struct LostReceipt<Receipt> {
 
     /// Has a decision signed and sent. Where the server refuses it for good, it is told here and by no later command.
     ///
-    /// - Parameters:
-    ///   - transaction: the transaction's id.
-    ///   - decide: signs and sends.
-    /// - Returns: the receipt.
     /// - Throws: what `decide`, `ask` and `check` throw, and ``CommandFailure`` with status 3 while nobody knows.
     func receipt(of transaction: String, _ decide: () async throws -> Receipt) async throws -> Receipt {
         do {

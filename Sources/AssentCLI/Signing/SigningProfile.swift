@@ -15,10 +15,6 @@ struct SigningProfile: Sendable {
 
     /// Opens the device, and makes its vault when it is missing.
     ///
-    /// - Parameters:
-    ///   - client: the profile.
-    ///   - options: what is to hold the device's keys, where that is being chosen.
-    /// - Returns: the device.
     /// - Throws: what the profile, the vault and the key provider throw.
     static func open(_ client: ClientOptions, keys options: DeviceKeyOptions? = nil) async throws -> SigningProfile {
         let profile = try client.load()
@@ -119,12 +115,6 @@ extension SigningProfile {
     /// Has a decision signed and sent, and finds out what became of it where the answer is lost. What it hears of other
     /// decisions meanwhile is said, since it is heard once.
     ///
-    /// - Parameters:
-    ///   - transaction: the transaction's id.
-    ///   - effect: what the decision does.
-    ///   - console: where it is said.
-    ///   - decide: signs and sends.
-    /// - Returns: the receipt.
     /// - Throws: what ``LostReceipt/receipt(of:_:)`` throws, and ``CommandFailure`` when an earlier answer stands.
     func outcome(
         of transaction: String, to effect: DecisionEffect, _ console: Console,
@@ -154,7 +144,6 @@ extension SigningProfile {
 
     /// Shows a transaction, asks for an answer, and has it signed and sent.
     ///
-    /// - Returns: the receipt.
     /// - Throws: as ``outcome(of:to:_:_:)``.
     func answer(_ transaction: SigningTransaction, _ console: Console) async throws -> SigningReceipt {
         let decision = TerminalDecision(console: console)

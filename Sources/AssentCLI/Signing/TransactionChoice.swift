@@ -29,10 +29,8 @@ struct TransactionChoice: ParsableArguments {
 
     /// Runs `work` with what the id says; nothing was fetched for it. An earlier answer whose receipt was lost is sent
     /// again first, and its outcome shown; of other transactions' answers a warning tells it.
+    /// `work` only looks where it has no effect.
     ///
-    /// - Parameters:
-    ///   - effect: what `work` does about the transaction; `nil` when it only looks.
-    ///   - work: what is done.
     /// - Throws: `ExitCode`, after the reason was written.
     func run(
         to effect: DecisionEffect? = nil, _ work: (SigningTransactionInfo, SigningProfile, Console) async throws -> Void

@@ -27,14 +27,8 @@ struct CallRunner: Sendable {
         var refusal: (error: any Error, asked: ContainerRecord)?
     }
 
-    /// Makes one call.
+    /// Makes one call. A reply that `read` throws `SigningProtocolError` for counts as no reply.
     ///
-    /// - Parameters:
-    ///   - request: what is asked.
-    ///   - record: the container. Its keys prove the call.
-    ///   - prover: whose key proves it.
-    ///   - read: verifies the reply. One that it throws `SigningProtocolError` for counts as no reply.
-    /// - Returns: what the reply says.
     /// - Throws: ``SigningError``, and what the store and the key provider throw.
     func ask<Value>(
         _ request: Request, of record: ContainerRecord, by prover: Prover = .current,

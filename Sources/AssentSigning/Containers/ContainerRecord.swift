@@ -135,13 +135,6 @@ struct ContainerRecord: ShapedPart {
 
 extension ContainerRecord {
     /// What an enrolment begins with.
-    ///
-    /// - Parameters:
-    ///   - id: a new one.
-    ///   - invite: what was scanned or typed.
-    ///   - issuerName: what the issuer's configuration says.
-    ///   - trust: of the issuer.
-    ///   - created: seconds of this device's clock.
     init(id: SigningID, _ invite: SigningInvite, issuerName: String, _ trust: IssuerTrust, created: Int) {
         self.init(
             id: id, issuer: invite.issuer, issuerName: issuerName, identity: trust.identity, minimum: trust.minimum,

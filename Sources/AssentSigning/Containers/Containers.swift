@@ -9,13 +9,8 @@ struct Containers: Sendable {
 
     // MARK: Status
 
-    /// Takes over a signed status. Only this ends a container.
+    /// Takes over a signed status of the container, which was so when the server was asked. Only this ends a container.
     ///
-    /// - Parameters:
-    ///   - status: what the server has signed.
-    ///   - asked: the container as it was when the server was asked.
-    ///   - change: what else is changed.
-    /// - Returns: the container as it is then.
     /// - Throws: what the store and the key provider throw.
     @discardableResult
     func adopt(

@@ -57,8 +57,6 @@ extension SigningContainer {
     /// Opens the key for logins, which is two calls. When this returns the server has counted and confirmed the PIN,
     /// and one login may follow.
     ///
-    /// - Parameter pin: what the user has typed.
-    /// - Returns: the key, for one login.
     /// - Throws: ``SigningError``: `unsupportedOperation` when the container has no such key; as
     ///   ``SigningPassword/verify(_:)``.
     package func login(pin: Secret) async throws -> SigningLoginKey {
@@ -75,11 +73,9 @@ extension SigningContainer {
 }
 
 extension SigningDevice {
-    /// The container that signs a user in. The server lets a container log in at the installation that has made its
-    /// invite, so one that the app made with the user's own session comes before those that a code made.
+    /// The container that signs in a user, by id or name. The server lets a container log in at the installation that
+    /// has made its invite, so one that the app made with the user's own session comes before those that a code made.
     ///
-    /// - Parameter user: the user's id or name.
-    /// - Returns: the container.
     /// - Throws: ``SigningError`` with code `invalidContainer` when there is none, `inexplicitContainer` when two could
     ///   sign in.
     package func loginContainer(of user: String) async throws -> SigningContainer {

@@ -8,9 +8,7 @@ enum StatusOrder: Hashable, CaseIterable {
     /// Or no other one was taken over meanwhile.
     case later
 
-    /// - Parameters:
-    ///   - time: when it was signed.
-    ///   - other: when the other status was signed; `nil` if there is no other.
+    /// How a status that was signed at this time stands to the other one, if there is one.
     init(_ time: Int, after other: Int?) {
         guard let other, time <= other else {
             self = .later

@@ -49,16 +49,10 @@ struct Opening {
 struct KeyOpening: Sendable {
     let parts: DeviceParts
 
-    /// Opens the keys of a password, or of what is remembered of it. For `assisted` the server has counted and
-    /// confirmed it when this returns.
+    /// Opens the keys of a password, or without one of what is remembered of it, for one use. For `assisted` the server
+    /// has counted and confirmed it when this returns. The prover is `given` where a renewal's lease is held, or the
+    /// caller takes new keys itself.
     ///
-    /// - Parameters:
-    ///   - id: the container.
-    ///   - slot: which keys.
-    ///   - password: what the user has typed; `nil`: what is remembered.
-    ///   - purpose: what they are opened for.
-    ///   - prover: `given` where a renewal's lease is held, or the caller takes new keys itself.
-    /// - Returns: the keys, for one use.
     /// - Throws: ``SigningError`` with what is left of tries, `wait`, `locked`, `passwordRequired` and others.
     func opened(
         _ id: SigningID, _ slot: PasswordSlot, _ password: Secret?, for purpose: OpeningPurpose,

@@ -24,9 +24,6 @@ struct NewPasswords: Sendable {
 
     /// Refuses ways to protect keys that the app does not allow, or that cannot be kept.
     ///
-    /// - Parameters:
-    ///   - offer: the server's.
-    ///   - record: the container that is to get new keys; `nil` for a new one.
     /// - Throws: ``SigningError`` with code `protectionPolicy` or `offerRefused`.
     func check(_ offer: Offer, renewing record: ContainerRecord?) throws(SigningError) {
         let modes = parts.configuration.modes

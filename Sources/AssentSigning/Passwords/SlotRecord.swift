@@ -61,12 +61,8 @@ struct SlotRecord: ShapedPart {
         (pending, commit, ratchet, ratchetNext, last, confirmation, confirmed) = (nil, nil, nil, nil, nil, nil, nil)
     }
 
-    /// Takes over what the server has signed of this password.
-    ///
-    /// - Parameters:
-    ///   - status: what it has signed.
-    ///   - order: whether it has signed something else since. A change that it has made, and a key that it has
-    ///     destroyed, are never undone, so those are taken over all the same.
+    /// Takes over what the server has signed of this password. If it has signed something else since, a change that it
+    /// has made, and a key that it has destroyed, are taken over all the same: they are never undone.
     mutating func adopt(_ status: SlotStatus, _ order: StatusOrder = .later) {
         guard mode == .assisted, state != .shredded else { return }
         if let pending, status.generation == pending.generation {

@@ -52,9 +52,6 @@ package enum IssuerPath: String, Sendable, CaseIterable {
     case transaction = "transactions/{id}"
     case evidence = "transactions/{id}/evidence"
 
-    /// The path below the issuer's name.
-    ///
-    /// - Parameter id: as it stands in a URL.
-    /// - Returns: the path.
+    /// The path below the issuer's name, with an id as it stands in a URL.
     package func path(_ id: String = "") -> String { "/" + rawValue.replacing("{id}", with: id) }
 }

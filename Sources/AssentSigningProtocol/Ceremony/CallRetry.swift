@@ -79,11 +79,7 @@ package struct CallRetry: Hashable, Sendable {
     private var hasNewKeys = false
     private var isSignedAgain = false
 
-    /// Nothing has failed.
-    ///
-    /// - Parameters:
-    ///   - sends: how often the same may be sent again while there is no answer.
-    ///   - signature: what is sent.
+    /// Nothing has failed. The same may be sent again so often while there is no answer.
     package init(sends: Int, signature: Signature = .fresh) {
         sendsLeft = sends
         self.signature = signature

@@ -49,14 +49,9 @@ package struct SealedEnvelope: Sendable {
         self.kid = kid
     }
 
-    /// Compares the header with what is expected, and decrypts.
+    /// Compares the header with what is expected, and decrypts. A name is `iss`, or a device's `did` (for `start` the
+    /// thumbprint of its device key).
     ///
-    /// - Parameters:
-    ///   - key: the recipient's key.
-    ///   - content: what must be inside.
-    ///   - sender: the sender's name: a device's `did` (for `start` the thumbprint of its device key), or `iss`.
-    ///   - recipient: the recipient's name.
-    /// - Returns: the plaintext.
     /// - Throws: ``SigningProtocolError`` with `wrongRecipient` before it decrypts, or `decryptionFailed`; and what the
     ///   key throws.
     package func opened(
@@ -86,16 +81,8 @@ package struct SealedEnvelope: Sendable {
         }
     }
 
-    /// Encrypts.
+    /// Encrypts: the compact JWE. The initialization vector comes from `random`.
     ///
-    /// - Parameters:
-    ///   - plaintext: what goes inside.
-    ///   - key: the recipient's key.
-    ///   - content: what it is.
-    ///   - sender: the sender's name.
-    ///   - recipient: the recipient's name.
-    ///   - random: where the initialization vector comes from.
-    /// - Returns: the compact JWE.
     /// - Throws: ``SigningProtocolError`` with `tooLarge`, or `malformed` when it could not be encrypted.
     package static func seal(
         _ plaintext: [UInt8], to key: ProtocolKey, content: Content, sender: String, recipient: String,

@@ -30,13 +30,8 @@ package struct EvidenceVerification {
         }
     }
 
-    /// Judges a bundle.
-    ///
-    /// - Parameters:
-    ///   - bundle: what was read from the file.
-    ///   - trust: the identity key that the verifier got in another way; without one, the bundle's last identity key is
-    ///     taken for the judgement and the report says that nobody trusts it.
-    /// - Returns: the four lists.
+    /// Judges a bundle by the identity key that the verifier got in another way. Without one, the bundle's last
+    /// identity key is taken for the judgement and the report says that nobody trusts it.
     package static func report(on bundle: EvidenceBundle, trust: KeyThumbprint?) -> EvidenceReport {
         var verification = EvidenceVerification(bundle: bundle, report: EvidenceReport(hasTrustAnchor: trust != nil))
         verification.judgeServerKeys(trust: trust)

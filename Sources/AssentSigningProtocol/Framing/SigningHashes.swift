@@ -63,23 +63,9 @@ package struct PolicyTransactionBinding: Hashable, Sendable {
     /// The bytes whose hash is `req`.
     package let frame: Frame
 
-    /// - Parameters:
-    ///   - id: the policy transaction's id.
-    ///   - realm: the realm's path.
-    ///   - policySet: the policy set's name.
-    ///   - policy: the policy's name.
-    ///   - revision: the policy's revision.
-    ///   - strategy: how the transaction is approved.
-    ///   - specifier: the strategy's argument, for example the journey's name.
-    ///   - resource: the resource, canonical.
-    ///   - query: if the policy binds it.
-    ///   - method: if the policy binds it.
-    ///   - mediaType: if the policy binds the body.
-    ///   - bodyHash: base64url of the body's SHA-256, if the policy binds it.
-    ///   - user: the user's id.
-    ///   - session: the session's audit id.
-    ///   - grant: the grant's id, if there is one.
-    ///   - keyThumbprint: of the key that the caller's token is bound to, if it is.
+    /// Query, method, media type and body are there if the policy binds them, the body by the base64url of its SHA-256.
+    /// The specifier is the strategy's argument, for example the journey's name; the resource is canonical; the session
+    /// is named by its audit id; the thumbprint is that of the key that the caller's token is bound to.
     package init(
         id: String, realm: String, policySet: String, policy: String, revision: String, strategy: String,
         specifier: String, resource: String, query: String?, method: String?, mediaType: String?, bodyHash: String?,

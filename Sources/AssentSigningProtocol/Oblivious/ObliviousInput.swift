@@ -25,13 +25,9 @@ package struct ObliviousInput {
         }
     }
 
-    /// Verifies the server's proof, and gives the function's output.
+    /// Verifies the server's proof (*c* ‖ *s*, 96 bytes) for the evaluated element (49 bytes), and gives the
+    /// function's output for the input (48 bytes). The server's key must be pinned already, or arrive signed.
     ///
-    /// - Parameters:
-    ///   - publicKey: the server's key for this input, which must be pinned already, or arrive signed.
-    ///   - evaluated: the evaluated element, 49 bytes.
-    ///   - proof: *c* ‖ *s*, 96 bytes.
-    /// - Returns: the function's output for the input: 48 bytes.
     /// - Throws: ``SigningProtocolError`` with `invalidElement` or `invalidProof`, whatever the bytes are.
     package func output(
         by publicKey: ObliviousElement, evaluated: [UInt8], proof: [UInt8]

@@ -33,12 +33,8 @@ package struct SealedKeyContext: Sendable {
         return bytes + salt
     }
 
-    /// The key that seals it.
+    /// The key that seals it, 32 bytes, of what scrypt made of the password and, for `assisted`, the VOPRF's output.
     ///
-    /// - Parameters:
-    ///   - s: what scrypt made of the password.
-    ///   - output: the VOPRF's output for `assisted`, `nil` for `local`.
-    /// - Returns: 32 bytes.
     /// - Throws: `modeUnsupported` when there is an output for `local`, or none for `assisted`: a key that the password
     ///   alone opens must never take the place of one that needs the server.
     package func key(s: Secret, output: Secret?) throws(SigningProtocolError) -> Secret {

@@ -5,11 +5,7 @@ package struct MemberRule<Value>: Sendable {
     package let read: @Sendable (JSONValue, String) throws(SigningProtocolError) -> Value
     let json: @Sendable (Value) -> JSONValue
 
-    /// A rule.
-    ///
-    /// - Parameters:
-    ///   - json: the value on the wire.
-    ///   - read: reads the value; its second argument is where the value stands, for errors.
+    /// A rule. The second argument of `read` is where the value stands, for errors.
     package init(
         json: @escaping @Sendable (Value) -> JSONValue,
         _ read: @escaping @Sendable (JSONValue, String) throws(SigningProtocolError) -> Value
@@ -226,14 +222,8 @@ extension MemberRule<[ProtocolKey]> {
 }
 
 extension MemberRule<[String: String]> {
-    /// Texts that may be shown, by their names.
-    ///
-    /// - Parameters:
-    ///   - limit: the most texts.
-    ///   - names: whether a name is known.
-    ///   - count: how many Unicode scalars a text has.
-    ///   - order: the names' order on the wire, by default the alphabet's.
-    /// - Returns: the rule.
+    /// Texts that may be shown, by their names: at most `limit`, of so many Unicode scalars each. Their order on the
+    /// wire is the alphabet's unless there is another one.
     package static func shownTexts(
         limit: Int, names: @escaping @Sendable (String) -> Bool, count: ClosedRange<Int>, order: [String]? = nil
     ) -> Self {

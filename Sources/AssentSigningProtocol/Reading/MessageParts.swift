@@ -14,11 +14,8 @@ package protocol MessagePart: MemberValue {
 }
 
 extension MessagePart {
-    /// Reads the plaintext of a request's body, or what was stored.
+    /// Reads the plaintext of a request's body, or what was stored: JSON of at most `limit` bytes.
     ///
-    /// - Parameters:
-    ///   - plaintext: JSON.
-    ///   - limit: the most bytes that it may have.
     /// - Throws: ``SigningProtocolError``.
     package init(
         plaintext: some Collection<UInt8>, limit: Int = MessageType.maximumBody

@@ -21,13 +21,8 @@ package struct IssuerTrust: Sendable {
     /// The online keys' certificates that count, as they were sent.
     package let certificates: [SignedMessage<KeyCertificate>]
 
-    /// Judges a configuration.
+    /// Judges the configuration of the issuer that was asked for it, by the highest `min` that the device has seen.
     ///
-    /// - Parameters:
-    ///   - configuration: what the issuer says of itself.
-    ///   - issuer: whose configuration was asked for.
-    ///   - anchor: what is known of its identity key.
-    ///   - minimum: the highest `min` that the device has seen so far.
     /// - Throws: ``SigningProtocolError`` with `wrongIssuer`, or `untrustedIdentity` when no chain leads from the
     ///   anchor to the identity key. Certificates that do not count are left out.
     package init(
@@ -126,14 +121,9 @@ extension IssuerTrust {
         return verified
     }
 
-    /// Verifies a reply and that it answers this request of this device.
+    /// Verifies a reply and that it answers the request with this hash of this device, which is the container's `did`,
+    /// or for an offer the thumbprint of the device key.
     ///
-    /// - Parameters:
-    ///   - compact: the reply.
-    ///   - type: which reply.
-    ///   - audience: the container's `did`; for an offer, the thumbprint of the device key.
-    ///   - request: the hash of the request.
-    /// - Returns: the reply.
     /// - Throws: ``SigningProtocolError``. A reply that fails counts as no reply.
     package func reply<Content: ReplyContent>(
         _ compact: String, as type: Content.Type = Content.self, audience: String, request: SigningHash

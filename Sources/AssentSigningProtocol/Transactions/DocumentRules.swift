@@ -14,10 +14,8 @@ package struct DocumentAudience: Sendable {
 
 extension TransactionDocument {
     /// Checks what every device checks before it shows a document. Texts, types and effects were checked by the reader.
+    /// The container has asked for no transaction when the device began it itself.
     ///
-    /// - Parameters:
-    ///   - audience: the container that asked.
-    ///   - asked: the transaction that it asked for; `nil` when the device began it itself.
     /// - Throws: ``SigningProtocolError`` with `documentRefused`, and the member.
     package func check(for audience: DocumentAudience, txn asked: SigningID?) throws(SigningProtocolError) {
         guard asked.map({ $0 == txn }) ?? (kind == .record) else {
@@ -56,10 +54,6 @@ extension TransactionDocument {
 
     /// Whether a decision fits this document: what device, server and verifier all check.
     ///
-    /// - Parameters:
-    ///   - decision: what was decided.
-    ///   - compact: this document as it was sent.
-    ///   - signer: the key that signed the decision.
     /// - Returns: the member that does not fit, in the order of the specification; `nil` when all do.
     package func mismatch(with decision: Decision, compact: String, signer: KeyThumbprint) -> String? {
         guard StrictJSON.same(decision.issuer, issuer) else { return "aud" }

@@ -30,12 +30,8 @@ public struct SigningDisplay: Sendable, Hashable {
         fields = body.fields.map { DisplayField(label: $0.label, value: $0.display) }
     }
 
-    /// The texts whose hash is `dsp`: each is there also when it is empty.
-    ///
-    /// - Parameters:
-    ///   - status: the status that the user chose.
-    ///   - match: the number that the user typed, if one.
-    /// - Returns: the texts, in the order in which they are hashed.
+    /// The texts whose hash is `dsp`, in that order, with the status that the user chose and the number that the user
+    /// typed: each is there also when it is empty.
     package func texts(status: DocumentStatus, match: String?) -> [String] {
         [relyingParty, title, text ?? "", warning ?? "", place ?? "", address ?? ""]
             + fields.flatMap { [$0.label, $0.value] } + [status.label, match ?? ""]

@@ -25,14 +25,9 @@ package struct SigningDoor: SigningPart {
         }
     }
 
-    /// Answers a call of a device.
+    /// Answers a call of a device with a compact message. The proof is the field `TSP-Proof`; wrong codes are counted
+    /// by the address.
     ///
-    /// - Parameters:
-    ///   - call: which one.
-    ///   - proof: the field `TSP-Proof`.
-    ///   - body: the request's body.
-    ///   - address: where it came from, to count wrong codes.
-    /// - Returns: the compact message to send back.
     /// - Throws: ``SigningRefusal``.
     package func answer(_ call: DeviceCall, proof: String?, body: [UInt8], address: String) async throws(SigningRefusal)
         -> String

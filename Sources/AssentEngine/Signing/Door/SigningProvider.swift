@@ -2,13 +2,8 @@
 package struct SigningProvider: SigningPart {
     let realm: SigningRealm
 
-    /// Transaction signing on a context's database.
-    ///
-    /// - Parameters:
-    ///   - context: the database, the clock and what else comes from outside.
-    ///   - settings: how it is offered.
-    ///   - notifier: who tells users what happens to their devices and what waits for them; without one it is only
-    ///     logged.
+    /// Transaction signing on a context's database. Without a notifier it is only logged what happens to users' devices
+    /// and what waits for them.
     package init(_ context: EngineContext, settings: SigningSettings, notifier: (any Notifier)? = nil) {
         realm = SigningRealm(context, settings: settings, notifier: notifier)
     }

@@ -38,13 +38,9 @@ enum DigitsResult: Sendable, Hashable {
 package struct SigningInvites: SigningPart {
     let realm: SigningRealm
 
-    /// Makes an invite, for the caller or, by an administrator, for somebody else.
+    /// Makes an invite, for the caller or, by an administrator, for somebody else (by id or name): for a new container,
+    /// or for new keys of the one that is named (a reset). It is to be shown once.
     ///
-    /// - Parameters:
-    ///   - caller: who is signed in.
-    ///   - user: whose device it is to be, by id or name; without one, the caller's.
-    ///   - did: the container whose keys are to be new ones (a reset); without one, a new container.
-    /// - Returns: the invite, to be shown once.
     /// - Throws: ``SigningRefusal``: `fresh_authentication_required`, `forbidden`, `not_found`.
     package func make(
         _ caller: SigningCaller, user: String?, did: String? = nil

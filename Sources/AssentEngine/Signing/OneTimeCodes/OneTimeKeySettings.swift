@@ -43,14 +43,9 @@ package struct OneTimeKeySettings: Sendable, Hashable {
         return faults
     }
 
-    /// A new key as the device gets it: an `otpauth` URI.
+    /// A new key as the device gets it: an `otpauth` URI, with the container's number in the place of the user's name
+    /// (`account`) when it would be too long.
     ///
-    /// - Parameters:
-    ///   - issuer: the issuer's name.
-    ///   - account: the user's name; the container's number takes its place when the URI would be too long.
-    ///   - serial: the container's number.
-    ///   - random: where the secret comes from.
-    /// - Returns: the URI.
     /// - Throws: `OTPError` for settings that ``faults()`` names.
     func makeURI(issuer: String, account: String, serial: String, random: any RandomSource) throws -> Secret {
         let secret = Secret(bytes: random.bytes(Self.secretBytes))

@@ -75,13 +75,8 @@ struct SigningCodes: SigningPart {
     }
 
     /// Checks a code of one of the user's devices and, when it is right, spends it and all older ones. What is refused
-    /// is audited.
+    /// is audited. Only keys of that name for codes by time and by counter are asked.
     ///
-    /// - Parameters:
-    ///   - code: what the user typed.
-    ///   - label: the key's name. Only keys for codes by time and by counter count.
-    ///   - user: the user.
-    /// - Returns: what was found.
     /// - Throws: ``EngineError``.
     func verify(_ code: String, label: String, user: User) async throws -> OneTimePasswords.Check {
         let result = try await check(code, label, user)

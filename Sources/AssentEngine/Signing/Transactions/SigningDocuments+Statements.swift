@@ -54,13 +54,7 @@ extension SigningDocuments {
         return known
     }
 
-    /// A transaction, whatever its state.
-    ///
-    /// - Parameters:
-    ///   - txn: its id.
-    ///   - evenUnclaimed: also one that nobody has claimed; devices do not see these.
-    /// - Returns: the transaction, or `nil`.
-    /// - Throws: `StoreError`.
+    /// A transaction, whatever its state. Devices do not see one that nobody has claimed.
     func find(_ txn: SigningID, evenUnclaimed: Bool = false) async throws -> SigningTransactionRecord? {
         let found = try await store.first(
             "SELECT * FROM signing_transactions WHERE txn = \(txn) AND iss = \(iss)"
