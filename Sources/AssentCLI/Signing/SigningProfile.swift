@@ -10,7 +10,6 @@ struct SigningProfile: Sendable {
     /// The issuer of the profile's server and realm.
     let issuer: String
 
-    /// Closes the connections.
     private let shutdown: @Sendable () async -> Void
 
     /// Opens the device, and makes its vault when it is missing.

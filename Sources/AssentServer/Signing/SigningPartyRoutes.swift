@@ -18,7 +18,6 @@ struct SigningPartyRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    /// Makes a transaction.
     func create() async throws -> Response {
         let body = try await call.jsonObject()
         try body.allow(["user", "claim", "template", "authorization_details", "did", "locale", "ttl", "origin"])

@@ -7,7 +7,6 @@ import Logging
 
 /// What answers below `/signing` besides the calls of users and relying parties: calls of devices, and evidence.
 struct SigningRoutes: Sendable {
-    /// Answers a call of a device.
     func answer(_ device: DeviceCall, _ call: RouteCall<SigningProvider>) async throws -> Response {
         let type = call.request.headers[.contentType]?.prefix { $0 != ";" }.lowercased()
         guard type == "application/jose" else {
@@ -20,7 +19,6 @@ struct SigningRoutes: Sendable {
                 device, proof: proofs.first, body: try await call.body(), address: call.client.limitKey ?? "none"))
     }
 
-    /// The evidence of a transaction.
     func evidence(_ call: RouteCall<SigningProvider>) async throws -> Response {
         let reader: SigningEvidence.Reader =
             if case .confidentialClient(let client) = call.caller {

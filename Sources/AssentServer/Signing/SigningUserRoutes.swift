@@ -30,14 +30,12 @@ struct SigningUserRoutes: Sendable {
         return .json(200, ["state": .string(status.state)])
     }
 
-    /// The containers of a user.
     func containers() async throws -> Response {
         let found = try await provider.devices.list(caller, user: try call.request.query("user"))
         let containers = found.map { Self.json($0.container, $0.keys, slots: $0.slots, at: provider.now) }
         return .json(200, ["containers": .array(containers)])
     }
 
-    /// Invites a device.
     func invite() async throws -> Response {
         let body = try await call.jsonObject()
         try body.allow(["user", "did"])
@@ -83,7 +81,6 @@ struct SigningUserRoutes: Sendable {
         return .json(200, ["state": .string(state.rawValue)])
     }
 
-    /// Changes the issuer's keys.
     func changeKeys() async throws -> Response {
         let body = try await call.jsonObject()
         try body.allow(["action"])

@@ -37,7 +37,6 @@ struct StartMessage: Sendable {
     let modes: [ProtectionMode]
     let info: [String: String]
 
-    /// Signs it.
     func signed(_ record: ContainerRecord, _ nonce: String) async throws -> String {
         try await SignedMessage.sign(
             Start(issuer: record.issuer, code: record.code, nonce: nonce, jwk: jwk, modes: modes, info: info), with: key

@@ -41,7 +41,6 @@ struct SigningHTTP: Sendable {
         }
     }
 
-    /// Reads what came back.
     func read(_ reply: HTTPReply, expecting expected: Int = 200) async throws -> Reply {
         let bytes = try await reply.body.collect(upTo: limits.replyBytes)
         guard let body = String(validating: bytes, as: UTF8.self) else {

@@ -74,7 +74,6 @@ struct KeyOpening: Sendable {
         }
     }
 
-    /// Asks the app for a password.
     func ask(
         _ prompt: SigningPasswordPrompt?, isNew: Bool, _ record: ContainerRecord, _ slot: PasswordSlot,
         _ mode: PasswordMode

@@ -19,13 +19,11 @@ struct OpenedKeys {
     /// What must not come back, the newest first.
     var history: [SealedKeyContent.Earlier] { contents.values.first?.history ?? [] }
 
-    /// A key that signs.
     func signingKey(_ label: String) throws -> SoftwareSigningKey {
         guard let scalar = contents[label]?.scalar else { throw SigningError(.credentialsLost) }
         return try Self.signingKey(scalar)
     }
 
-    /// A key that decrypts.
     func agreementKey(_ label: String) throws -> SoftwareAgreementKey {
         guard let scalar = contents[label]?.scalar else { throw SigningError(.credentialsLost) }
         return try Self.agreementKey(scalar)

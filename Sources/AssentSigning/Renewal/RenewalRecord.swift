@@ -26,7 +26,6 @@ struct RenewalRecord: ShapedPart {
         Member("endorsements", \.endorsements, .compacts(0...2))
     }
 
-    /// The offer of the old keys.
     func oldOfferContent() throws(SigningError) -> Offer {
         try SigningError.mapped(try UnverifiedMessage<Offer>(oldOffer).content)
     }

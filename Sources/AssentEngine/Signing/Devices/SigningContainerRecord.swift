@@ -21,9 +21,7 @@ package struct SigningContainerRecord: Sendable, Hashable {
 
     /// How its enrolment is checked.
     let commitMode: CommitMode
-    /// The thumbprint of the device key.
     let deviceKeyID: KeyThumbprint
-    /// The device key as a JWK.
     let deviceJWK: String
     /// The key that messages to it are encrypted to, as a JWK.
     var transportJWK: String

@@ -8,7 +8,6 @@ struct DeviceRequest: Sendable {
         case enrolment(SigningEnrolmentRecord)
         case container(SigningContainerRecord)
 
-        /// The device key as a JWK.
         var deviceJWK: String {
             switch self {
             case .enrolment(let enrolment): enrolment.deviceJWK
@@ -58,6 +57,5 @@ struct DeviceRequest: Sendable {
         return container
     }
 
-    /// The body.
     func body<Body: MessagePart>(_ type: Body.Type = Body.self) throws -> Body { try Body(plaintext: plaintext) }
 }

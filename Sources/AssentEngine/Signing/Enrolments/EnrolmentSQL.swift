@@ -1,7 +1,6 @@
 import AssentSigningProtocol
 import AssentStore
 
-/// The statements about invites and enrolments.
 enum EnrolmentSQL {
     private typealias Invite = SigningInviteRecord.State
     private typealias Enrolment = SigningEnrolmentRecord.State

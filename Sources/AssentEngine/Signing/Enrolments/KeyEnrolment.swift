@@ -3,7 +3,6 @@ import AssentSigningProtocol
 /// The ceremony by which a device gets keys, whichever of its two beginnings it had: an invite, or a container that has
 /// keys.
 struct KeyEnrolment: Sendable, Hashable {
-    /// How it has begun.
     enum Beginning: Sendable, Hashable {
         case enrolment(SigningEnrolmentRecord)
         case renewal(SigningRenewalRecord)

@@ -3,7 +3,6 @@ import AssentStore
 
 /// A device that begins to enrol: what is known of it until it has sent its keys.
 struct SigningEnrolmentRecord: Sendable, Hashable {
-    /// Where it stands.
     enum State: String, SQLConstant {
         /// The device has its offer.
         case started = "STARTED"
@@ -17,9 +16,7 @@ struct SigningEnrolmentRecord: Sendable, Hashable {
     /// The id that the container will have.
     let did: SigningID
     let pid: SigningID
-    /// The thumbprint of the device key.
     let deviceKeyID: KeyThumbprint
-    /// The device key as a JWK.
     let deviceJWK: String
     var state: State = .started
     /// The hash of the request that the offer answers.
@@ -28,7 +25,6 @@ struct SigningEnrolmentRecord: Sendable, Hashable {
     let offer: String
     /// What the device says of itself, as JSON.
     let info: String
-    /// What the device has committed to.
     var commitment: SigningHash?
     var nonce: SigningNonce?
     /// Until when it must be completed, in seconds since 1970.

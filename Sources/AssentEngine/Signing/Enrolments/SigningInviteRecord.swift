@@ -15,7 +15,6 @@ struct SigningInviteRecord: Sendable, Hashable {
     /// How many times digits may be entered.
     static let tries: Int64 = 3
 
-    /// Who made it.
     enum Maker: String, SQLConstant {
         case user = "invite"
         case administrator
@@ -24,7 +23,6 @@ struct SigningInviteRecord: Sendable, Hashable {
         var ground: RecordGround { self == .administrator ? .administrator : .invite }
     }
 
-    /// Where it stands.
     enum State: String, SQLConstant {
         /// A device may begin.
         case open = "OPEN"
@@ -50,7 +48,6 @@ struct SigningInviteRecord: Sendable, Hashable {
 }
 
 extension SigningInviteRecord {
-    /// A new invite.
     init(
         pid: SigningID, userID: String, username: String, maker: Maker, createdAt: Int64,
         lifetime: Int64 = SigningInviteRecord.lifetime, did: SigningID? = nil

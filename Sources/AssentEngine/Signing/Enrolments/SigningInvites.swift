@@ -18,9 +18,7 @@ package struct ShownInvite: Sendable {
 package struct InviteStatus: Sendable, Hashable {
     /// The invite's state while there is no container, then the container's.
     package let state: String
-    /// The container.
     package let did: String?
-    /// Its name.
     package let name: String?
 }
 

@@ -7,7 +7,6 @@ struct SigningRenewalRecord: Sendable, Hashable {
     /// Seconds for which a renewal without a code may be committed.
     static let lifetime: Int64 = 15 * 60
 
-    /// Where it stands.
     enum State: String, SQLConstant {
         /// The device has its offer.
         case started = "STARTED"
@@ -31,7 +30,6 @@ struct SigningRenewalRecord: Sendable, Hashable {
     let offer: String
     /// Until when it may be committed.
     let expiresAt: Int64
-    /// What the device has committed to.
     var commitment: SigningHash?
     var nonce: SigningNonce?
     /// What the device has sent with its keys.
@@ -58,11 +56,8 @@ struct CompletedKeys: Sendable, Hashable {
     let enrol: String
     let transcript: SigningHash
     let endorsements: [String]
-    /// The new name, if there is one.
     let name: String?
-    /// The thumbprint of the new device key.
     let deviceKeyID: KeyThumbprint
-    /// The new device key as a JWK.
     let deviceJWK: String
     /// The new key that messages are encrypted to, as a JWK.
     let transportJWK: String

@@ -7,7 +7,6 @@ struct SigningQuestion: Sendable, Hashable {
     let txn: String
     /// The number that the user must type on the device.
     let number: String?
-    /// When it expires.
     let expiresAt: Int64
 }
 

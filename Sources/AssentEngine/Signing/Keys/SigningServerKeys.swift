@@ -105,7 +105,6 @@ struct SigningKeySet: Sendable {
         return try JSONValue.parse(Base64URL.decode(String(header)) ?? [])["kid"]?.string ?? ""
     }
 
-    /// The newest key of a use.
     func newest(_ use: OnlineKeyUse) -> OnlineKey? { online.first { $0.use == use && !$0.isRetired } }
 
     /// The key to which a request is encrypted, and its thumbprint.

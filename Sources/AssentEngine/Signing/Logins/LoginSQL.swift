@@ -2,7 +2,6 @@ import AssentCore
 import AssentSigningProtocol
 import AssentStore
 
-/// The statements of logins.
 enum LoginSQL {
     /// What a login is judged by, in this order: the container, its keys, its password slots, its user and, where the
     /// login names one, the evaluation. They decide nothing: what spends a login has its conditions again.

@@ -42,7 +42,6 @@ extension SigningOneTimeSecret {
     private static func sealing(_ did: SigningID, _ label: String) -> String { "otp \(did) \(label)" }
 }
 
-/// The statements about keys for one-time codes.
 enum OneTimeKeySQL {
     /// The keys of a container, in the order of its offer.
     static func keys(of did: SigningID) -> SQL {

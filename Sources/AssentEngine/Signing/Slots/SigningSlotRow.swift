@@ -89,7 +89,6 @@ struct SlotTry: Sendable, Hashable {
 
 /// An evaluation that was counted, and may now be made.
 struct CountedTry: Sendable, Hashable {
-    /// The private key, sealed.
     let sealedKey: [UInt8]
     let n: Int64
     /// Tries until the slot is locked.
@@ -143,7 +142,6 @@ struct SigningOfferedSlot: Sendable, Hashable {
     let generation: Int64
     /// The public key of its VOPRF.
     let publicKey: [UInt8]
-    /// The private key, sealed.
     let sealedKey: [UInt8]
     var evaluations: Int64 = 0
 }

@@ -1,7 +1,6 @@
 import AssentSigningProtocol
 import AssentStore
 
-/// The statements about password slots.
 enum SlotSQL {
     /// Seconds after an evaluation in which a decision or a change may take it.
     static let evaluationLifetime: Int64 = 300

@@ -1,7 +1,6 @@
 import AssentSigningProtocol
 import AssentStore
 
-/// The statements of decisions.
 enum DecisionSQL {
     /// Locks the container, if it may decide so: approving needs more than refusing does, and a user who was not
     /// deactivated.

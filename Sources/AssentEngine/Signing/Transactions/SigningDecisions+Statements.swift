@@ -3,7 +3,6 @@ import AssentSigningProtocol
 import AssentStore
 
 extension SigningDecisions {
-    /// The decision of a transaction.
     func find(of txn: SigningID) async throws -> SigningDecision? {
         try await store.first("SELECT * FROM signing_decisions WHERE txn = \(txn)").map(SigningDecision.init)
     }

@@ -1,7 +1,6 @@
 import AssentSigningProtocol
 import AssentStore
 
-/// The statements about transactions and their documents.
 enum SigningTransactionSQL {
     private typealias State = SigningTransactionRecord.State
 
