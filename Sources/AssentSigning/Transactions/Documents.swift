@@ -1,7 +1,6 @@
 import AssentCore
 import AssentJOSE
 import AssentSigningProtocol
-import Foundation
 
 /// What the server asks the user: ids of transactions, and documents, which are checked before they are shown.
 struct Documents: Sendable {
@@ -28,11 +27,9 @@ struct Documents: Sendable {
             fitting.append((container, try Self.isVerified(ticket, by: record)))
         }
         if let user { fitting = fitting.filter { ContainerFilter(user: user).matches($0.container) } }
-        let container = try fitting.map(\.container).single()
         return SigningTransactionInfo(
-            container: container, transactionID: content.txn.text,
-            expiresAt: Date(timeIntervalSince1970: TimeInterval(content.expiresAt)), isClaim: content.isClaim,
-            isVerified: fitting.allSatisfy(\.isVerified), ticket: id, txn: content.txn, expires: content.expiresAt)
+            container: try fitting.map(\.container).single(), ticket: ticket,
+            isVerified: fitting.allSatisfy(\.isVerified))
     }
 
     /// Whether the id's signer is known here; when it is not, the configuration is read at the next call. A bad
@@ -79,16 +76,17 @@ struct Documents: Sendable {
         var record = try await parts.records.load(info.container.record)
         if !info.isVerified {
             record = try await parts.calls.refresh(record, sends: parts.calls.sends(.status))
-            _ = try SigningError.mapped(try record.trust().verified(info.ticket, as: Ticket.self))
+            _ = try SigningError.mapped(try record.trust().verified(info.ticket.compact, as: Ticket.self))
         }
         if info.isClaim {
             // The first container wins; from then on it is this user's, as any other.
             _ = try await parts.calls.ask(
-                Request(.claim, ClaimBody(ticket: info.ticket)), of: record, read: parts.calls.status)
+                Request(.claim, ClaimBody(ticket: info.ticket.compact)), of: record, read: parts.calls.status)
             record = try await parts.records.load(record.id)
         }
-        let request = Request(.fetch, FetchBody(txn: info.txn))
-        return try await shown(request, info.container, &record, password, asked: .transaction(info.txn))
+        let txn = info.ticket.content.txn
+        let request = Request(.fetch, FetchBody(txn: txn))
+        return try await shown(request, info.container, &record, password, asked: .transaction(txn))
     }
 
     /// Begins a transaction of this device's own, about this text.

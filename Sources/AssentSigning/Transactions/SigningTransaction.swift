@@ -29,25 +29,16 @@ public struct SigningTransaction: Sendable, Identifiable {
         case notifySuspicious
     }
 
-    /// The texts that the app must show, as they are: their hash is signed with the decision.
-    public let displayed: SigningDisplay
+    let document: SignedMessage<TransactionDocument>
 
     /// The container that it is for.
     public let container: SigningContainer
 
-    let document: SignedMessage<TransactionDocument>
-    private let serverTime: Int
-    private let fetchedAt: Duration
+    let serverTime: Int
+    let fetchedAt: Duration
 
-    init(
-        document: SignedMessage<TransactionDocument>, container: SigningContainer, serverTime: Int, fetchedAt: Duration
-    ) {
-        self.document = document
-        self.container = container
-        self.serverTime = serverTime
-        self.fetchedAt = fetchedAt
-        displayed = SigningDisplay(document.content)
-    }
+    /// The texts that the app must show, as they are: their hash is signed with the decision.
+    public var displayed: SigningDisplay { SigningDisplay(document.content) }
 
     /// The transaction's id.
     public var id: String { document.content.txn.text }

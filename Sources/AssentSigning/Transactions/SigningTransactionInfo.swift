@@ -7,23 +7,21 @@ public struct SigningTransactionInfo: Sendable {
     /// The container that is meant.
     public let container: SigningContainer
 
-    /// The transaction.
-    public let transactionID: String
-
-    /// Until when it is open, by the server's clock.
-    public let expiresAt: Date
-
-    /// Whether anyone who scans it first may claim it: ``transaction(password:)`` does. The app shows where it began
-    /// (`place` and `address` of `SigningDisplay`), and the user types the number of the page.
-    public let isClaim: Bool
+    let ticket: UnverifiedMessage<Ticket>
 
     /// Whether the id's signature was verified already. If not, its signer is new to this device, and the next call
     /// finds out.
     public let isVerified: Bool
 
-    let ticket: String
-    let txn: SigningID
-    let expires: Int
+    /// The transaction.
+    public var transactionID: String { ticket.content.txn.text }
+
+    /// Until when it is open, by the server's clock.
+    public var expiresAt: Date { Date(timeIntervalSince1970: TimeInterval(ticket.content.expiresAt)) }
+
+    /// Whether anyone who scans it first may claim it: ``transaction(password:)`` does. The app shows where it began
+    /// (`place` and `address` of `SigningDisplay`), and the user types the number of the page.
+    public var isClaim: Bool { ticket.content.isClaim }
 
     /// The key that decrypts the transaction's details: whether the user has to type a password to see them.
     public var protectionKey: SigningContainer.Key? { container.keys.first { $0.usage == .transport } }
@@ -62,7 +60,8 @@ public struct SigningTransactionInfo: Sendable {
 
     private func refuse(_ effect: DecisionEffect, _ reason: String?) async throws -> SigningReceipt {
         let answer = Answer(
-            subject: .unseen(expires: expires), txn: txn, status: effect.rawValue, effect: effect, reason: reason)
+            subject: .unseen(expires: ticket.content.expiresAt), txn: ticket.content.txn, status: effect.rawValue,
+            effect: effect, reason: reason)
         return try await Decisions(parts: container.device.parts).decide(answer, in: container.record)
     }
 }
