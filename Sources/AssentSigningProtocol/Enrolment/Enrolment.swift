@@ -102,7 +102,14 @@ package struct Enrolment: SelfSignedContent {
     }
 
     package func check(in reader: MemberReader) throws(SigningProtocolError) {
-        try Self.check(keys)
+        for usage in SigningKeyUsage.allCases where usage != .otp {
+            guard usage.count.contains(keys.count(where: { $0.usage == usage })) else {
+                throw .invalid("keys", "has too many or too few keys for \(usage.rawValue)")
+            }
+        }
+        guard Set(keys.map(\.label)).count == keys.count, Set(keys.map(\.kid)).count == keys.count else {
+            throw .invalid("keys", "has a label or a key twice")
+        }
     }
 
     package var signer: ProtocolKey { device.jwk }
@@ -124,17 +131,6 @@ package struct Enrolment: SelfSignedContent {
         EnrolmentTranscript(
             identity: identity, issuer: issuer, pid: pid, did: did, sub: sub, offer: offer, nonceD: nonceD,
             nonceS: nonceS, keys: keyList)
-    }
-
-    private static func check(_ keys: [EnrolledKey]) throws(SigningProtocolError) {
-        for usage in SigningKeyUsage.allCases where usage != .otp {
-            guard usage.count.contains(keys.count(where: { $0.usage == usage })) else {
-                throw .invalid("keys", "has too many or too few keys for \(usage.rawValue)")
-            }
-        }
-        guard Set(keys.map(\.label)).count == keys.count, Set(keys.map(\.kid)).count == keys.count else {
-            throw .invalid("keys", "has a label or a key twice")
-        }
     }
 }
 
