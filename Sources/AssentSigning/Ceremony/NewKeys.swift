@@ -8,9 +8,10 @@ struct NewKeys: Sendable {
 
     /// Goes on until the server has confirmed the keys.
     func run(_ work: inout KeyWork, _ prompt: SigningPasswordPrompt?) async throws {
-        var (offersLeft, hasEndorsedAgain) = (KeyCeremony.offersAgain, false)
+        var ceremony = work.ceremony
         while true {
-            switch work.ceremony.next(try await sealedKeys(work.next)) {
+            ceremony.goOn(at: work.next.phase)
+            switch ceremony.next(try await sealedKeys(work.next)) {
             case .start: try await start(&work)
             case .makeKeys: try await makeKeys(&work, prompt)
             case .makeKeysAgain: try await work.take(.keysForgotten, in: parts.records)
@@ -18,7 +19,7 @@ struct NewKeys: Sendable {
                 do {
                     try await commit(made, &work)
                 } catch let error as SigningError {
-                    offersLeft = try await askAgain(after: error, &work, offersLeft: offersLeft)
+                    try await askAgain(after: error, &work, &ceremony)
                 }
             case .sign(let committed):
                 let enrol = try await signedKeyList(committed, work, prompt)
@@ -31,8 +32,9 @@ struct NewKeys: Sendable {
                 do {
                     try await complete(signed, &work, prompt)
                 } catch let error as SigningError {
-                    guard !hasEndorsedAgain, var renewal = Self.endorsedAgain(after: error, work) else { throw error }
-                    hasEndorsedAgain = true
+                    guard ceremony.refused(error.code) == .endorseAgain, case .renewal(var renewal) = work else {
+                        throw error
+                    }
                     await parts.memory.keep(endorser: nil, renewal.next.id)
                     renewal.endorsements = try await parts.renewals.endorsements(of: signed.enrol, renewal, prompt)
                     try await parts.records.keep(renewal)
@@ -170,12 +172,10 @@ struct NewKeys: Sendable {
     /// Goes back to the beginning, with the same invite or container, if the server has replaced the offer. The offer
     /// is stored until its keys are removed: a process that ends meanwhile finds them.
     ///
-    /// - Returns: how often that may happen again.
     /// - Throws: the error, unless it means that; ``SigningError`` `offerReplaced` when that has happened too often.
     private func askAgain(
-        after error: SigningError, _ work: inout KeyWork, offersLeft: Int
-    ) async throws -> Int {
-        var ceremony = KeyCeremony(work.beginning, at: work.next.phase, offersLeft: offersLeft)
+        after error: SigningError, _ work: inout KeyWork, _ ceremony: inout KeyCeremony
+    ) async throws {
         switch ceremony.refused(error.code) {
         case .askAgain: break
         case .stopAsking: throw SigningError(.offerReplaced)
@@ -186,16 +186,6 @@ struct NewKeys: Sendable {
         try await work.take(.keysForgotten, in: parts.records)
         try await parts.provider.remove(offer, work.next, withDeviceKey: work.isRenewal)
         try await work.take(.offerForgotten, in: parts.records)
-        return ceremony.offersLeft
-    }
-
-    /// The renewal whose old keys have to vouch again; `nil` for an enrolment, and when the error means something else.
-    private static func endorsedAgain(after error: SigningError, _ work: KeyWork) -> RenewalRecord? {
-        var ceremony = work.ceremony
-        guard ceremony.refused(error.code) == .endorseAgain,
-            case .renewal(let renewal) = work
-        else { return nil }
-        return renewal
     }
 
     /// The key list, signed by the device key that is in it.

@@ -74,20 +74,18 @@ package struct KeyCeremony: Hashable, Sendable {
 
     package let beginning: Beginning
     package private(set) var phase: KeyPhase
-    /// How often it may still ask for an offer again.
-    package private(set) var offersLeft: Int
+    /// How often it may still ask for an offer again, unless its app begins anew: a delayed request replaces the offer
+    /// once, and each new offer may cost the user a password.
+    package private(set) var offersLeft = 2
     private var hasEndorsedAgain = false
 
-    /// How often a device asks for an offer again, unless its app begins anew: a delayed request replaces the offer
-    /// once, and each new offer may cost the user a password.
-    package static let offersAgain = 2
-
     /// A ceremony that is as far as what is stored says.
-    package init(_ beginning: Beginning, at phase: KeyPhase = .begun, offersLeft: Int = Self.offersAgain) {
-        self.beginning = beginning
-        self.phase = phase
-        self.offersLeft = offersLeft
+    package init(_ beginning: Beginning, at phase: KeyPhase = .begun) {
+        (self.beginning, self.phase) = (beginning, phase)
     }
+
+    /// Goes on from what is stored by now.
+    package mutating func goOn(at phase: KeyPhase) { self.phase = phase }
 
     /// Whether it renews the keys of a container.
     package var isRenewal: Bool { beginning != .invite }
