@@ -128,9 +128,7 @@ package struct Enrolment: SelfSignedContent {
 
     /// The transcript, for the identity key that the device found.
     package func transcript(identity: KeyThumbprint) -> EnrolmentTranscript {
-        EnrolmentTranscript(
-            identity: identity, issuer: issuer, pid: pid, did: did, sub: sub, offer: offer, nonceD: nonceD,
-            nonceS: nonceS, keys: keyList)
+        EnrolmentTranscript(of: self, identity: identity)
     }
 }
 

@@ -22,14 +22,12 @@ package struct SigningKeyList: Hashable, Sendable {
 package struct EnrolmentTranscript: Hashable, Sendable {
     package let frame: Frame
 
-    /// The transcript of one enrolment; `identity` is the issuer's identity key, `offer` the hash of the offer.
-    package init(
-        identity: KeyThumbprint, issuer: String, pid: SigningID, did: SigningID, sub: String, offer: SigningHash,
-        nonceD: SigningNonce, nonceS: SigningNonce, keys: SigningKeyList
-    ) {
+    /// The transcript of a key list, for the issuer's identity key that the device found.
+    init(of list: Enrolment, identity: KeyThumbprint) {
         frame = Frame(
-            "tsp/1 enrol", .text(identity.text), .text(issuer), .text(pid.text), .text(did.text), .text(sub),
-            .bytes(offer.bytes), .bytes(nonceD.bytes), .bytes(nonceS.bytes), .bytes(keys.frame.bytes))
+            "tsp/1 enrol", .text(identity.text), .text(list.issuer), .text(list.pid.text), .text(list.did.text),
+            .text(list.sub), .bytes(list.offer.bytes), .bytes(list.nonceD.bytes), .bytes(list.nonceS.bytes),
+            .bytes(list.keyList.frame.bytes))
     }
 
     /// The transcript's SHA-256, as it stands in the record.
