@@ -25,7 +25,8 @@ struct PythonServerTests {
     private func device(_ files: MemorySecretStore? = nil, _ others: MemoryKeyProvider? = nil) -> SigningDevice {
         SigningDevice(
             store: files ?? store, keys: others ?? keys, transport: server,
-            surroundings: SigningDevice.Surroundings(clock: clock, logger: Logger(label: "test")).with(
+            surroundings: SigningDevice.Surroundings(
+                clock: clock, logger: Logger(label: "test"),
                 uptime: { .zero },
                 stretch: { password, salt, _ in Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes())) }))
     }

@@ -63,19 +63,16 @@ public actor SigningDevice {
         }
 
         /// Those of an app: its monotonic clock is the system's, and a guess of a password costs what the policy says.
-        package init(clock: any WallClock, random: any RandomSource = SystemRandom(), logger: Logger) {
+        /// Tests have others.
+        package init(
+            clock: any WallClock, random: any RandomSource = SystemRandom(), logger: Logger,
+            uptime: (@Sendable () -> Duration)? = nil, stretch: PasswordStretching? = nil
+        ) {
             let start = ContinuousClock.now
             (self.clock, self.random, self.logger) = (clock, random, logger)
-            uptime = { start.duration(to: .now) }
-        }
-
-        /// The same with a monotonic clock and a price of guesses for tests.
-        package func with(
-            uptime: @escaping @Sendable () -> Duration, stretch: @escaping PasswordStretching
-        ) -> Surroundings {
-            var copy = self
-            (copy.uptime, copy.stretch) = (uptime, stretch)
-            return copy
+            self.uptime = { start.duration(to: .now) }
+            if let uptime { self.uptime = uptime }
+            if let stretch { self.stretch = stretch }
         }
     }
 

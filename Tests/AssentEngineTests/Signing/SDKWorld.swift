@@ -143,8 +143,7 @@ final class SDKWorld: Sendable {
         return SigningDevice(
             store: CrashingStore(base: store, crash: crash), keys: keys, transport: transport,
             surroundings: SigningDevice.Surroundings(
-                clock: deviceClock, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            ).with(
+                clock: deviceClock, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
                 uptime: { .zero },
                 stretch: { password, salt, _ in Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes())) }))
     }

@@ -29,7 +29,8 @@ struct Scene: Sendable {
         SigningDevice(
             store: FaultyStore(base: store, fault: fault), keys: keys,
             transport: FaultyTransport(base: server.transport, fault: fault), configuration: configuration,
-            surroundings: SigningDevice.Surroundings(clock: clock, logger: Logger(label: "test")).with(
+            surroundings: SigningDevice.Surroundings(
+                clock: clock, logger: Logger(label: "test"),
                 uptime: { [uptime] in uptime.withLock { $0 } },
                 stretch: { [isExpensive] password, salt, cost throws(SigningProtocolError) in
                     if isExpensive { return try password.stretched(salt: salt, cost: cost) }

@@ -114,8 +114,7 @@ struct SigningSDKTests {
         SigningDevice(
             store: store, keys: keys, transport: transport ?? IssuerTransport(world: world),
             surroundings: SigningDevice.Surroundings(
-                clock: ManualClock(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            ).with(
+                clock: ManualClock(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
                 uptime: { .zero },
                 stretch: { password, salt, _ in Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes())) }))
     }
