@@ -13,7 +13,13 @@ struct SigningUserRoutes: Sendable {
     /// How an invite stands, or its end.
     func invited() async throws -> Response {
         guard call.request.method == .delete else {
-            return .json(200, json(try await provider.invites.status(caller, pid: call.id)))
+            let status = try await provider.invites.status(caller, pid: call.id)
+            return .json(
+                200,
+                JSONValue(omittingNil: [
+                    "state": .string(status.state), "did": status.did.map(JSONValue.string),
+                    "name": status.name.map(JSONValue.string),
+                ]))
         }
         try await provider.invites.withdraw(caller, pid: call.id)
         return Response(status: .noContent)
@@ -49,13 +55,6 @@ struct SigningUserRoutes: Sendable {
             ])
     }
 
-    private func json(_ status: InviteStatus) -> JSONValue {
-        JSONValue(omittingNil: [
-            "state": .string(status.state), "did": status.did.map(JSONValue.string),
-            "name": status.name.map(JSONValue.string),
-        ])
-    }
-
     /// Changes a container, or one of its keys' passwords.
     func change() async throws -> Response {
         let body = try await call.jsonObject()
@@ -84,11 +83,8 @@ struct SigningUserRoutes: Sendable {
     func changeKeys() async throws -> Response {
         let body = try await call.jsonObject()
         try body.allow(["action"])
-        let change: SigningKeyAdministration.KeyChange
-        switch try body.signingText("action") {
-        case "rotateIdentity": change = .rotateIdentity
-        case "withdrawOnline": change = .withdrawOnlineKeys
-        default: throw SigningRefusal(.invalidRequest, "action is rotateIdentity or withdrawOnline.")
+        guard let change = try body.signingText("action").flatMap(SigningKeyAdministration.KeyChange.init) else {
+            throw SigningRefusal(.invalidRequest, "action is rotateIdentity or withdrawOnline.")
         }
         let keys = try await provider.administration.change(caller, change)
         return .json(200, ["identity": .string(keys.identity), "min": .integer(Int64(keys.minimum))])

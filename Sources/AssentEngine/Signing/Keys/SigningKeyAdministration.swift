@@ -6,11 +6,11 @@ package struct SigningKeyAdministration: SigningPart {
     let realm: SigningRealm
 
     /// What an administrator does to the issuer's keys.
-    package enum KeyChange: Sendable, Hashable {
+    package enum KeyChange: String, Sendable, Hashable {
         /// A new identity key takes the old one's place.
         case rotateIdentity
         /// The online keys count no more, and new ones are made.
-        case withdrawOnlineKeys
+        case withdrawOnlineKeys = "withdrawOnline"
     }
 
     /// Changes the issuer's keys.
