@@ -56,7 +56,7 @@ package struct SigningDoor: SigningPart {
         case .confirm: try await enrolments.confirm(request)
         case .renewStart: try await enrolments.renewStart(request)
         case .renewEvaluate: try await enrolments.renewEvaluate(request)
-        case .renewCommit: try await enrolments.renewCommit(request)
+        case .renewCommit: try await enrolments.commit(request, isRenewal: true)
         case .renewComplete: try await enrolments.renewComplete(request)
         case .renewConfirm: try await enrolments.renewConfirm(request)
         case .status: try await devices.plainStatus(request)

@@ -37,8 +37,12 @@ struct SigningEnrolments: SigningPart {
         return Int(try row?.optionalInteger("seq") ?? 0)
     }
 
-    /// The enrolment of the device that calls.
-    private func enrolment(_ request: DeviceRequest) async throws -> KeyEnrolment {
+    /// The enrolment of the device that calls, or its renewal.
+    private func ceremony(_ request: DeviceRequest, isRenewal: Bool) async throws -> KeyEnrolment {
+        if isRenewal {
+            let (container, renewal) = try await renewal(request)
+            return KeyEnrolment(renewal, user: container.userID, named: container.username)
+        }
         guard let enrolment = try await find(request.did), let invite = try await invites.find(enrolment.pid) else {
             throw SigningRefusal(.enrolmentVoid)
         }
@@ -78,18 +82,9 @@ struct SigningEnrolments: SigningPart {
 
     // MARK: commit
 
-    func commit(_ request: DeviceRequest) async throws -> String {
+    func commit(_ request: DeviceRequest, isRenewal: Bool = false) async throws -> String {
         let body: CommitBody = try request.body()
-        return try await commit(body, try await enrolment(request), request)
-    }
-
-    func renewCommit(_ request: DeviceRequest) async throws -> String {
-        let body: CommitBody = try request.body()
-        let (container, renewal) = try await renewal(request)
-        return try await commit(body, KeyEnrolment(renewal, user: container.userID, named: container.username), request)
-    }
-
-    private func commit(_ body: CommitBody, _ ceremony: KeyEnrolment, _ request: DeviceRequest) async throws -> String {
+        let ceremony = try await ceremony(request, isRenewal: isRenewal)
         let nonce = try await commit(
             ceremony, body, nonce: SigningNonce(random: context.random), proof: request.proof, at: request.now)
         return try await keys.sign(
