@@ -172,7 +172,7 @@ extension EngineError.Code {
             "Calls of this version of the app must be sealed: send it again with payload encryption (pe1).",
         .payloadEncryptionMismatch:
             "The session of payload encryption is not of this installation: begin one by its key (role device).",
-        .notFound: "It does not exist.",
+        .notFound: "Resource cannot be found.",
         .unknownPolicySet: "There is no such policy set.",
         .invalidResources: "The question names no resource, or too many.",
         .lastAdministrator: "This user is the last administrator of the realm: give another user the role first.",

@@ -89,6 +89,7 @@ struct ErrorWireTests {
             #expect(error.errorCode == errorCode, "\(code)")
             #expect(error.failureURL == (hasFailureURL ? "" : nil), "\(code)")
         }
+        #expect(AMError(EngineError(.notFound)).message == "Resource cannot be found.")
         #expect(AMError(EngineError(EngineError.Code(rawValue: "new"))).status == 500)
     }
 
