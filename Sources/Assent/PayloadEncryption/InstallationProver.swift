@@ -14,7 +14,7 @@ final class InstallationProver: PayloadProver {
 
     private var known: AppRegistration? { attached.withLock { $0.registration } }
 
-    /// - Returns: what keeps the registration, for a way to the network that may be all that an app keeps.
+    /// - Returns: a layer that keeps the registration, for a pipeline that may be all that an app keeps.
     @discardableResult
     func attach(_ registration: AppRegistration?) -> KeptRegistration {
         attached.withLock { $0.registration = registration }

@@ -1,9 +1,9 @@
 import AssentCore
 import AssentTokens
 
-/// Keeps a registration as long as a way to the network that an app may keep alone, as that of a signing device is.
-/// Payload encryption does not keep it itself, and without it calls would go through the app's sessions instead of the
-/// installation's.
+/// Keeps a registration in memory for as long as the pipeline that it is a layer of. An app may keep its signing device
+/// alone, and with it only that pipeline. Payload encryption does not keep the registration, and without one the calls
+/// would go through the app's sessions instead of the installation's.
 struct KeptRegistration: HTTPMiddleware {
     let registration: AppRegistration?
 

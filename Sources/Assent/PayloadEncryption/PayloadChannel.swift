@@ -105,7 +105,7 @@ package final class PayloadChannel: Sendable {
         case .pause(let seconds):
             let clock = handshakes.seams.clock
             let end = clock.now.addingTimeInterval(TimeInterval(seconds))
-            // Calls that wait keep the channel themselves: without one nobody needs it until then.
+            // A call that waits keeps the channel. If no call waits, the pause must not keep it.
             Task { [weak self] in
                 try? await clock.sleep(until: end)
                 self?.take(.paused)

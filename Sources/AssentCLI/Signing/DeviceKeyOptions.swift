@@ -11,7 +11,8 @@ struct DeviceKeyOptions: ParsableArguments {
 
     func validate() throws { _ = try choice(standardFile: "") }
 
-    /// What was chosen, if something was. The path is that of the key file of `--keys key-file`.
+    /// The kind of key provider that was chosen; `nil` if nothing was chosen. `standardFile` is the path of the file of
+    /// `--keys key-file`.
     ///
     /// - Throws: `ValidationError`.
     func choice(standardFile: String) throws -> (any KeyProviderKind)? {

@@ -28,8 +28,8 @@ struct TransactionChoice: ParsableArguments {
     }
 
     /// Runs `work` with what the id says; nothing was fetched for it. An earlier answer whose receipt was lost is sent
-    /// again first, and its outcome shown; of other transactions' answers a warning tells it.
-    /// `work` only looks where it has no effect.
+    /// again first, and its outcome shown; of other transactions' answers a warning tells it. `effect` is what `work`
+    /// does about the transaction; `nil` means that it only looks.
     ///
     /// - Throws: `ExitCode`, after the reason was written.
     func run(

@@ -39,8 +39,7 @@ struct Console: Sendable {
         colours = isatty(STDOUT_FILENO) == 1 && Self.wantsColours(ProcessInfo.processInfo.environment) && !json
     }
 
-    /// Whether a terminal with this environment is shown colours. `NO_COLOR` without a value says nothing
-    /// (no-color.org).
+    /// Whether a terminal with this environment is shown colours. An empty `NO_COLOR` has no effect (no-color.org).
     static func wantsColours(_ environment: [String: String]) -> Bool {
         environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
     }
@@ -71,7 +70,7 @@ struct Console: Sendable {
         write(DisplayText.escapedJSON(value.serialized()) + "\n", to: .standardOutput)
     }
 
-    /// What has come of a command: the result for a script, or the line for a person.
+    /// Writes the result of a command: as JSON for a script, or as a line for a person.
     func report(_ result: @autoclosure () -> JSONValue, _ line: @autoclosure () -> String) {
         if json { emit(result()) } else { say(line()) }
     }
@@ -84,8 +83,8 @@ struct Console: Sendable {
         write(Data(text), to: .standardOutput)
     }
 
-    /// A text as a QR code, for a camera that looks at the terminal; nothing where standard output is none. Lines that
-    /// are broken are no code: in a window that is too narrow it is left out.
+    /// Draws a text as a QR code, for a camera that looks at the terminal. If standard output is not a terminal, it
+    /// draws nothing. If the terminal is too narrow, it says so instead: a camera cannot read a code whose lines wrap.
     func draw(qrCodeOf text: String) {
         guard isatty(STDOUT_FILENO) == 1, let code = QRCode(text) else { return }
         if let columns = Self.columns, columns < code.columns {

@@ -121,7 +121,7 @@ struct Outcome: Equatable {
         }
     }
 
-    /// What to do for want of a sign-in, and why. The error's own advice is left out where it only says the same again.
+    /// Asks for a sign-in, and says why. The error's own advice is left out if it only asks for a sign-in again.
     static func signInFirst(_ error: any AssentError) -> String {
         let own = error.suggestion == TokenError(.signInNeeded, "").suggestion ? nil : error.suggestion
         return "Sign in first: assent login. \(error.words(advising: own))"
@@ -136,7 +136,7 @@ extension AssentError {
     /// What happened, what to do, and at the end the code, by which a person can search. Never the code alone.
     var words: String { words(advising: suggestion) }
 
-    /// The same with another advice than the error's own; `nil` for none.
+    /// The same with `advice` in the place of the error's own; `nil` leaves it out.
     func words(advising advice: String?) -> String {
         var words = [Self.sentence(detail.isEmpty ? "It failed without further explanation" : detail)]
         words += notes.map { "(\($0))" }

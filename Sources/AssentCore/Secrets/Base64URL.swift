@@ -66,8 +66,8 @@ public enum Base64URL {
             ?? Array(text.utf8).withUnsafeBufferPointer { decode(utf8: $0) }
     }
 
-    /// The bytes that `text` stands for: the same, without the price of a generic function, which other modules call as
-    /// it is, without a version for the type.
+    /// The bytes that `text` stands for. Other modules would call the generic function without a version for the type,
+    /// which takes longer.
     package static func decode(_ text: String) -> [UInt8]? {
         text.utf8.withContiguousStorageIfAvailable { decode(utf8: $0) }
             ?? Array(text.utf8).withUnsafeBufferPointer { decode(utf8: $0) }

@@ -81,8 +81,8 @@ package struct SettingsReader<Context> {
         }
     }
 
-    /// Notes that a key is missing or, where another is there that differs only in case, hyphens or underscores, that
-    /// one: it is the mistake, and has a line.
+    /// Notes that a key is missing. If the file has one that differs only in case, hyphens or underscores, that one is
+    /// noted instead: it is the mistake, and its line is known.
     private func refuseMissing(_ key: String) {
         guard let other = members.first(where: { Self.isSpelled($0.name, like: key) }) else {
             return refuse(key, "is missing")
@@ -90,7 +90,7 @@ package struct SettingsReader<Context> {
         refuseMisspelling(other.name, of: key)
     }
 
-    /// Notes once that a key is spelled in another way than the one that is meant.
+    /// Notes that a key is misspelled, and how it is written. The same issue is noted once.
     private func refuseMisspelling(_ name: String, of key: String) {
         let misspelling = issue(name, "unknown key; write \(key)")
         if !notes.issues.contains(misspelling) { notes.issues.append(misspelling) }

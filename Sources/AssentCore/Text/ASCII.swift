@@ -1,6 +1,6 @@
 /// Classes of ASCII bytes, for grammars that are read byte by byte. No byte above 0x7F is in any of them.
 ///
-/// Other modules compile those that are asked of most bytes: each was a call.
+/// Those that are asked of most bytes are inlinable, so that other modules do not make a call for each byte.
 extension UInt8 {
     /// `0` to `9`.
     @inlinable package var isASCIIDigit: Bool { self >= 0x30 && self <= 0x39 }

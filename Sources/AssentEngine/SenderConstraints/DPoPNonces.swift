@@ -35,8 +35,8 @@ struct DPoPNonces: Sendable {
     private static let tagLength = 16
     private static let textLength = Base64URL.length(of: 8 + tagLength)
 
-    /// When the nonces were made that came lately: a client sends the same one with each proof until it gets another.
-    /// Nothing is remembered of what this server has not made.
+    /// The times at which recent nonces were made: a client sends the same nonce with each proof until it gets another.
+    /// Only nonces of this server are remembered.
     private let known = Locked(RecentValues<String, Int64>(generation: 1024))
 
     init(_ context: EngineContext, of server: ProofServer) {

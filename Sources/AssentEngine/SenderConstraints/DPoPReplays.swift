@@ -154,7 +154,7 @@ final class DPoPReplays: Sendable {
             return memory.withLock { $0.sweep(now: now) }
         }
         while true {
-            // Counted there: each row that comes here costs as much as a part of its proof.
+            // The database counts them: only their number is needed here, and each row that it returns costs time.
             let deleted = try await database.run(
                 .unlogged(
                     """

@@ -56,7 +56,7 @@ struct ProofInsertion: Sendable {
     /// The row that says from when on the table is complete. No proof has this name: theirs have 43 characters.
     static let since = "since"
 
-    /// The same in a statement's text: it is in each that spends a proof.
+    /// The same as a constant in SQL: each statement that spends a proof has it, and needs no parameter for it.
     private static let sinceText = SQL(verbatim: "'\(since)'")
 
     /// What the proof is remembered by.

@@ -23,7 +23,7 @@ public struct DPoPProof: Sendable {
     private static let sizeLimit = 8 << 10
     private static let textLimit = 512
 
-    /// What names its key. By reference: a key is large, and nobody asks for it but by its thumbprint.
+    /// Its key and the key's thumbprint, not copied: a key is large, and most callers need only the thumbprint.
     private let header: DPoPHeader
 
     /// The key that signed it.

@@ -7,7 +7,7 @@ package struct ServerPayloadKey: Sendable {
     package let key: Curve25519.KeyAgreement.PrivateKey
     /// From when on no handshake takes it.
     package let notAfter: Date
-    /// The public half, and its name: they are the same in each handshake, and a name takes a hash.
+    /// The public half, and its name, which is a hash. They are the same in each handshake, so they are made once.
     package let publicKey: PayloadKey
     package let kid: String
 

@@ -27,7 +27,7 @@ struct CallRunner: Sendable {
         var refusal: (error: any Error, asked: ContainerRecord)?
     }
 
-    /// Makes one call. A reply that `read` throws `SigningProtocolError` for counts as no reply.
+    /// Makes one call. If `read` throws `SigningProtocolError`, the call goes on as if no reply had come.
     ///
     /// - Throws: ``SigningError``, and what the store and the key provider throw.
     func ask<Value>(

@@ -67,9 +67,10 @@ extension ContainerRecord {
         certificates = trust.certificates.map(\.compact)
     }
 
-    /// What the server says of the container, with ``statuses`` when it was asked. If another status has been taken
-    /// over since, the one that was signed later is right, and of two that were signed in the same second the stricter
-    /// one. Otherwise this one is right whatever its time is: the clocks of the server's nodes differ.
+    /// Takes over what the server says of the container. `known` is what ``statuses`` was when the server was asked. If
+    /// another status has been taken over since, the one that was signed later is right, and of two that were signed in
+    /// the same second the stricter one. Otherwise this one is right whatever its time is: the clocks of the server's
+    /// nodes differ.
     mutating func adopt(_ status: ContainerStatus, askedAfter known: Int?) {
         let order = StatusOrder(status.head.issuedAt, after: statuses == known ? nil : statusAt)
         for said in status.slots { modify(said.slot) { $0.adopt(said, order) } }

@@ -9,7 +9,8 @@ struct Containers: Sendable {
 
     // MARK: Status
 
-    /// Takes over a signed status of the container, which was so when the server was asked. Only this ends a container.
+    /// Takes over a signed status. `asked` is the container as it was when the server was asked. Only a signed status
+    /// ends a container.
     ///
     /// - Throws: what the store and the key provider throw.
     @discardableResult

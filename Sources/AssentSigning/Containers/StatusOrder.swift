@@ -8,7 +8,7 @@ enum StatusOrder: Hashable, CaseIterable {
     /// Or no other one was taken over meanwhile.
     case later
 
-    /// How a status that was signed at this time stands to the other one, if there is one.
+    /// Compares the time of a status with that of another one. Without another one it is `later`.
     init(_ time: Int, after other: Int?) {
         guard let other, time <= other else {
             self = .later

@@ -63,7 +63,7 @@ public actor SigningDevice {
         }
 
         /// Those of an app: its monotonic clock is the system's, and a guess of a password costs what the policy says.
-        /// Tests have others.
+        /// Tests pass others.
         package init(
             clock: any WallClock, random: any RandomSource = SystemRandom(), logger: Logger,
             uptime: (@Sendable () -> Duration)? = nil, stretch: PasswordStretching? = nil

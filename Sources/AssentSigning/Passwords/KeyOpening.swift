@@ -49,9 +49,9 @@ struct Opening {
 struct KeyOpening: Sendable {
     let parts: DeviceParts
 
-    /// Opens the keys of a password, or without one of what is remembered of it, for one use. For `assisted` the server
-    /// has counted and confirmed it when this returns. The prover is `given` where a renewal's lease is held, or the
-    /// caller takes new keys itself.
+    /// Opens keys for one use: by the password or, where that is `nil`, by what is remembered of it. For `assisted` the
+    /// server has counted and confirmed it when this returns. The prover is `given` where a renewal's lease is held, or
+    /// the caller takes new keys itself.
     ///
     /// - Throws: ``SigningError`` with what is left of tries, `wait`, `locked`, `passwordRequired` and others.
     func opened(

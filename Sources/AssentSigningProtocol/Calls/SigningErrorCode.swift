@@ -94,7 +94,7 @@ extension SigningErrorCode {
     public static let busy = Self("busy")
     /// The server cannot say whether something happened: repeat the same.
     public static let unavailable = Self("unavailable")
-    /// There is no issuer at this address, or no such thing for this caller.
+    /// There is no issuer at this address, or this caller has nothing of that name.
     public static let notFound = Self("not_found")
     /// Nobody is signed in at the issuer, or there is no access token that may do this.
     public static let unauthorized = Self("unauthorized")

@@ -79,7 +79,7 @@ package struct CallRetry: Hashable, Sendable {
     private var hasNewKeys = false
     private var isSignedAgain = false
 
-    /// Nothing has failed. The same may be sent again so often while there is no answer.
+    /// Nothing has failed. While there is no answer, the same may be sent `sends` times more.
     package init(sends: Int, signature: Signature = .fresh) {
         sendsLeft = sends
         self.signature = signature

@@ -84,7 +84,7 @@ package struct KeyCeremony: Hashable, Sendable {
         (self.beginning, self.phase) = (beginning, phase)
     }
 
-    /// Goes on from what is stored by now.
+    /// Goes on at the phase that is stored now.
     package mutating func goOn(at phase: KeyPhase) { self.phase = phase }
 
     /// Whether it renews the keys of a container.

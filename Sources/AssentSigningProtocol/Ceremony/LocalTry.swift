@@ -16,8 +16,8 @@ package struct LocalTry: Hashable, Sendable {
         case destroy
     }
 
-    /// What is done before a try, so long after the last failure, or after the process began: only a clock that nobody
-    /// can set is asked.
+    /// What is done before a try. `elapsed` is the time since the last failure, or since the process began, by a clock
+    /// that nobody can set.
     package func before(elapsed: Duration) -> Step {
         if case .counter(let max) = lock, failures >= max { return .destroy }
         return delay(failures, elapsed: elapsed).map { .wait($0) } ?? .attempt

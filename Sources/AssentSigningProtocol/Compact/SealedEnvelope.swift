@@ -81,7 +81,7 @@ package struct SealedEnvelope: Sendable {
         }
     }
 
-    /// Encrypts: the compact JWE. The initialization vector comes from `random`.
+    /// Encrypts, and returns the compact JWE. The initialization vector comes from `random`.
     ///
     /// - Throws: ``SigningProtocolError`` with `tooLarge`, or `malformed` when it could not be encrypted.
     package static func seal(

@@ -33,7 +33,8 @@ package struct SealedKeyContext: Sendable {
         return bytes + salt
     }
 
-    /// The key that seals it, 32 bytes, of what scrypt made of the password and, for `assisted`, the VOPRF's output.
+    /// The key that seals it, 32 bytes. It is made of `s`, which scrypt has made of the password, and for `assisted` of
+    /// the VOPRF's output, too.
     ///
     /// - Throws: `modeUnsupported` when there is an output for `local`, or none for `assisted`: a key that the password
     ///   alone opens must never take the place of one that needs the server.

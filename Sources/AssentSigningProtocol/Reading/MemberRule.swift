@@ -222,8 +222,8 @@ extension MemberRule<[ProtocolKey]> {
 }
 
 extension MemberRule<[String: String]> {
-    /// Texts that may be shown, by their names: at most `limit`, of so many Unicode scalars each. Their order on the
-    /// wire is the alphabet's unless there is another one.
+    /// Texts that may be shown, by their names: at most `limit` texts, each with as many Unicode scalars as `count`
+    /// allows. On the wire they stand in `order`, or else in the order of the alphabet.
     package static func shownTexts(
         limit: Int, names: @escaping @Sendable (String) -> Bool, count: ClosedRange<Int>, order: [String]? = nil
     ) -> Self {

@@ -121,10 +121,10 @@ extension IssuerTrust {
         return verified
     }
 
-    /// Verifies a reply and that it answers the request with this hash of this device, which is the container's `did`,
-    /// or for an offer the thumbprint of the device key.
+    /// Verifies a reply, also that it is for this device and answers the request with this hash. `audience` is the
+    /// container's `did`, or for an offer the thumbprint of the device key.
     ///
-    /// - Throws: ``SigningProtocolError``. A reply that fails counts as no reply.
+    /// - Throws: ``SigningProtocolError``. The caller must ignore a reply that fails.
     package func reply<Content: ReplyContent>(
         _ compact: String, as type: Content.Type = Content.self, audience: String, request: SigningHash
     ) throws(SigningProtocolError) -> SignedMessage<Content> {

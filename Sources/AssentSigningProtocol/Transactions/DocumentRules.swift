@@ -14,7 +14,7 @@ package struct DocumentAudience: Sendable {
 
 extension TransactionDocument {
     /// Checks what every device checks before it shows a document. Texts, types and effects were checked by the reader.
-    /// The container has asked for no transaction when the device began it itself.
+    /// `asked` is the transaction that the container has asked for; `nil` when the device began it itself.
     ///
     /// - Throws: ``SigningProtocolError`` with `documentRefused`, and the member.
     package func check(for audience: DocumentAudience, txn asked: SigningID?) throws(SigningProtocolError) {

@@ -19,7 +19,7 @@ actor ClientAssertions {
     private let random: any RandomSource
     /// Seconds that the provider's clock is ahead of this machine's, as far as that has mattered.
     private(set) var ahead: Int64 = 0
-    /// The last of these by which the provider has taken what was signed: ``ahead`` is another while one is tried.
+    /// The last correction with which the provider has accepted an assertion. ``ahead`` differs while one is tried.
     private var proven: Int64 = 0
     private var found: (name: String, key: ClientKey)?
 
@@ -133,8 +133,8 @@ actor ClientAssertions {
         return ahead
     }
 
-    /// Keeps a correction that was tried, if the provider has taken what was signed by it. Otherwise it is taken back,
-    /// since a proxy may have written the field: to the last one by which something was taken, and not to the one
+    /// Keeps a correction that was tried, if the provider has accepted what was signed with it. Otherwise it is taken
+    /// back, since a proxy may have written the field: to the last correction that was accepted, and not to the one
     /// before, which another request may have tried in vain.
     func settleClock(_ tried: Int64, isTaken: Bool) {
         guard ahead == tried else { return }

@@ -181,8 +181,8 @@ struct AccessClaims: Sendable {
     /// The SHA-256 of the whole token as base64url, which the proofs of its key name (RFC 9449 §4.2).
     var digest: String?
 
-    /// Whether it is a token of the client itself (RFC 9068 §2.2). Its grant has neither user nor session, so none are
-    /// looked for.
+    /// Whether it is a token of the client itself (RFC 9068 §2.2). Its grant has neither user nor session, and neither
+    /// is looked for.
     var isOfClientItself: Bool { subject == clientID }
 
     /// How the rest of what an access token stands for is found.

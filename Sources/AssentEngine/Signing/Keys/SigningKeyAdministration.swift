@@ -9,7 +9,7 @@ package struct SigningKeyAdministration: SigningPart {
     package enum KeyChange: String, Sendable, Hashable {
         /// A new identity key takes the old one's place.
         case rotateIdentity
-        /// The online keys count no more, and new ones are made.
+        /// The online keys are not valid any more, and new ones are made.
         case withdrawOnlineKeys = "withdrawOnline"
     }
 

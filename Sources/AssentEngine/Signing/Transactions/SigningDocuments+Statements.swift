@@ -54,7 +54,8 @@ extension SigningDocuments {
         return known
     }
 
-    /// A transaction, whatever its state. Devices do not see one that nobody has claimed.
+    /// A transaction in any state. One that nobody has claimed is found only with `evenUnclaimed`: devices must not see
+    /// it.
     func find(_ txn: SigningID, evenUnclaimed: Bool = false) async throws -> SigningTransactionRecord? {
         let found = try await store.first(
             "SELECT * FROM signing_transactions WHERE txn = \(txn) AND iss = \(iss)"
