@@ -36,7 +36,8 @@ package struct FrameSealer: Sendable {
             return []
         }
         var sealed: [UInt8] = []
-        sealed.reserveCapacity(sealedLength(adding: bytes.count))
+        let chunks = (rest.count + bytes.count - 1) / FrameCipher.chunkLength
+        sealed.reserveCapacity(headLeft + chunks * (FrameCipher.chunkLength + Self.added))
         var left = bytes[...]
         if !rest.isEmpty {
             let more = left.prefix(FrameCipher.chunkLength - rest.count)
@@ -91,20 +92,23 @@ package struct FrameSealer: Sendable {
 
     // MARK: - From where the bytes lie to where they are sent from
 
-    /// Hands the sealed bytes to `write` that can be sent once `piece` is there: those that the function of an array
-    /// returns. Of `piece` no byte is copied but what is kept for the next chunk, and of the others none before
-    /// `write` has them.
+    /// Hands the sealed bytes to `write` that can be sent once `piece` is there. Of `piece` no byte is copied but what
+    /// is kept for the next chunk, and of the others none before `write` has them.
+    ///
+    /// A chunk is sealed as soon as it is full, while the function of an array keeps one that may be the last: that
+    /// would copy all of a content whose pieces are as long as a chunk. So something must come behind it, as the end
+    /// of a content does.
     package mutating func seal(
         _ piece: UnsafeRawBufferPointer, _ write: (UnsafeRawBufferPointer) -> Void
     ) throws(PayloadError) {
         var left = piece
-        if !rest.isEmpty, rest.count + left.count > FrameCipher.chunkLength {
+        if !rest.isEmpty, rest.count + left.count >= FrameCipher.chunkLength {
             let more = UnsafeRawBufferPointer(rebasing: left.prefix(FrameCipher.chunkLength - rest.count))
             rest.append(contentsOf: more)
             left = UnsafeRawBufferPointer(rebasing: left.dropFirst(more.count))
             try sealRest(write)
         }
-        while left.count > FrameCipher.chunkLength {
+        while left.count >= FrameCipher.chunkLength {
             let chunk = UnsafeRawBufferPointer(rebasing: left.prefix(FrameCipher.chunkLength))
             try seal(chunk: chunk, write)
             left = UnsafeRawBufferPointer(rebasing: left.dropFirst(chunk.count))
@@ -153,12 +157,14 @@ package struct FrameSealer: Sendable {
     /// What is still to be sent of the head.
     private var headLeft: Int { isOpened ? 0 : FrameHead.length }
 
-    /// How many sealed bytes can be sent once `count` more bytes are there: those of each chunk that is full then, but
-    /// for one at the end, which may be the last. With `isFlushed` those of all that is there.
+    /// How many sealed bytes can be sent once `count` more bytes are there, which are sealed from where they lie: those
+    /// of each chunk that is full then. With `isFlushed` those of all that is there.
     package func sealedLength(adding count: Int, isFlushed: Bool = false) -> Int {
         let all = rest.count + count
-        let chunks = (all + FrameCipher.chunkLength - 1) / FrameCipher.chunkLength
-        if isFlushed { return all == 0 ? 0 : headLeft + all + chunks * Self.added }
-        return chunks <= 1 ? 0 : headLeft + (chunks - 1) * (FrameCipher.chunkLength + Self.added)
+        let full = all / FrameCipher.chunkLength
+        let sealed = isFlushed ? all : full * FrameCipher.chunkLength
+        guard sealed > 0 else { return 0 }
+        let chunks = sealed == full * FrameCipher.chunkLength ? full : full + 1
+        return headLeft + sealed + chunks * Self.added
     }
 }
