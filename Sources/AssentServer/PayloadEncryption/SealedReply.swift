@@ -87,6 +87,8 @@ struct SealingWriter: ResponseBodyWriter {
     private var count = 0
     /// When something was sent last.
     private var sentAt = NIODeadline.distantPast
+    /// What was sent last of a content of known length. Its place is used again, once who sends it has let go of it.
+    private var place = ByteBuffer()
 
     init(
         _ base: any ResponseBodyWriter, _ sealer: FrameSealer, beginning: [UInt8], length: Int?, isStreamed: Bool
@@ -142,34 +144,49 @@ struct SealingWriter: ResponseBodyWriter {
         if isStreamed { before += BinaryHTTPWriter.pieceHead(content.count) }
         let length = before.count + content.count
         count += length
-        var sealed = SealedPieces(length: sealer.sealedLength(adding: length, isFlushed: isFlushed))
+        let sealedLength = sealer.sealedLength(adding: length, isFlushed: isFlushed)
+        // A stream may wait for its next piece for minutes, and keeps no place.
+        var sealed = isStreamed ? SealedPieces(sealedLength) : SealedPieces(sealedLength, in: &place)
         try before.withUnsafeBytes { bytes in try sealer.seal(bytes) { sealed.append($0) } }
         try sealer.seal(content) { sealed.append($0) }
         if isFlushed { try sealer.flush { sealed.append($0) } }
-        if !sealed.buffers.isEmpty { sentAt = now }
+        guard let first = sealed.buffers.first else { return [] }
+        if !isStreamed { place = first }
+        sentAt = now
         return sealed.buffers
     }
 }
 
-/// Sealed bytes on their way out, in buffers of 64 KiB. A buffer is as large as the next power of two: one for a full
-/// chunk, which is a little longer, would be twice as large, and such a block is mapped anew for each chunk.
+/// Sealed bytes on their way out. Each buffer is a chunk of HTTP and records of TLS of its own, and may come to the
+/// client as a piece of its own. A buffer is as large as the next power of two.
 private struct SealedPieces {
-    private static let most = 65_536
-
+    private let most: Int
     private(set) var buffers: [ByteBuffer] = []
     /// How many bytes are still to come.
     private var left: Int
 
-    init(length: Int) { left = length }
+    /// In new buffers of 64 KiB. One for a full chunk, which is a little longer, would be twice as large, and such a
+    /// block is mapped anew each time.
+    init(_ length: Int) { (left, most) = (length, 65_536) }
+
+    /// In `place`, which is taken away, with room for a full chunk: in two buffers each chunk would have to be put
+    /// together again.
+    init(_ length: Int, in place: inout ByteBuffer) {
+        (left, most) = (length, 131_072)
+        guard length > 0 else { return }
+        place.clear(minimumCapacity: min(length, most))
+        buffers.append(place)
+        place = ByteBuffer()
+    }
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
         while !rest.isEmpty {
-            if buffers.isEmpty || buffers[buffers.count - 1].readableBytes == Self.most {
-                buffers.append(ByteBufferAllocator().buffer(capacity: max(0, min(left, Self.most))))
+            if buffers.isEmpty || buffers[buffers.count - 1].readableBytes == most {
+                buffers.append(ByteBufferAllocator().buffer(capacity: max(0, min(left, most))))
             }
             let last = buffers.count - 1
-            let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.most - buffers[last].readableBytes))
+            let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(most - buffers[last].readableBytes))
             buffers[last].writeBytes(piece)
             left -= piece.count
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))

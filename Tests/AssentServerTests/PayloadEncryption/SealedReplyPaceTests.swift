@@ -62,6 +62,66 @@ struct SealedReplyPaceTests {
         }
     }
 
+    /// Takes what is sent, and lets go of it or, as a network that is behind, keeps it.
+    private struct Network: ResponseBodyWriter {
+        let isBehind: Bool
+        let sent = Locked<[ByteBuffer]>([])
+        let places = Locked<[UInt]>([])
+
+        mutating func write(_ buffer: ByteBuffer) async throws {
+            let place = buffer.withUnsafeReadableBytes { UInt(bitPattern: $0.baseAddress) }
+            places.withLock { $0.append(place) }
+            let kept = isBehind ? buffer : ByteBuffer(bytes: Array(buffer: buffer))
+            sent.withLock { $0.append(kept) }
+        }
+
+        consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
+    }
+
+    @Test(
+        "36: A full chunk is sent in one piece, whose place is used again when the network has let go of it",
+        arguments: [false, true])
+    func places(isBehind: Bool) async throws {
+        try await ServerFixture.run { node in
+            let origin = try Origin("https://api.bank.example")
+            let (sessions, secrets) = try await SealedContentTests.session(at: node, for: origin)
+            let count = 20
+            let body = HTTPBody(length: count * 65_536, isReplayable: false) {
+                let left = Locked(count)
+                return {
+                    left.withLock { left -> [UInt8]? in
+                        guard left > 0 else { return nil }
+                        left -= 1
+                        return [UInt8](repeating: UInt8(left), count: 65_536)
+                    }
+                }
+            }
+            let request = FrameHead(.request, session: secrets.session, number: 1, random: SystemRandom())
+            let reply = SealedReply(try sessions.claim(request), RunningMessage(request, in: sessions))
+            let sealed = try await reply.sealing(Response(status: .ok, body: ResponseBody(body)), toHead: false)
+            let network = Network(isBehind: isBehind)
+            try await sealed.body.write(network)
+            let sent = network.sent.withLock { $0 }
+            // The head is in the first, and the padding in the last.
+            #expect(sent.count == count + 1)
+            #expect(sent.dropFirst().dropLast().allSatisfy { $0.readableBytes == 5 + 65_536 + 16 })
+            let places = Set(network.places.withLock { $0 }.dropFirst().dropLast())
+            #expect(places.count == (isBehind ? count - 1 : 1))
+            let frame = sent.flatMap { Array(buffer: $0) }
+            let head = try FrameHead(frame.prefix(FrameHead.length))
+            var opener = FrameOpener(head, key: secrets.reply, bound: request.binding)
+            let plaintext = try opener.open(frame.dropFirst(FrameHead.length))
+            try opener.finish()
+            var reader = BinaryHTTPReader(.reply)
+            var content: [UInt8] = []
+            for part in try reader.read(plaintext) {
+                if case .content(let bytes) = part { content += bytes }
+            }
+            let expected = (0..<count).reversed().flatMap { [UInt8](repeating: UInt8($0), count: 65_536) }
+            #expect(content == expected)
+        }
+    }
+
     @Test("36: While a client takes nothing the service is read no further than sockets hold, and goes on with it")
     func unread() async throws {
         try await ServerFixture.run { fixture in
