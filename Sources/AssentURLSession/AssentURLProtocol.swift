@@ -70,7 +70,7 @@ open class AssentURLProtocol: URLProtocol {
                 try RequestReader(
                     request: request, limits: Self.limits, bodyLimit: Self.bodyLimit, remembering: client.origins))
         } catch {
-            loading.end(.failure(error))
+            loading.endElsewhere(.failure(error))
         }
     }
 

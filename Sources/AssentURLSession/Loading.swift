@@ -9,7 +9,10 @@ import FoundationNetworking
 /// One request of a `URLProtocol`, from its start to its one end.
 final class Loading: Sendable {
     private struct Progress {
+        /// `nil` until the start is about to return.
         var task: Task<Void, Never>?
+        /// How the request ended before that.
+        var early: LoadingEnd?
         var isStopped = false
     }
 
@@ -30,14 +33,35 @@ final class Loading: Sendable {
     func hold(_ loader: URLProtocol) { held.withLock { $0 = Held(loader: loader) } }
 
     func start(_ client: AuthorizedClient, _ request: RequestReader) {
-        let isStopped = progress.withLock { progress -> Bool in
-            if !progress.isStopped { progress.task = Task { await self.run(client, request) } }
-            return progress.isStopped
-        }
         // Foundation on Linux may stop a request first and start it then, and nothing else comes to its end: the two
         // would keep each other.
-        if isStopped { held.withLock { $0 = nil } }
+        guard progress.withLock({ !$0.isStopped }) else {
+            held.withLock { $0 = nil }
+            return
+        }
+        let task = begin(client, request)
+        let (early, isStopped) = progress.withLock { progress -> (LoadingEnd?, Bool) in
+            defer { progress.early = nil }
+            progress.task = task
+            return (progress.early, progress.isStopped)
+        }
+        if isStopped { task.cancel() }
+        if let early { endElsewhere(early) }
     }
+
+    /// On Linux the call begins on this thread, Foundation's, and stays there until it waits for the first time: waking
+    /// another thread is a good part of what a small call takes.
+    private func begin(_ client: AuthorizedClient, _ request: RequestReader) -> Task<Void, Never> {
+        #if canImport(FoundationNetworking)
+        return Task.immediate { await self.run(client, request) }
+        #else
+        return Task { await self.run(client, request) }
+        #endif
+    }
+
+    /// Tells an end that is known on the thread of the start. `cancel()` waits for Foundation's queue, which that
+    /// thread has, and who is told may have to wait for a cancellation that is under way: neither would go on.
+    func endElsewhere(_ ended: LoadingEnd) { Task { end(ended) } }
 
     func stop() {
         let task = progress.withLock {
@@ -74,9 +98,19 @@ final class Loading: Sendable {
             } catch let error as HTTPTransportError where !call.isSafe {
                 throw error.afterSending()
             }
-            end(.reply(reply.response, content))
+            finish(.reply(reply.response, content))
         } catch {
-            end(.failure(error))
+            finish(.failure(error))
         }
+    }
+
+    /// Tells the end; before the start has returned, leaves that to the start.
+    private func finish(_ ended: LoadingEnd) {
+        let isEarly = progress.withLock { progress -> Bool in
+            guard progress.task == nil else { return false }
+            progress.early = ended
+            return true
+        }
+        if !isEarly { end(ended) }
     }
 }

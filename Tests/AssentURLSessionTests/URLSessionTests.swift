@@ -131,6 +131,45 @@ import FoundationNetworking
         #expect(bank.calls.withLock { $0.isEmpty })
     }
 
+    /// Starts a loading on a thread of its own.
+    ///
+    /// - Returns: how many calls have left when the start returns, and whether the end was told on its thread.
+    private func started(_ wanted: URLRequest) async -> (calls: Int, isToldThere: Bool?) {
+        let (ends, end) = AsyncStream.makeStream(of: Bool.self)
+        let witness = LoadingWitness {
+            end.yield(Thread.current.name == "start")
+            end.finish()
+        }
+        let calls = bank.calls
+        let count = await withCheckedContinuation { (continuation: CheckedContinuation<Int, Never>) in
+            Thread.detachNewThread {
+                Thread.current.name = "start"
+                let loader = BankProtocol(request: wanted, cachedResponse: nil, client: witness)
+                loader.startLoading()
+                continuation.resume(returning: calls.withLock { $0.count })
+            }
+        }
+        var told: Bool?
+        for await isThere in ends { told = isThere }
+        return (count, told)
+    }
+
+    @Test("A call leaves on the thread of the start, on which nobody is told how it ended")
+    func begunAtOnce() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        let wanted = try request("/accounts")
+        _ = try await session.data(for: wanted)
+        let (calls, isToldThere) = await started(wanted)
+        #expect(calls == 2 && isToldThere == false)
+    }
+
+    @Test("Nobody is told of a refusal on the thread of the start") func refusedElsewhere() async throws {
+        _ = BankProtocol.session(try await bank.client())
+        let large = try request("/payments", "POST", body: String(repeating: "A", count: 1_001))
+        let (calls, isToldThere) = await started(large)
+        #expect(calls == 0 && isToldThere == false)
+    }
+
     @Test("A redirect is handed to the app") func redirectHandedOver() async throws {
         let bank = bank.answering { _ in
             HTTPReply(HTTPResponse(status: .found, headerFields: [.location: "/elsewhere"]))
@@ -340,7 +379,7 @@ import FoundationNetworking
             try String(contentsOf: here.deletingLastPathComponent().appending(path: name), encoding: .utf8)
         }.joined()
         let rows = page[start..<end].split(separator: "\n").dropFirst(2)
-        #expect(rows.count == 23)
+        #expect(rows.count == 24)
         for row in rows {
             let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             try #require(cells.count == 4, "\(row)")
