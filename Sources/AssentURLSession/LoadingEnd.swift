@@ -34,8 +34,9 @@ enum LoadingEnd: Sendable {
                 suggestion: "Send the request by AuthorizedClient, or have the server ask in another way.")
         }
         #endif
-        var fields: [String: String] = [:]
-        for name in Set(head.headerFields.map(\.name)) { fields[name.rawName] = head.headerFields[name] }
+        // One walk over the fields: reading them by name walks over all of them for each.
+        let joined = Dictionary(head.headerFields.map { ($0.name, $0.value) }, uniquingKeysWith: { "\($0), \($1)" })
+        let fields = Dictionary(uniqueKeysWithValues: joined.map { ($0.key.rawName, $0.value) })
         guard let url = request.url,
             let response = HTTPURLResponse(
                 url: url, statusCode: head.status.code, httpVersion: "HTTP/1.1", headerFields: fields)

@@ -116,6 +116,22 @@ import FoundationNetworking
         #expect(reply.statusCode == 401 && reply.value(forHTTPHeaderField: "WWW-Authenticate") == challenge)
     }
 
+    @Test("Fields of one name are handed over as one, in their order, however the name is written")
+    func fieldsOfOneName() async throws {
+        let small = try #require(HTTPField.Name("vary"))
+        let bank = bank.answering { _ in
+            var response = HTTPResponse(status: .ok, headerFields: [.server: "bank"])
+            response.headerFields.append(HTTPField(name: .vary, value: "Accept"))
+            response.headerFields.append(HTTPField(name: small, value: "Origin"))
+            return HTTPReply(response)
+        }
+        let session = URLSession(configuration: TaskProtocol.configuration(try await bank.client()))
+        let (_, response) = try await session.data(for: request("/accounts"))
+        let reply = try #require(response as? HTTPURLResponse)
+        #expect(reply.value(forHTTPHeaderField: "Vary") == "Accept, Origin")
+        #expect(reply.value(forHTTPHeaderField: "Server") == "bank" && reply.allHeaderFields.count == 2)
+    }
+
     @Test("A task that is cancelled ends with Foundation's own error for that")
     func cancelled() async throws {
         let (asked, ask) = AsyncStream.makeStream(of: Void.self)
