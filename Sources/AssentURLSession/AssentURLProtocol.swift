@@ -59,6 +59,7 @@ open class AssentURLProtocol: URLProtocol {
 
     /// Sends the request.
     override open func startLoading() {
+        guard loading.isFirstStart() else { return }
         loading.hold(self)
         do throws(URLProtocolError) {
             guard let client = Self.client else {

@@ -13,6 +13,7 @@ final class Loading: Sendable {
         var task: Task<Void, Never>?
         /// How the request ended before that.
         var early: LoadingEnd?
+        var isStarted = false
         var isStopped = false
     }
 
@@ -28,6 +29,14 @@ final class Loading: Sendable {
     /// What is told of the end. `stop` must not lock it: Foundation stops on the queue for which the methods of a
     /// protocol's client may wait, and they are called while it is locked.
     private let held = Locked<Held?>(nil)
+
+    /// Whether it was not started before: Foundation on Linux starts a task once more for each further `resume()`.
+    func isFirstStart() -> Bool {
+        progress.withLock { progress -> Bool in
+            defer { progress.isStarted = true }
+            return !progress.isStarted
+        }
+    }
 
     /// Keeps who is told of the end, until then.
     func hold(_ loader: URLProtocol) { held.withLock { $0 = Held(loader: loader) } }

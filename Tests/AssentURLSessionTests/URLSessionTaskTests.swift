@@ -132,6 +132,18 @@ import FoundationNetworking
         #expect(reply.value(forHTTPHeaderField: "Server") == "bank" && reply.allHeaderFields.count == 2)
     }
 
+    @Test("A task that is resumed twice, for which Foundation starts it twice, is sent once")
+    func resumedTwice() async throws {
+        _ = TaskProtocol.configuration(try await bank.client())
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        let witness = LoadingWitness { end.yield() }
+        let transfer = try request("/transfers", "POST", body: "200 EUR")
+        let loader = TaskProtocol(request: transfer, cachedResponse: nil, client: witness)
+        for _ in 0..<2 { loader.startLoading() }
+        for await _ in ends { break }
+        #expect(bank.calls.withLock { $0.count } == 1)
+    }
+
     @Test("A task that is cancelled ends with Foundation's own error for that")
     func cancelled() async throws {
         let (asked, ask) = AsyncStream.makeStream(of: Void.self)
