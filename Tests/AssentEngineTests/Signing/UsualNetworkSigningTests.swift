@@ -1,5 +1,7 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
+import AssentTesting
 import SigningTesting
 import Testing
 
@@ -21,7 +23,7 @@ struct UsualNetworkSigningTests {
             #expect(decision == .granted(taken: nil))
             return nil
         }
-        return try #require(advice.transactionID)
+        return advice.transactionID
     }
 
     /// The page of the journey that approves what is asked from there.
