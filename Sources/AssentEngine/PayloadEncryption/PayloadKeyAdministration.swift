@@ -51,7 +51,7 @@ package struct PayloadKeyAdministration: Sendable {
             let isDone = try await keys.withdraw(
                 kid, noting: administration.audit.statement(record("withdraw", kid, by: session)))
             guard isDone else {
-                throw EngineError(.notFound, "There is no such key, or it was withdrawn before.")
+                throw EngineError(.notFound, "The server has no key with that id, or it was already withdrawn.")
             }
             try await sessions.end(ofKey: kid)
         }

@@ -94,9 +94,9 @@ extension SigningErrorCode {
     public static let busy = Self("busy")
     /// The server cannot say whether something happened: repeat the same.
     public static let unavailable = Self("unavailable")
-    /// There is no issuer at this address, or this caller has nothing of that name.
+    /// No issuer is at this address, or this caller has nothing with that name.
     public static let notFound = Self("not_found")
-    /// Nobody is signed in at the issuer, or there is no access token that may do this.
+    /// The caller is not signed in at the issuer, or its access token does not allow this.
     public static let unauthorized = Self("unauthorized")
     package static let forbidden = Self("forbidden")
 }

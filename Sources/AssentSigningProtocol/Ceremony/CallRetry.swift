@@ -79,7 +79,7 @@ package struct CallRetry: Hashable, Sendable {
     private var hasNewKeys = false
     private var isSignedAgain = false
 
-    /// Nothing has failed. While there is no answer, the same may be sent `sends` times more.
+    /// Nothing has failed yet. Until an answer comes, the same request may be sent `sends` more times.
     package init(sends: Int, signature: Signature = .fresh) {
         sendsLeft = sends
         self.signature = signature
