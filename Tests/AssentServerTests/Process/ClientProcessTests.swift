@@ -82,26 +82,21 @@ struct ClientProcessTests {
         "With a certificate whose issuer is not in the chain the server says that the backup pin is missing, and clients refuse the file until somebody decides; the decision stays"
     )
     func onePin() async throws {
-        try await ProcessWorld.run { world in
+        try await ProcessWorld.run(restarts: true) { world in
             let made = try GeneratedCertificates.make(now: Date())
             let chain = world.directory + "/chain.pem"
             try write(made.chainPEM, chain)
             try write(made.privateKeyPEM.reveal(), world.directory + "/key.pem")
-            func useOwnCertificate() throws {
-                try world.edit {
-                    $0.replacing(
-                        "passwordCost: 1024",
-                        with: "passwordCost: 1024\ntls: {certificate: chain.pem, privateKey: key.pem}")
-                }
+            try world.edit {
+                $0.replacing(
+                    "passwordCost: 1024", with: "passwordCost: 1024\ntls: {certificate: chain.pem, privateKey: key.pem}"
+                )
             }
             let file = world.directory + "/data/client.yaml"
             func text() throws -> String { try String(contentsOfFile: file, encoding: .utf8) }
-            try useOwnCertificate()
             let first = try await world.start()
             let login = try await world.assent(["login", "--config", file, "--username", "ana"])
             #expect(login.status == 78 && login.errors.contains("pins.localhost: needs two different pins and has 1"))
-            try world.keepPorts(of: first)
-            try useOwnCertificate()
             let errors = await end(first)
             #expect(errors.contains("\(file) has one pin only") && errors.contains("singlePin"))
 

@@ -41,7 +41,7 @@ struct GatewayCrashTests {
     @Test("The next server says how far it had come, and sends no second request", arguments: Moment.allCases)
     func killed(at moment: Moment) async throws {
         let upstream = try await TestUpstream.start()
-        try await ProcessWorld.run(upstream: upstream.port) { world in
+        try await ProcessWorld.run(upstream: upstream.port, restarts: true) { world in
             let first = try await world.start()
             let session = try await first.signIn("ana", password: #require(first.password))
             let id = try ServerFixture.transactionID(try await first.transfer(to: "Bob", session: session))
@@ -63,7 +63,6 @@ struct GatewayCrashTests {
                 try await world.withDatabase { try await RefusedWrites.end(in: $0) }
             }
 
-            try world.keepPorts(of: first)
             let second = try await world.start()
             for _ in 0..<3 {
                 let again = try await second.transfer(to: "Bob", session: session, transaction: id)

@@ -35,9 +35,7 @@ struct GatewayKillTests {
         /// Starts another one in the place of the one that was killed.
         @discardableResult
         func startServer() async throws -> ServeProcess {
-            try world.keepPorts(of: serve)
-            try world.edit(GatewayProcess.admitting)
-            return try await world.start()
+            try await world.start()
         }
 
         func gateway(through relay: EngineRelay? = nil) async throws -> GatewayProcess {
@@ -71,7 +69,7 @@ struct GatewayKillTests {
     private static func run(_ body: (Scene) async throws -> Void) async throws {
         let upstream = try await TestUpstream.start()
         let client = ServeProcess.makeClient()
-        try await ProcessWorld.run(upstream: upstream.port) { world in
+        try await ProcessWorld.run(upstream: upstream.port, restarts: true) { world in
             try world.edit(GatewayProcess.admitting)
             let serve = try await world.start()
             let session = try await serve.signIn("ana", password: #require(serve.password))

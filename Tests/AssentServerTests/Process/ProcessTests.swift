@@ -81,14 +81,13 @@ struct ProcessTests {
 
     @Test("Killed while transfers run: afterwards every outcome is known and nothing is paid twice")
     func killed() async throws {
-        try await ProcessWorld.run { world in
+        try await ProcessWorld.run(restarts: true) { world in
             let first = try await world.start()
             let payments = try await Payments.begin([first], workers: 6)
             await payments.waitUntilPaid(12)
             first.process.signal(SIGKILL)
             #expect(await first.process.exit() == -SIGKILL)
             let attempts = await payments.end()
-            try world.keepPorts(of: first)
             let second = try await world.start()
             var known = 0
             for attempt in attempts {
@@ -197,15 +196,21 @@ final class ProcessWorld: Sendable {
     private let upstream: Int
     /// What puts the server on PostgreSQL; `nil` on SQLite.
     private let node: FixtureNode?
+    /// The server's and its gateway's, if one server follows another there.
+    private let ports: [ReservedPort]
     private let client = ServeProcess.makeClient()
     private let processes = Locked<[WatchedProcess]>([])
 
     /// Runs `body` beside the example bank, or with another service, and ends all processes. The server's database is
     /// that of the run of the tests, or SQLite's in any case for what belongs to its file.
+    ///
+    /// With `restarts`, each server listens where the one before it did: transactions are bound to the gateway's URL.
+    /// Nobody else gets these ports while no server listens on them.
     static func run(
-        upstream: Int? = nil, onSQLite: Bool = false, _ body: (ProcessWorld) async throws -> Void
+        upstream: Int? = nil, onSQLite: Bool = false, restarts: Bool = false,
+        _ body: (ProcessWorld) async throws -> Void
     ) async throws {
-        let world = try await ProcessWorld(upstream: upstream, onSQLite: onSQLite)
+        let world = try await ProcessWorld(upstream: upstream, onSQLite: onSQLite, restarts: restarts)
         do {
             try await body(world)
         } catch {
@@ -215,11 +220,12 @@ final class ProcessWorld: Sendable {
         await world.stop()
     }
 
-    private init(upstream: Int?, onSQLite: Bool) async throws {
+    private init(upstream: Int?, onSQLite: Bool, restarts: Bool) async throws {
         directory = NSTemporaryDirectory() + "/assent-process-" + SystemRandom().uuid()
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         node = try await onSQLite ? nil : FixtureNode.alone(in: directory)
+        ports = try restarts ? [ReservedPort(), ReservedPort()] : []
         if let upstream {
             self.upstream = upstream
             bank = nil
@@ -231,7 +237,10 @@ final class ProcessWorld: Sendable {
             self.upstream = try #require(port, "the bank did not start: \(bank.errors)")
             self.bank = bank
         }
-        try write(adapted(ServeProcess.yaml(upstream: self.upstream)))
+        try write(
+            adapted(
+                ServeProcess.yaml(
+                    upstream: self.upstream, serverPort: ports.first?.port ?? 0, gatewayPort: ports.last?.port ?? 0)))
     }
 
     func start(prefix: [String] = [], options: [String] = []) async throws -> ServeProcess {
@@ -252,13 +261,6 @@ final class ProcessWorld: Sendable {
         let status = await process.exit()
         await process.waitUntilRead()
         return (status, lines, process.errors)
-    }
-
-    /// Makes the next server listen where this one did: transactions are bound to the gateway's URL.
-    func keepPorts(of serve: ServeProcess) throws {
-        let server = try #require(URLComponents(string: serve.server)?.port)
-        let gateway = try #require(URLComponents(string: serve.gateway ?? "")?.port)
-        try write(adapted(ServeProcess.yaml(upstream: upstream, serverPort: server, gatewayPort: gateway)))
     }
 
     /// Changes the configuration of the next server.

@@ -30,6 +30,8 @@ package final class PostgreSQLServer: Sendable {
     package let version: Int
 
     private let programs: URL
+    /// What keeps its TCP port for it while it is stopped.
+    private let reserved: ReservedPort?
     private let tablespace: Int?
     private let guardian: SpawnedProcess
     private let lastDatabase = Locked(0)
@@ -58,7 +60,7 @@ package final class PostgreSQLServer: Sendable {
         settings: [String] = [], access: String = "local all all trust\nlocal replication all trust\n",
         listens: Bool = false, files: [String: String] = [:], tablespace: Int? = nil
     ) throws {
-        try self.init(port: listens ? try ReservedPort().port : 5432, tablespace: tablespace)
+        try self.init(reserved: listens ? ReservedPort() : nil, tablespace: tablespace)
         try run(
             "initdb",
             ["-D", data, "-N", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=trust", "--wal-segsize=1"])
@@ -89,7 +91,7 @@ package final class PostgreSQLServer: Sendable {
         standbyOf primary: PostgreSQLServer, through link: PostgreSQLConfiguration.Host? = nil,
         name: String = "standby"
     ) throws {
-        try self.init(port: 5432, tablespace: nil)
+        try self.init(tablespace: nil)
         let place = link ?? .init(primary.directory.path, port: primary.port)
         let connection = "host=\(place.name) port=\(place.port) user=postgres application_name=\(name)"
         let slot = ["-C", "-S", name, "-R"]
@@ -100,7 +102,7 @@ package final class PostgreSQLServer: Sendable {
 
     /// Starts a copy of a server's disk by itself: it can be written to as well. It blocks for a second.
     package convenience init(copyOf primary: PostgreSQLServer) throws {
-        try self.init(port: 5432, tablespace: nil)
+        try self.init(tablespace: nil)
         let connection = "host=\(primary.directory.path) port=\(primary.port) user=postgres"
         try run("pg_basebackup", ["-d", connection, "-D", data, "-c", "fast", "-X", "stream"])
         try append(
@@ -108,11 +110,12 @@ package final class PostgreSQLServer: Sendable {
         try start()
     }
 
-    private init(port: Int, tablespace: Int?) throws {
+    private init(reserved: ReservedPort? = nil, tablespace: Int?) throws {
         let places = try FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql").compactMap { Int($0) }
         guard let version = places.max() else { throw Failure(description: "PostgreSQL is not installed") }
         self.version = version
-        self.port = port
+        self.reserved = reserved
+        port = reserved?.port ?? 5432
         self.tablespace = tablespace
         programs = URL(filePath: "/usr/lib/postgresql/\(version)/bin")
         directory = URL(filePath: Self.place + UUID().uuidString.prefix(8))
