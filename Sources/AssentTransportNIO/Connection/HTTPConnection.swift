@@ -149,6 +149,9 @@ final class HTTPConnection: ChannelDuplexHandler {
         case .parse:
             if input.readableBytes == 0 { input = bytes } else { input.writeBuffer(&bytes) }
             while parse(context) {}
+            // Let go of, and not cleared: as long as this has the bytes, too, TLS copies its whole buffer before it writes
+            // the next ones into it.
+            if input.readableBytes == 0 { input = ByteBuffer() }
         }
     }
 
@@ -164,9 +167,6 @@ final class HTTPConnection: ChannelDuplexHandler {
         }
         switch step {
         case .needsMore:
-            // Let go of, and not cleared: while others have it, too, that would make one as large, which the next bytes
-            // replace.
-            if input.readableBytes == 0 { input = ByteBuffer() }
             return false
         case .head(let response):
             // Known also when its content is too long: the caller gets the status, the reader the error.
