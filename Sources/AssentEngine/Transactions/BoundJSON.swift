@@ -77,9 +77,9 @@ package enum BoundJSON {
                 switch byte {
                 case UInt8(ascii: "."): isFraction = true
                 case UInt8(ascii: "e"), UInt8(ascii: "E"):
-                    guard let written = Int(String(decoding: rest, as: UTF8.self)), abs(written) < 1_000_000 else {
-                        return nil
-                    }
+                    // Not `abs`, which traps for the least number that there is.
+                    guard let written = Int(String(decoding: rest, as: UTF8.self)), written.magnitude < 1_000_000
+                    else { return nil }
                     exponent += written
                     rest = []
                 case UInt8(ascii: "0")...UInt8(ascii: "9"):

@@ -63,7 +63,10 @@ struct AdministrationRoutes: Sendable {
         var filter = AuditFilter(
             user: try call.request.query("user"), event: try call.request.query("event"))
         if let since = try call.request.query("since") {
-            guard let seconds = Int64(since), abs(seconds) < 1 << 40 else { throw AMError(400, "Invalid value since") }
+            // Not `abs`, which traps for the least number that there is.
+            guard let seconds = Int64(since), seconds.magnitude < 1 << 40 else {
+                throw AMError(400, "Invalid value since")
+            }
             filter.since = seconds
         }
         let query: AuditQuery

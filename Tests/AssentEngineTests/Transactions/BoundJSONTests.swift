@@ -26,6 +26,9 @@ struct BoundJSONTests {
             #"{"amount":1.00000000000000000001}"#, #"{"amount":1e309}"#, #"{"amount":-1e309}"#,
             #"{"amount":1e-400}"#, #"{"amount":1e999999999999999999999}"#, #"{"amount":1e-999999999}"#,
             #"{"amount":1e1000000}"#,
+            // The exponents at the ends of 64 bits, of which the least has no positive counterpart.
+            #"{"amount":1e9223372036854775807}"#, #"{"amount":1e-9223372036854775807}"#,
+            #"{"amount":1e-9223372036854775808}"#, #"{"amount":-0.0e-9223372036854775808}"#,
             #"{"amount":9007199254740992}"#, #"{"amount":0.30000000000000004}"#, #"{"amount":1234567890.123456}"#,
             #"{"amount":1.23456789012345e-310}"#,
             // What only some take.

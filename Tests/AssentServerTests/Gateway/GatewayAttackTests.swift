@@ -119,6 +119,7 @@ struct GatewayAttackTests {
             ([("Content-Type", "application/json")], #"{"to":"Bob","x":{"tO":"Eve","To":"Eve"}}"#, 400),
             ([("Content-Type", "application/json")], #"{"kurs":"Bob","\u212Aurs":"Eve"}"#, 400),
             ([("Content-Type", "application/json")], #"{"kurs":"Bob","kur\u017f":"Eve"}"#, 400),
+            ([("Content-Type", "application/json")], #"{"amount":1e-9223372036854775808}"#, 400),
         ] as [([(String, String)], String, Int)])
     func bodies(_ fields: [(String, String)], _ body: String, _ status: Int) async throws {
         let fixture = try #require(ServerFixture.shared)
