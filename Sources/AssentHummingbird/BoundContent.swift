@@ -29,6 +29,10 @@ public struct BoundContent: Hashable, Sendable {
         guard request.headers[values: .contentEncoding].allSatisfy({ $0.lowercased() == "identity" }) else {
             throw Refusal(415, "A request that must be approved cannot have a Content-Encoding.")
         }
+        // A handler may change a part by it (RFC 9110 §14.5), where the user has seen a whole.
+        guard !request.headers.contains(.contentRange) else {
+            throw Refusal(400, "A request that must be approved cannot have a Content-Range.")
+        }
         guard types.allSatisfy({ BoundMediaType($0)?.essence == mediaType }) else { throw unsupported }
         if let text = request.headers[.contentLength], let length = Int(text), length > limit { throw tooLarge }
         var bytes: [UInt8] = []

@@ -154,6 +154,7 @@ struct PolicyMiddlewareTests {
         arguments: [
             ([("Content-Type", "application/json"), ("Content-Type", "text/plain")], "{}", 400),
             ([("Content-Type", "application/json"), ("Content-Encoding", "gzip")], "{}", 415),
+            ([("Content-Type", "application/json"), ("Content-Range", "bytes 0-1/9")], "{}", 400),
             ([("Content-Type", "text/plain")], "{}", 415),
             ([("Content-Type", "application/json; charset=utf-16")], "{}", 415),
             ([], "{}", 415),

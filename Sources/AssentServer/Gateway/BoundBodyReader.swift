@@ -65,6 +65,10 @@ struct BoundBodyReader: Sendable {
         guard request.headers[.contentEncoding].map({ $0.lowercased() == "identity" }) ?? true else {
             throw RequestError(415, "A request that must be approved cannot have a Content-Encoding.")
         }
+        // A service may change a part by it (RFC 9110 §14.5), where the user has seen a whole.
+        guard !request.headers.contains(.contentRange) else {
+            throw RequestError(400, "A request that must be approved cannot have a Content-Range.")
+        }
         return try request.headers[.contentType].map { try BoundMediaType.required(mediaType, $0) }
     }
 }

@@ -102,6 +102,8 @@ struct GatewayAttackTests {
             ([("Content-Type", "application/json"), ("Content-Encoding", "gzip")], "{}", 415),
             ([("Content-Type", "application/json"), ("Content-Encoding", "identity, br")], "{}", 415),
             ([("Content-Type", "application/json"), ("Content-Type", "text/plain")], "{}", 400),
+            ([("Content-Type", "application/json"), ("Content-Range", "bytes 0-1/9")], "{}", 400),
+            ([("Content-Type", "application/json"), ("Content-Range", "")], "{}", 400),
             ([("Content-Type", "application/json")], "\"" + String(repeating: "a", count: 4096) + "\"", 413),
             ([("Content-Type", "text/plain")], "{}", 415), ([], "{}", 415), ([("Content-Type", "")], "{}", 415),
             ([("Content-Type", "application/json; charset=utf-7")], "{}", 415),
