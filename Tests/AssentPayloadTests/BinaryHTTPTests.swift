@@ -133,6 +133,16 @@ struct BinaryHTTPTests {
         #expect(throws: PayloadError.self) { try parts(message(control, field: field)) }
     }
 
+    @Test("A field with more marks in a row than a text may have is refused: it would be slow to compare")
+    func marks() throws {
+        for (count, isTaken) in [(64, true), (65, false), (10_000, false)] {
+            var request = post
+            request.headerFields[.userAgent] = "a" + String(repeating: "\u{301}", count: count)
+            let bytes = try BinaryHTTPWriter.request(request, content: [])
+            #expect(((try? parts(bytes)) != nil) == isTaken, "\(count)")
+        }
+    }
+
     @Test("Trailers, padding that is not zero or has no end, a reply for a request, informational replies")
     func rest() throws {
         #expect(throws: PayloadError.self) { try parts(message(then: [0, 3, 1, 97, 0])) }

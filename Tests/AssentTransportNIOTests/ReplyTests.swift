@@ -91,6 +91,7 @@ struct ReplyTests {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nA: b" + String(repeating: "\u{301}", count: 65) + "\r\nContent-Length: 0\r\n\r\n",
     ]
 
     @Test("Malformed replies are refused", arguments: malformed)

@@ -37,7 +37,8 @@ public struct JSONError: AssentError {
         public static let unexpectedEnd = Code("unexpectedEnd")
         /// A byte cannot stand where it stands.
         public static let unexpectedByte = Code("unexpectedByte")
-        /// A string holds bytes that are not UTF-8, or an escape that is half of a surrogate pair.
+        /// A string holds bytes that are not UTF-8, an escape that is half of a surrogate pair, or more than 64 marks
+        /// (accents and the like) in a row.
         public static let invalidText = Code("invalidText")
         /// An object names a member twice.
         public static let duplicateMember = Code("duplicateMember")

@@ -206,7 +206,7 @@ private struct JSONParser {
                 let read =
                     text.isEmpty
                     ? String(validating: rest, as: UTF8.self) : String(validating: text + rest, as: UTF8.self)
-                guard let read else { throw .invalidText(offset: start) }
+                guard let read, !MarksInARow.areTooMany(in: read) else { throw .invalidText(offset: start) }
                 return read
             case UInt8(ascii: "\\"):
                 text += bytes[plainStart..<offset]

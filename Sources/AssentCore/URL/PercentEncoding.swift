@@ -15,7 +15,8 @@ public enum PercentEncoding {
         return String(decoding: encoded, as: UTF8.self)
     }
 
-    /// What `text` stands for, or `nil` when an escape is not two hexadecimal digits or the bytes are not UTF-8.
+    /// What `text` stands for, or `nil` when an escape is not two hexadecimal digits, the bytes are not UTF-8, or there
+    /// are more than 64 marks (accents and the like) in a row.
     ///
     /// With `plusIsSpace` a `+` means a space, as in forms and in query strings made from them.
     public static func decode(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
@@ -30,7 +31,10 @@ public enum PercentEncoding {
             default: decoded.append(byte)
             }
         }
-        return String(validating: decoded, as: UTF8.self)
+        guard let text = String(validating: decoded, as: UTF8.self), !MarksInARow.areTooMany(in: text) else {
+            return nil
+        }
+        return text
     }
 
     private static func hexDigit(_ value: UInt8) -> UInt8 {

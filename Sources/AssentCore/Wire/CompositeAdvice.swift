@@ -151,7 +151,9 @@ private struct CompositeAdviceParser {
         while let byte = scanner.current {
             switch byte {
             case end:
-                guard let string = String(validating: text, as: UTF8.self) else { throw scanner.malformed }
+                guard let string = String(validating: text, as: UTF8.self), !MarksInARow.areTooMany(in: string) else {
+                    throw scanner.malformed
+                }
                 return string
             case UInt8(ascii: "<"): throw scanner.malformed
             case UInt8(ascii: "&"): text += try reference()

@@ -97,6 +97,9 @@ struct BinaryHTTPHead {
         guard let text = String(validating: rest.prefix(Int(length)), as: UTF8.self) else {
             throw .malformedContent("a text in its head is not UTF-8")
         }
+        guard !MarksInARow.areTooMany(in: text) else {
+            throw .malformedContent("a text in its head has too many marks in a row")
+        }
         rest = rest.dropFirst(Int(length))
         return text
     }

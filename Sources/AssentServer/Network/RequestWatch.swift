@@ -1,3 +1,4 @@
+import AssentCore
 import NIOCore
 import NIOHTTP1
 
@@ -241,8 +242,9 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
 enum RequestHeadRules {
     /// Whether a request is one of HTTP/1 that names one host (RFC 9112 §3.2), and whose end two programs cannot see
     /// in two places (§6.1, §6.3): `chunked` is its only transfer coding, if it has any. An empty field has none, but
-    /// what follows may be a body for the program that stands in front.
+    /// what follows may be a body for the program that stands in front. No text in it is slow to compare.
     static func accept(_ head: HTTPRequestHead) -> Bool {
+        guard !MarksInARow.areTooMany(in: head.uri) else { return false }
         // In one walk over the fields: each request comes by here.
         var (hosts, codings) = (0, 0)
         for (name, value) in head.headers {
@@ -252,6 +254,8 @@ enum RequestHeadRules {
             } else if isName(name, "transfer-encoding") {
                 codings += 1
                 guard isName(value, "chunked") else { return false }
+            } else if MarksInARow.areTooMany(in: value) {
+                return false
             }
         }
         switch head.version {

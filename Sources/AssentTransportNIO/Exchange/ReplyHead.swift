@@ -75,7 +75,12 @@ struct ReplyHead {
         guard value.allSatisfy(isText) else {
             throw ReplyParser.malformed("A header field contains a control character.")
         }
-        return HTTPField(name: name, value: value)
+        let field = HTTPField(name: name, value: value)
+        // Most are too short, and need no text.
+        guard value.count <= 2 * MarksInARow.limit || !MarksInARow.areTooMany(in: field.value) else {
+            throw ReplyParser.malformed("A header field has too many marks in a row.")
+        }
+        return field
     }
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

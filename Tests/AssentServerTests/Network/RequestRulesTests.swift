@@ -23,6 +23,20 @@ struct RequestRulesTests {
         }
     }
 
+    @Test("A field that is slow to compare is 400 before anybody looks at it", arguments: [true, false])
+    func marks(toGateway: Bool) async throws {
+        let marks = String(repeating: "\u{301}\u{316}", count: 10_000)
+        for field in ["Sec-Fetch-Site: s\(marks)", "Cookie: a=\(marks)", "Accept-Language: \(marks)"] {
+            let reply = try await reply(
+                "GET \(Self.health) HTTP/1.1\r\nHost: localhost\r\n\(field)\r\n\r\n", toGateway: toGateway)
+            #expect(reply.hasPrefix("HTTP/1.1 400 "), "\(field.prefix(10)): \(reply)")
+        }
+        let few = String(repeating: "\u{301}", count: 64)
+        let served = try await reply(
+            "GET \(Self.health) HTTP/1.1\r\nHost: localhost\r\nA: b\(few)\r\nConnection: close\r\n\r\n")
+        #expect(served.hasPrefix("HTTP/1.1 200 "), "\(served)")
+    }
+
     @Test(
         "A request that names another host than the public URL's is 400, but for its health", arguments: [true, false])
     func foreignHosts(toGateway: Bool) async throws {

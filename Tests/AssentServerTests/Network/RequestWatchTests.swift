@@ -60,6 +60,15 @@ struct RequestWatchTests {
         }
     }
 
+    @Test("A target that is slow to compare is refused with its head")
+    func marks() {
+        for (count, isAccepted) in [(0, true), (64, true), (65, false)] {
+            let uri = "/" + String(repeating: "\u{301}", count: count)
+            let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: uri, headers: ["Host": "a"])
+            #expect(RequestHeadRules.accept(head) == isAccepted, "\(count)")
+        }
+    }
+
     @Test("A body that does not come within 20 seconds ends with an error")
     func silentBody() throws {
         try receive(head([("Content-Length", "10")]))

@@ -31,6 +31,7 @@ struct AuthenticateErrorTests {
     private static let noConfiguration =
         #"{"code":400,"reason":"Bad Request","message":"No Configuration found","detail":{"errorCode":"105"}}"#
     private static let badRequest = #"{"code":400,"reason":"Bad Request","message":"…"#
+    private static let marks = String(repeating: "\u{301}\u{316}", count: 60_000)
     private static let advice =
         "%3CAdvices%3E%3CAttributeValuePair%3E%3CAttribute%20name%3D%22TransactionConditionAdvice%22%2F%3E%3CValue%3Eabc%3C%2FValue%3E%3C%2FAttributeValuePair%3E%3C%2FAdvices%3E"
 
@@ -55,6 +56,10 @@ struct AuthenticateErrorTests {
         Case(
             name: "a journey that is only for transactions",
             path: base + "?authIndexType=service&authIndexValue=Confirm", status: 400, answer: noConfiguration),
+        .json(
+            "a name that is slow to compare",
+            #"{"authId":"x","callbacks":[{"type":"NameCallback","input":[{"name":"I\#(marks)","value":""}]}]}"#, 400,
+            badRequest),
         Case(
             name: "an unknown authIndexType", path: base + "?authIndexType=mood&authIndexValue=x", status: 400,
             answer: #"{"code":400,"reason":"Bad Request","message":"Unknown Authentication Index Type"}"#),
