@@ -69,11 +69,19 @@ extension Request {
         return lower.elementsEqual("application/json".utf8) || lower.suffix(5).elementsEqual("+json".utf8)
     }
 
+    /// More parameters than any request has. Each look for one goes through all of them, and a request is looked at up
+    /// to ten times.
+    private static let parameterLimit = 256
+
     /// A query parameter; `nil` when it is missing. A plus sign is a space, as browsers write it. One that occurs twice
     /// is refused.
     func query(_ name: String) throws(RequestError) -> String? {
+        let text = uri.query ?? ""
+        guard text.utf8.count(where: { $0 == UInt8(ascii: "&") }) < Self.parameterLimit else {
+            throw RequestError(400, "The query has more than \(Self.parameterLimit) parameters.")
+        }
         do {
-            return try QueryString(uri.query ?? "").single(name)
+            return try QueryString(text).single(name)
         } catch {
             throw RequestError(400, "The parameter \(name) cannot be read: \(error.detail).")
         }

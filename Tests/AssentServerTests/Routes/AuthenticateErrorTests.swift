@@ -56,6 +56,10 @@ struct AuthenticateErrorTests {
         Case(
             name: "a journey that is only for transactions",
             path: base + "?authIndexType=service&authIndexValue=Confirm", status: 400, answer: noConfiguration),
+        Case(
+            name: "more parameters than are looked through",
+            path: base + "?noSession=true" + String(repeating: "&a", count: 256), status: 400,
+            answer: #"{"code":400,"reason":"Bad Request","message":"The query has more than 256 parameters."}"#),
         .json(
             "a name that is slow to compare",
             #"{"authId":"x","callbacks":[{"type":"NameCallback","input":[{"name":"I\#(marks)","value":""}]}]}"#, 400,
