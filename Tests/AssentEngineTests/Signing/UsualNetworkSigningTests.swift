@@ -23,7 +23,9 @@ struct UsualNetworkSigningTests {
             #expect(decision == .granted(taken: nil))
             return nil
         }
-        return advice.transactionID
+        // An advice without it would look as if nothing had been asked.
+        let id = try #require(advice.transactionID)
+        return id
     }
 
     /// The page of the journey that approves what is asked from there.
