@@ -76,7 +76,20 @@ open class AssentURLProtocol: URLProtocol {
     }
 
     /// Ends the call, and the journey that approves it.
-    override open func stopLoading() { loading.stop() }
+    override open func stopLoading() {
+        guard isOver else { return }
+        loading.stop()
+    }
+
+    /// Whether the task has ended. Foundation on Linux also stops a task that is suspended, and starts it again when it
+    /// is resumed. The call cannot be sent a second time, so it goes on: somebody has to be told how it ended.
+    private var isOver: Bool {
+        #if canImport(FoundationNetworking)
+        return task.map { $0.state == .canceling || $0.state == .completed } ?? true
+        #else
+        return true
+        #endif
+    }
 
     private func checkTask() throws(URLProtocolError) {
         #if canImport(FoundationNetworking)

@@ -144,6 +144,34 @@ import FoundationNetworking
         #expect(bank.calls.withLock { $0.count } == 1)
     }
 
+    @Test("A task that is suspended and resumed, for which Foundation stops and starts it, is sent once and has an end")
+    func suspended() async throws {
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let (ended, end) = AsyncStream.makeStream(of: Int?.self)
+        let bank = bank.answering { _ in
+            ask.yield()
+            for await _ in gate { break }
+            try Task.checkCancellation()
+            return nil
+        }
+        let session = URLSession(configuration: TaskProtocol.configuration(try await bank.client()))
+        let transfer = try request("/transfers", "POST", body: "200 EUR")
+        let task = session.dataTask(with: transfer) { _, response, _ in
+            end.yield((response as? HTTPURLResponse)?.statusCode)
+            end.finish()
+        }
+        task.resume()
+        for await _ in asked { break }
+        task.suspend()
+        task.resume()
+        opening.finish()
+        var statuses: [Int?] = []
+        for await status in ended { statuses.append(status) }
+        #expect(statuses == [200])
+        #expect(bank.calls.withLock { $0.count } == 1)
+    }
+
     @Test("A task that is cancelled ends with Foundation's own error for that")
     func cancelled() async throws {
         let (asked, ask) = AsyncStream.makeStream(of: Void.self)

@@ -379,7 +379,7 @@ import FoundationNetworking
             try String(contentsOf: here.deletingLastPathComponent().appending(path: name), encoding: .utf8)
         }.joined()
         let rows = page[start..<end].split(separator: "\n").dropFirst(2)
-        #expect(rows.count == 25)
+        #expect(rows.count == 26)
         for row in rows {
             let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             try #require(cells.count == 4, "\(row)")
