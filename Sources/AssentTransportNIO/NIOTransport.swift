@@ -24,7 +24,7 @@ import NIOPosix
 /// - There is no revocation check (CRL, OCSP) and no proxy support.
 ///
 /// Release it or call ``shutdown()`` when it is not needed any more. Idle connections are closed then.
-public final class NIOTransport: HTTPTransport {
+public final class NIOTransport: HTTPTransport, BeginsAnywhere {
     private let pool: ConnectionPool
     private let allowPlaintextLoopback: Bool
     private let allowsPlaintext: Bool

@@ -59,13 +59,14 @@ final class Loading: Sendable {
     }
 
     /// On Linux the call begins on this thread, Foundation's, and stays there until it waits for the first time: waking
-    /// another thread is a good part of what a small call takes.
+    /// another thread is a good part of what a small call takes. What is the app's own must not run here: if it made a
+    /// task of this session, or ended one, Foundation would wait for the queue that this thread has, and the process
+    /// would end.
     private func begin(_ client: AuthorizedClient, _ request: RequestReader) -> Task<Void, Never> {
         #if canImport(FoundationNetworking)
-        return Task.immediate { await self.run(client, request) }
-        #else
-        return Task { await self.run(client, request) }
+        if client.beginsAnywhere { return Task.immediate { await self.run(client, request) } }
         #endif
+        return Task { await self.run(client, request) }
     }
 
     /// Tells an end that is known on the thread of the start. `cancel()` waits for Foundation's queue, which that

@@ -30,7 +30,11 @@ struct ProtectedBank: Sendable {
         return self
     }
 
-    func client(_ approve: @escaping AuthorizationPolicy.Handler = { $0.agreed() }) async throws -> AuthorizedClient {
+    /// A client of the bank; with a `source` of another kind the bank gets an access token in the place of the session.
+    func client(
+        source: (any AccessTokenSource)? = nil, layers: [any HTTPMiddleware] = [],
+        _ approve: @escaping AuthorizationPolicy.Handler = { $0.agreed() }
+    ) async throws -> AuthorizedClient {
         let transport = BankTransport(bank: self)
         let tokens = TokenManager(
             configuration: try TokenConfiguration(
@@ -38,10 +42,11 @@ struct ProtectedBank: Sendable {
             transport: transport, store: MemorySecretStore(clock: clock), clock: clock, random: SeededRandom(seed: 1))
         try await tokens.install(Session(token: Secret("SESS")))
         return try AuthorizedClient(
-            configuration: AuthorizationConfiguration(resources: [Self.origin: .session]),
+            configuration: AuthorizationConfiguration(
+                resources: [Self.origin: source == nil ? .session : .accessToken]),
             journeys: JourneyClient(
                 configuration: try JourneyConfiguration(server: Self.am), transport: transport, clock: clock),
-            source: tokens, transport: transport,
+            source: source ?? tokens, transport: HTTPPipeline(transport, layers: layers),
             policies: [try AuthorizationPolicy("\(Self.origin)/", approve: approve)], clock: clock,
             random: SeededRandom(seed: 2))
     }
@@ -78,7 +83,7 @@ struct ProtectedBank: Sendable {
     ]
 }
 
-private struct BankTransport: HTTPTransport {
+private struct BankTransport: HTTPTransport, BeginsAnywhere {
     let bank: ProtectedBank
 
     @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {

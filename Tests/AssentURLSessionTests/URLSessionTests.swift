@@ -163,6 +163,18 @@ import FoundationNetworking
         #expect(calls == 2 && isToldThere == false)
     }
 
+    @Test(
+        "A source or a layer of the app's own does not run on the thread of the start, whose session it may use",
+        arguments: [true, false])
+    func ownCode(isSource: Bool) async throws {
+        let places = Locked<[Bool]>([])
+        let own = OwnCode { places.withLock { $0.append(Thread.current.name == "start") } }
+        _ = BankProtocol.session(try await isSource ? bank.client(source: own) : bank.client(layers: [own]))
+        let (_, isToldThere) = await started(try request("/accounts"))
+        #expect(places.withLock { $0 } == [false] && isToldThere == false)
+        #expect(bank.calls.withLock { $0.count } == 1)
+    }
+
     @Test("Nobody is told of a refusal on the thread of the start") func refusedElsewhere() async throws {
         _ = BankProtocol.session(try await bank.client())
         let large = try request("/payments", "POST", body: String(repeating: "A", count: 1_001))

@@ -37,6 +37,7 @@ public struct AuthorizedClient: HTTPTransport {
         let gate: AdviceGate
         let clock: any WallClock
         let random: any RandomSource
+        let beginsAnywhere: Bool
         let coordinator = StepUpCoordinator()
         let origins = OriginMemory()
     }
@@ -58,6 +59,9 @@ public struct AuthorizedClient: HTTPTransport {
 
     /// Remembers where the request before went, for code that makes calls for this client.
     package var origins: OriginMemory { shared.parts.origins }
+
+    /// Whether a call may begin on a thread on which nothing of the app's own may run; see `BeginsAnywhere`.
+    package var beginsAnywhere: Bool { shared.parts.beginsAnywhere }
 
     /// The user's sign-in now; another one as soon as somebody signs out, or in.
     package var signIn: SignInMark? { source.signIn }
@@ -96,7 +100,9 @@ public struct AuthorizedClient: HTTPTransport {
                 transport: AuthenticatingTransport(source, access: configuration.access(to:), over: transport),
                 policies: try PolicyTable(policies, resources: configuration.resources),
                 gate: try AdviceGate(server: journeys.configuration.server, logger: logger), clock: clock,
-                random: random))
+                random: random,
+                beginsAnywhere: (source as? any BeginsAnywhere)?.beginsAnywhere == true
+                    && (transport as? any BeginsAnywhere)?.beginsAnywhere == true))
     }
 
     /// Sends a call. When the server wants the user's approval, `approve` is called, in the caller's isolation, with

@@ -45,3 +45,10 @@ public struct HTTPPipeline: HTTPTransport {
         }
     }
 }
+
+extension HTTPPipeline: BeginsAnywhere {
+    package var beginsAnywhere: Bool {
+        (chain.transport as? any BeginsAnywhere)?.beginsAnywhere == true
+            && chain.layers.allSatisfy { ($0 as? any BeginsAnywhere)?.beginsAnywhere == true }
+    }
+}

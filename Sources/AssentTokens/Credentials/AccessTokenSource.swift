@@ -58,7 +58,7 @@ public struct AccessToken: Sendable {
 }
 
 /// The source of calls that are nobody's: they go out without a token and without a session.
-public struct NoTokens: AccessTokenSource {
+public struct NoTokens: AccessTokenSource, BeginsAnywhere {
     /// The source.
     public init() {}
 
@@ -69,7 +69,7 @@ public struct NoTokens: AccessTokenSource {
     public func token(rejecting rejected: Secret?) async throws -> AccessToken? { nil }
 }
 
-extension TokenManager: AccessTokenSource {
+extension TokenManager: AccessTokenSource, BeginsAnywhere {
     /// The user's calls.
     public nonisolated var kind: CallKind { .user }
 
