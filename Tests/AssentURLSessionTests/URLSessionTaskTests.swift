@@ -195,6 +195,38 @@ import FoundationNetworking
         #expect(codes == [NSURLErrorCancelled])
     }
 
+    @Test("A call that is stopped while it begins is cancelled when its start returns")
+    func stoppedWhileStarting() async throws {
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let (clock, loading) = (bank.clock, Loading())
+        let bank = bank.answering { _ in
+            defer { end.yield() }
+            loading.stop()
+            try await clock.sleep(until: .distantFuture)
+            return nil
+        }
+        let client = try await bank.client()
+        loading.start(
+            client,
+            try RequestReader(
+                request: request("/accounts"), limits: HTTPLimits(), bodyLimit: 1_000, remembering: client.origins))
+        for await _ in ended { break }
+        #expect(bank.calls.withLock { $0.count } == 1)
+    }
+
+    @Test("An end that comes behind the stop is told to nobody, and any other one once")
+    func endAfterStop() throws {
+        let told = Locked(0)
+        let witness = LoadingWitness { told.withLock { $0 += 1 } }
+        for (isStopped, count) in [(true, 0), (false, 1)] {
+            let loading = Loading()
+            loading.hold(TaskProtocol(request: try request("/accounts"), cachedResponse: nil, client: witness))
+            if isStopped { loading.stop() }
+            for _ in 0..<2 { loading.end(.failure(CancellationError())) }
+            #expect(told.withLock { $0 } == count)
+        }
+    }
+
     @Test("Each of two sessions sends by the client of its own class, and the base class takes part in nothing")
     func twoSessions() async throws {
         let other = ProtectedBank()
