@@ -12,6 +12,10 @@ struct PayloadTransportTests {
     private typealias Change = @Sendable (HTTPReply) async throws -> HTTPReply
 
     private static let url = SealedListener.origin + "/transfers?x=1"
+    /// What is sealed for the request, but does not say that it is sealed.
+    private static let otherType: Change = { reply in
+        HTTPReply(HTTPResponse(status: .ok, headerFields: [.contentType: "text/html"]), body: reply.body)
+    }
 
     private func failure(_ transport: PayloadTransport, _ call: HTTPCall) async -> HTTPTransportError? {
         do {
@@ -83,7 +87,8 @@ struct PayloadTransportTests {
                 { _ in throw HTTPTransportError(.connectionClosed, "x").afterSending().onStaleConnection() }
             ),
         ]
-        for answer in plain + others {
+        let typed: (name: String, change: Change) = ("another type", Self.otherType)
+        for answer in plain + others + [typed] {
             for (method, sendings) in [(HTTPRequest.Method.get, 2), (.post, 1)] {
                 let listener = SealedListener { _, path, reply in
                     path.hasSuffix("/message") ? try await answer.change(reply) : reply
@@ -174,6 +179,19 @@ struct PayloadTransportTests {
         let error = await failure(try listener.transport(), call)
         #expect((error == nil) == (surplus == 0))
         #expect(error == nil || error?.mayHaveHadEffect == true)
+    }
+
+    @Test("A sealed reply without its last chunk is cut off, also where nothing of the reply itself is missing")
+    func withoutLastChunk() async throws {
+        let listener = SealedListener()
+        listener.isCutOff.withLock { $0 = true }
+        let transport = try listener.transport()
+        for method in [HTTPRequest.Method.get, .post] {
+            let error = await failure(transport, try HTTPCall(method, url: Self.url))
+            #expect(error?.code == .payloadEncryptionFailed && error?.mayHaveHadEffect == true, "\(method)")
+        }
+        // Its first chunk says that the request has arrived: it is not sent again.
+        #expect(listener.calls.count == 2)
     }
 
     @Test("After eight idle minutes there is a new session")

@@ -27,6 +27,8 @@ final class SealedListener: Sendable {
     let surplus = Locked<Int?>(nil)
     /// Whether its sealed replies are a status alone: empty sections at the end may be left out (RFC 9292 §3.8).
     let isBare = Locked(false)
+    /// Whether its sealed replies are cut off behind a chunk that has all of them, but is not the last.
+    let isCutOff = Locked(false)
     /// What its sealed replies set as a cookie.
     let cookie = Locked<String?>(nil)
 
@@ -107,7 +109,8 @@ final class SealedListener: Sendable {
         reply += Padding.bytes(behind: reply.count)
         // Of known length, 201.
         if isBare.withLock({ $0 }) { reply = [1, 0x40, 0xC9] }
-        let sealed = try sealer.seal(reply) + sealer.finish()
+        let begun = try sealer.seal(reply)
+        let sealed = try begun + (isCutOff.withLock({ $0 }) ? sealer.flush() : sealer.finish())
         return HTTPReply(
             HTTPResponse(status: .ok, headerFields: [.contentType: "application/assent-pe"]), body: HTTPBody(sealed))
     }
