@@ -131,15 +131,35 @@ import Testing
         #expect(world.grants.count == 7)
     }
 
-    @Test("A time is not kept when nobody has answered to what was signed by it")
-    func unanswered() async throws {
-        let lost = try await tried { throw HTTPTransportError(.connectFailed, "A test says so.") }
+    @Test("A time that has not helped gives way to the last one that has, and not to that of the machine")
+    func proven() async throws {
+        let world = try World(tokenType: "DPoP")
+        let manager = try await world.registered { $0.registration?.deviceScopes = ["app"] }
+        world.provider.clock.advance(by: -600)
+        try await manager.device.authenticate(scopes: ["app"])
+        let token = try #require(try await manager.device.token(rejecting: nil))
+        world.isRefusing.withLock { $0 = true }
+        world.error.withLock { $0 = 3600 }
+        await #expect(throws: TokenError.self) { try await manager.device.token(rejecting: token.value) }
+        #expect(world.grants.count == 4)
+        world.isRefusing.withLock { $0 = false }
+        _ = try await manager.device.token(rejecting: token.value)
+        #expect(world.grants.count == 5)
+    }
+
+    @Test(
+        "A time is not kept when nobody has answered to what was signed by it, also in a login",
+        arguments: [false, true])
+    func unanswered(isLogin: Bool) async throws {
+        let lost = try await tried(isLogin) { throw HTTPTransportError(.connectFailed, "A test says so.") }
         #expect(lost?.code == .transport)
     }
 
-    @Test("A time is not kept when a busy server or a proxy answers to what was signed by it", arguments: [429, 503])
-    func busy(status: Int) async throws {
-        let busy = try await tried { .json(status, [:]) }
+    @Test(
+        "A time is not kept when a busy server or a proxy answers to what was signed by it, also in a login",
+        arguments: [429, 503], [false, true])
+    func busy(status: Int, isLogin: Bool) async throws {
+        let busy = try await tried(isLogin) { .json(status, [:]) }
         #expect(busy != nil)
     }
 
@@ -149,7 +169,8 @@ import Testing
     /// - Returns: the first request's error.
     /// - Throws: what the next request throws.
     private func tried(
-        _ second: @escaping @Sendable () throws -> HTTPReply, at location: SourceLocation = #_sourceLocation
+        _ isLogin: Bool, _ second: @escaping @Sendable () throws -> HTTPReply,
+        at location: SourceLocation = #_sourceLocation
     ) async throws -> TokenError? {
         let world = try World(tokenType: "DPoP")
         let manager = try await world.registered { $0.registration?.deviceScopes = ["app"] }
@@ -168,7 +189,11 @@ import Testing
             }
         }
         let error = await #expect(throws: TokenError.self, sourceLocation: location) {
-            try await manager.device.authenticate(scopes: ["app"])
+            if isLogin {
+                try await manager.implicit.authenticate(user: "u", scopes: []) { _ in Secret("login") }
+            } else {
+                try await manager.device.authenticate(scopes: ["app"])
+            }
         }
         try await manager.device.authenticate(scopes: ["app"])
         #expect(world.grants.count == 3, sourceLocation: location)
