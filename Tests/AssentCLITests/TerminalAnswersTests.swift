@@ -35,6 +35,11 @@ struct TerminalAnswersTests {
         return server.answers.withLock { $0.last }?["callbacks"]?.array?.first
     }
 
+    /// What goes back in the callback's first input.
+    private func first(_ callback: JSONValue, typing typed: String) async throws -> JSONValue? {
+        try await answer(callback, typing: typed)?["input"]?.array?.first?["value"]
+    }
+
     @Test("A callback of a kind that is not known here is asked by its prompt where it takes one text")
     func unknown() async throws {
         let asked: JSONValue = [
@@ -74,9 +79,6 @@ struct TerminalAnswersTests {
                 "input": [["name": "IDToken1", "value": value], ["name": "IDToken1validateOnly", "value": false]],
             ]
         }
-        func first(_ callback: JSONValue, typing typed: String) async throws -> JSONValue? {
-            try await answer(callback, typing: typed)?["input"]?.array?.first?["value"]
-        }
         #expect(try await first(asked("StringAttributeInputCallback", "Ana"), typing: "\n") == "Ana")
         #expect(try await first(asked("StringAttributeInputCallback", "Ana"), typing: "Bea\n") == "Bea")
         #expect(try await first(asked("BooleanAttributeInputCallback", true), typing: "2\n") == false)
@@ -86,6 +88,59 @@ struct TerminalAnswersTests {
         ]
         let inputs = try await answer(security, typing: "2\nWhose cat?\nmine\n")?["input"]?.array ?? []
         #expect(inputs.compactMap { $0["value"]?.string } == ["Whose cat?", "mine"])
+    }
+
+    @Test("A number is asked until one is typed, an empty line keeps the one that the server has")
+    func numbers() async throws {
+        func asked(_ value: JSONValue, isRequired: Bool = true) -> JSONValue {
+            [
+                "type": "NumberAttributeInputCallback",
+                "output": [
+                    ["name": "prompt", "value": "How many?"], ["name": "required", "value": .bool(isRequired)],
+                    ["name": "value", "value": value],
+                ],
+                "input": [["name": "IDToken1", "value": value], ["name": "IDToken1validateOnly", "value": false]],
+            ]
+        }
+        #expect(try await first(asked(nil), typing: "many\n\n 3 \n") == 3)
+        #expect(try await first(asked(12), typing: "\n") == 12)
+        #expect(try await first(asked(12), typing: "4\n") == 4)
+        #expect(try await first(asked(nil, isRequired: false), typing: "\n") == JSONValue.null)
+        await #expect(throws: CommandFailure.self) { try await first(asked(nil), typing: "a\nb\nnan\n") }
+    }
+
+    @Test("What is passed on is agreed to or not; the command ends where it must be agreed to")
+    func consents() async throws {
+        func asked(isRequired: Bool) -> JSONValue {
+            [
+                "type": "ConsentMappingCallback",
+                "output": [
+                    ["name": "displayName", "value": "Shop"], ["name": "isRequired", "value": .bool(isRequired)],
+                    ["name": "fields", "value": ["mail"]], ["name": "message", "value": "It wants to know you."],
+                ],
+                "input": [["name": "IDToken1", "value": false]],
+            ]
+        }
+        #expect(try await first(asked(isRequired: true), typing: "1\n") == true)
+        #expect(try await first(asked(isRequired: false), typing: "2\n") == false)
+        await #expect(throws: CommandFailure.self) { try await first(asked(isRequired: true), typing: "2\n") }
+    }
+
+    @Test("Of those who can sign the user in, the server itself is taken; the command ends where it is not among them")
+    func providers() async throws {
+        func asked(_ providers: JSONValue) -> JSONValue {
+            [
+                "type": "SelectIdPCallback", "output": [["name": "providers", "value": providers]],
+                "input": [["name": "IDToken1", "value": ""]],
+            ]
+        }
+        let both: JSONValue = [["provider": "google"], ["provider": "localAuthentication"]]
+        #expect(try await first(asked(both), typing: "") == "localAuthentication")
+        let failure = await #expect(throws: CommandFailure.self) {
+            try await answer(asked([["provider": "google"]]), typing: "")
+        }
+        #expect(failure?.description.contains("google") == true)
+        #expect(failure?.description.contains("--browser") == true)
     }
 
     @Test("A name that was given beforehand ends the command when it breaks a rule, and not when another answer does")

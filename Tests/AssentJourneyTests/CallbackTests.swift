@@ -83,6 +83,74 @@ import Testing
         #expect(reply(step, 1) == "")
     }
 
+    @Test("A number about the user goes back as a number, whole ones without a fraction; NaN answers nothing")
+    func numbers() async throws {
+        var step = try await firstStep([
+            new("NumberAttributeInputCallback", ["name": "limit", "prompt": "Limit", "required": true, "value": nil]),
+            new("NumberAttributeInputCallback", ["prompt": "Share", "required": true, "value": "12.5"]),
+            new("NumberAttributeInputCallback", ["prompt": "Pets", "required": false, "value": nil]),
+            new("NumberAttributeInputCallback", ["prompt": "Odd", "required": true, "value": "nan"]),
+        ])
+        #expect(step.unanswered == ["Limit", "Odd"])
+        #expect(step[NumberAttributeInputCallback.self]?.attribute == "limit")
+        #expect(step[NumberAttributeInputCallback.self]?.value == nil)
+        #expect(step[NumberAttributeInputCallback.self, at: 1]?.value == 12.5)
+        for value in [Double.nan, .infinity] {
+            step[NumberAttributeInputCallback.self]?.value = value
+            #expect(step.unanswered == ["Limit", "Odd"])
+        }
+        let numbers: [(value: Double, text: String)] = [(40, "40"), (-0.25, "-0.25"), (1e20, "1e+20"), (0, "0")]
+        for number in numbers {
+            step[NumberAttributeInputCallback.self]?.value = number.value
+            #expect(step[NumberAttributeInputCallback.self]?.value == number.value)
+            #expect(reply(step)?.number?.description == number.text)
+        }
+        step[NumberAttributeInputCallback.self, at: 3]?.value = 3
+        #expect(step.unanswered.isEmpty)
+        // What was not set goes back as it came, and so does the wish for a check alone.
+        #expect(reply(step, 1) == "" && reply(step, 2) == "" && reply(step, input: 1) == false)
+    }
+
+    @Test("What would be passed on is shown, and the user says yes or no to each")
+    func consents() async throws {
+        var step = try await firstStep([
+            callback(
+                "ConsentMappingCallback",
+                [
+                    "name": "managedUser_shop", "displayName": "Shop of Example", "icon": "", "accessLevel": "Profile",
+                    "isRequired": true, "fields": ["mail", "givenName"], "message": "The shop wants to know you.",
+                ], input: false),
+            callback("ConsentMappingCallback", ["name": "managedUser_news"], input: false),
+        ])
+        #expect(step.unanswered == ["Shop of Example", "managedUser_news"])
+        #expect(step[ConsentMappingCallback.self]?.attributes == ["mail", "givenName"])
+        #expect(step[ConsentMappingCallback.self]?.message == "The shop wants to know you.")
+        #expect(step[ConsentMappingCallback.self]?.accessLevel == "Profile")
+        #expect(step[ConsentMappingCallback.self]?.isRequired == true)
+        #expect(step[ConsentMappingCallback.self, at: 1]?.isRequired == false)
+        step[ConsentMappingCallback.self]?.isAccepted = true
+        step[ConsentMappingCallback.self, at: 1]?.isAccepted = false
+        #expect(step.unanswered.isEmpty)
+        #expect(reply(step) == true && reply(step, 1) == false)
+    }
+
+    @Test("Who signs the user in is picked by name: the server itself, or another provider")
+    func providers() async throws {
+        let offered: JSONValue = [
+            ["provider": "google", "uiConfig": ["buttonDisplayName": "Google"]], ["provider": "localAuthentication"],
+            ["uiConfig": [:]], "odd",
+        ]
+        var step = try await firstStep([callback("SelectIdPCallback", ["providers": offered, "value": ""], input: "")])
+        #expect(step.unanswered == ["SelectIdPCallback"])
+        let providers = try #require(step[SelectIdPCallback.self]?.providers)
+        #expect(providers.map(\.name) == ["google", "localAuthentication"])
+        #expect(providers.map(\.title) == ["Google", "localAuthentication"])
+        #expect(providers.map(\.isLocal) == [false, true])
+        step[SelectIdPCallback.self]?.selected = "localAuthentication"
+        #expect(step.unanswered.isEmpty)
+        #expect(reply(step) == "localAuthentication")
+    }
+
     @Test("The vendor's page for a new account names what it asks", .enabled(if: fixtures != nil))
     func recordedRegistration() async throws {
         let callbacks = try #require(try fixture("js/mockapi-registration.json")["callbacks"]?.array)
@@ -189,14 +257,16 @@ import Testing
                 "NameCallback", "ChoiceCallback", "ConfirmationCallback", "TextOutputCallback", "HiddenValueCallback",
                 "PollingWaitCallback", "MetadataCallback", "TextInputCallback", "ValidatedCreateUsernameCallback",
                 "ValidatedCreatePasswordCallback", "StringAttributeInputCallback", "BooleanAttributeInputCallback",
-                "TermsAndConditionsCallback", "KbaCreateCallback",
+                "TermsAndConditionsCallback", "KbaCreateCallback", "NumberAttributeInputCallback",
+                "ConsentMappingCallback", "SelectIdPCallback",
             ] {
                 var broken: JSONObject = JSONObject([.init(name: "type", value: .string(type))])
                 broken["output"] = value
                 broken["input"] = value
                 let names = [
                     "prompt", "choices", "options", "data", "waitTime", "id", "optionType", "defaultChoice",
-                    "failedPolicies", "echoOn", "value", "required", "predefinedQuestions",
+                    "failedPolicies", "echoOn", "value", "required", "predefinedQuestions", "providers", "isRequired",
+                    "fields",
                 ]
                 var outputs = broken
                 outputs["output"] = .array(names.map { ["name": .string($0), "value": value] } + [value])
@@ -244,7 +314,7 @@ import Testing
             "Choice", "Confirmation", "TextInput", "TextOutput-info", "TextOutput-script4", "HiddenValue",
             "PollingWait",
             "SuspendedTextOutput", "ValidatedCreateUsername-failedPolicies", "ValidatedCreatePassword", "KbaCreate",
-            "IdP", "DeviceBinding", "ReCaptcha", "Redirect", "TermsAndConditions",
+            "IdP", "DeviceBinding", "ReCaptcha", "Redirect", "TermsAndConditions", "SelectIdP",
         ]
         let callbacks =
             try files.map { try fixture("ping/callback-\($0).json") } + [fixture("ping/metadata-generic.json")]
@@ -258,6 +328,7 @@ import Testing
         #expect(step[MetadataCallback.self]?.data["_type"] == "WebAuthn")
         #expect(step[ValidatedCreateUsernameCallback.self]?.failedPolicies == ["MIN_LENGTH"])
         #expect(step[ValidatedCreatePasswordCallback.self]?.prompt == "Password")
+        #expect(step[SelectIdPCallback.self]?.providers.map(\.title) == ["Google"])
         var expected = callbacks
         expected[2] = CallbackFields(try #require(callbacks[2].object), position: 2).withDefaultText
         #expect(step.reply["callbacks"] == .array(expected))
@@ -269,7 +340,7 @@ import Testing
             name, password, callback("TextInputCallback", [:], input: ""),
             callback("HiddenValueCallback", ["id": "h"], input: "pr3filled"), callback("Future", input: ""),
             new("ValidatedCreatePasswordCallback", [:]), new("KbaCreateCallback", [:]),
-            new("StringAttributeInputCallback", ["value": "pr3filled"]),
+            new("StringAttributeInputCallback", ["value": "pr3filled"]), new("NumberAttributeInputCallback", [:]),
         ])
         step[NameCallback.self]?.name = "hunter2"
         step[PasswordCallback.self]?.password = "hunter2"
@@ -279,12 +350,13 @@ import Testing
         step[ValidatedCreatePasswordCallback.self]?.password = "hunter2"
         step[KbaCreateCallback.self]?.answer = "hunter2"
         step[StringAttributeInputCallback.self]?.value = "hunter2"
+        step[NumberAttributeInputCallback.self]?.value = 470_811
         var shown = "\(step) \(step.debugDescription) \(step.callbacks) \(JourneyNode.continue(step))"
         dump(step, to: &shown)
         dump(JourneyNode.continue(step), to: &shown)
         for callback in step.callbacks { dump(callback, to: &shown) }
         for callback in step.callbacks { dump(callback.fields, to: &shown); dump(callback.answers, to: &shown) }
-        for secret in ["hunter2", "pr3filled", "A1"] { #expect(!shown.contains(secret)) }
+        for secret in ["hunter2", "pr3filled", "470811", "A1"] { #expect(!shown.contains(secret)) }
     }
 }
 

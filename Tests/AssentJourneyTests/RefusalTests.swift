@@ -53,6 +53,16 @@ import Testing
             try await refusal([password], then: [strict], answer: typed)?.failedPolicies == ["MIN_LENGTH", "UNIQUE"])
     }
 
+    @Test("A number that breaks a rule is a refusal, as a text is")
+    func number() async throws {
+        let asked = callback("NumberAttributeInputCallback", ["prompt": "Limit"], input: 0)
+        let refused = callback(
+            "NumberAttributeInputCallback",
+            ["prompt": "Limit", "failedPolicies": [#"{"policyRequirement":"MAXIMUM_NUMBER_VALUE"}"#]], input: 0)
+        let found = try await refusal([asked], then: [refused]) { $0[NumberAttributeInputCallback.self]?.value = 9 }
+        #expect(found?.failedPolicies == ["MAXIMUM_NUMBER_VALUE"])
+    }
+
     @Test("Another question is no refusal, nor is the same page where nothing was typed")
     func noRefusal() async throws {
         let code = callback("TextInputCallback", ["prompt": "Code"], input: "")

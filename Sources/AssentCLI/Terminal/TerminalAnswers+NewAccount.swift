@@ -1,7 +1,8 @@
 import AssentCore
 import AssentJourney
+import Foundation
 
-/// What a journey asks that makes an account.
+/// What a journey asks that makes an account, or may lead to one at another provider.
 extension TerminalAnswers {
     private static let tries = 3
 
@@ -17,6 +18,9 @@ extension TerminalAnswers {
         case var text as StringAttributeInputCallback:
             text.value = try edited(text.value, question(text.prompt, name(of: text.attribute)))
             return text
+        case var number as NumberAttributeInputCallback:
+            try fill(&number)
+            return number
         case var choice as BooleanAttributeInputCallback:
             let asked = question(choice.prompt, name(of: choice.attribute))
             choice.value = try prompt.choice(asked, ["Yes", "No"], default: choice.value ? 0 : 1) == 0
@@ -28,9 +32,15 @@ extension TerminalAnswers {
             }
             terms.isAccepted = true
             return terms
+        case var consent as ConsentMappingCallback:
+            try fill(&consent)
+            return consent
         case var reminder as KbaCreateCallback:
             try fill(&reminder)
             return reminder
+        case var selection as SelectIdPCallback:
+            selection.selected = try local(of: selection.providers)
+            return selection
         default: return callback
         }
     }
@@ -47,6 +57,47 @@ extension TerminalAnswers {
             reminder.question = try prompt.line("Your question")
         }
         reminder.answer = try prompt.line("Your answer")
+    }
+
+    /// Asks for a number. An empty line keeps the one that the server has, or leaves out one that need not be there.
+    private func fill(_ number: inout NumberAttributeInputCallback) throws {
+        let asked = question(number.prompt, name(of: number.attribute))
+        let known = number.value == nil ? nil : number.fields.output("value")
+        let text = known?.number?.description ?? known?.string ?? ""
+        for _ in 0..<Self.tries {
+            let typed = try edited(text, asked).trimmingCharacters(in: .whitespaces)
+            if typed == text, !typed.isEmpty || !number.isRequired { return }
+            if let value = Double(typed), value.isFinite {
+                number.value = value
+                return
+            }
+            console.warn("Type a number, for example 12 or 1.5.")
+        }
+        throw CommandFailure("No number was typed. Run the command again to go on.", status: .refused)
+    }
+
+    /// Asks whether something may be passed on.
+    private func fill(_ consent: inout ConsentMappingCallback) throws {
+        if !consent.message.isEmpty { show(consent.message) }
+        if !consent.attributes.isEmpty {
+            show("It is about: " + consent.attributes.joined(separator: ", "), indent: "  ")
+        }
+        let asked = question(consent.prompt, "Passing on what is known of you")
+        let isAccepted = try prompt.choice("\(asked): do you agree?", ["Yes", "No"], default: nil) == 0
+        guard isAccepted || !consent.isRequired else {
+            throw CommandFailure("You did not agree. Nothing of this page was sent.", status: .refused)
+        }
+        consent.isAccepted = isAccepted
+    }
+
+    /// The server itself, of those who can sign the user in: what another one asks, only a browser can show.
+    private func local(of providers: [SelectIdPCallback.Provider]) throws -> String {
+        if let local = providers.first(where: \.isLocal) { return local.name }
+        let others = providers.map(\.title).joined(separator: ", ")
+        throw CommandFailure(
+            "The journey leads to other providers (\(others)), which need a browser. Nothing of this page was sent. "
+                + "Try 'assent login --browser'.",
+            status: .refused)
     }
 
     /// A text that the server may have already: then an empty line keeps it.

@@ -45,6 +45,14 @@ public struct CallbackFields: Hashable, Sendable {
         return value.integer.flatMap { Int(exactly: $0) } ?? value.string.flatMap { Int($0) }
     }
 
+    /// The output called `name` as a number that may have a fraction, which AM writes as a number or as text; `nil` for
+    /// infinity and NaN.
+    public func number(_ name: String) -> Double? {
+        guard let value = output(name) else { return nil }
+        let number = value.number?.double ?? value.string.flatMap { Double($0) }
+        return number.flatMap { $0.isFinite ? $0 : nil }
+    }
+
     /// What the input at `index` holds already, as the server sent it.
     public func input(at index: Int) -> JSONValue? {
         guard let inputs = json["input"]?.array, inputs.indices.contains(index) else { return nil }
@@ -79,6 +87,8 @@ public enum CallbackAnswer: Equatable, Sendable {
     case text(Secret)
     /// A whole number, as choices want it.
     case number(Int)
+    /// A number that may have a fraction.
+    case decimal(JSONNumber)
     /// A truth value.
     case truth(Bool)
 
@@ -86,6 +96,7 @@ public enum CallbackAnswer: Equatable, Sendable {
         switch self {
         case .text(let secret): .string(secret.reveal())
         case .number(let number): .integer(number)
+        case .decimal(let number): .number(number)
         case .truth(let value): .bool(value)
         }
     }

@@ -64,8 +64,9 @@ public struct CallbackTypes: Sendable {
         NameCallback.self, PasswordCallback.self, TextInputCallback.self, TextOutputCallback.self,
         SuspendedTextOutputCallback.self, ChoiceCallback.self, ConfirmationCallback.self, HiddenValueCallback.self,
         PollingWaitCallback.self, MetadataCallback.self, ValidatedCreateUsernameCallback.self,
-        ValidatedCreatePasswordCallback.self, StringAttributeInputCallback.self, BooleanAttributeInputCallback.self,
-        TermsAndConditionsCallback.self, KbaCreateCallback.self,
+        ValidatedCreatePasswordCallback.self, StringAttributeInputCallback.self, NumberAttributeInputCallback.self,
+        BooleanAttributeInputCallback.self, TermsAndConditionsCallback.self, ConsentMappingCallback.self,
+        KbaCreateCallback.self, SelectIdPCallback.self,
     ])
 
     func callback(_ fields: CallbackFields) -> any JourneyCallback {

@@ -53,6 +53,6 @@ extension JourneyStep {
 extension JourneyCallback {
     /// Whether it has an answer that was typed.
     var isTyped: Bool {
-        answers.contains { if case .text = $0 { true } else { false } }
+        answers.contains { if case .text = $0 { true } else if case .decimal = $0 { true } else { false } }
     }
 }
