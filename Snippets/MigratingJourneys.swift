@@ -30,7 +30,8 @@ func walk(_ assent: Assent, on screen: some JourneyScreen, logger: Logger) async
             if let cause = failure.transportError { logger.error("there was no reply", metadata: ["why": "\(cause)"]) }
             return await screen.show(failure.isTransient ? "Try again later." : failure.detail)
         case .success(let session):
-            return await screen.show("signed in to \(session.realm)")
+            if let greeting = session.details["greeting"]?.string { await screen.show(greeting) }
+            return await screen.show("signed in to \(session.realm), next is \(session.successURL)")
         }
     }
 }

@@ -29,7 +29,7 @@ func handleSuccess(_ assent: Assent, askPassword: () async throws -> String) asy
         step[PasswordCallback.self]?.password = try await askPassword()
         return .next
     }
-    print(session.successURL, session.realm)
+    print(session.successURL, session.realm, session.details.names)
     guard let user = try await assent.user() else { return }  // nobody is signed in
     do {
         let tokens = try await user.token()  // renewed within the threshold, by refresh token or session

@@ -15,6 +15,21 @@ import Testing
         #expect(error?.code == .invalidCredentials && error?.status == 401 && error?.message == "Login failure")
     }
 
+    @Test("What else the server says at the end of a journey is there as data, in no description and without the token")
+    func details() async throws {
+        let end: JSONValue = [
+            "tokenId": "T0ken", "successUrl": "/console", "realm": "/alpha", "cnf": ["jkt": "abc"],
+            "assent_kind": "stateless", "greeting": "Hello, An4", "points": [1, 2],
+        ]
+        let session = try #require(try await client(script([.json(200, end)])).start("Login").session)
+        #expect(session.details == ["greeting": "Hello, An4", "points": [1, 2]])
+        #expect(try await client(script([success])).start("Login").session?.details == JSONObject())
+        var shown = "\(session) \(JourneyNode.success(session))"
+        dump(session, to: &shown)
+        for secret in ["T0ken", "An4"] { #expect(!shown.contains(secret)) }
+        #expect(shown.contains("/alpha"))
+    }
+
     @Test("A journey without session ends with an empty token, which is kept as such")
     func noSession() async throws {
         let session = try await client(script([.json(200, ["successUrl": "/c", "realm": "/"])])).start().session

@@ -13,6 +13,10 @@ public struct Session: Sendable, Equatable {
     /// proves that key (DPoP, RFC 9449). `nil` for a session that its token alone opens, as AM's are.
     public let keyThumbprint: String?
 
+    /// What else the server said when the journey ended, for example what AM's node Set Success Details adds; never the
+    /// token. It is not stored: only the session that a journey has just given has it.
+    public package(set) var details = JSONObject()
+
     /// What that key is called at its provider; `nil` while the session is not stored.
     package var keyName: String?
 
@@ -26,4 +30,12 @@ public struct Session: Sendable, Equatable {
         self.realm = realm
         self.keyThumbprint = keyThumbprint
     }
+}
+
+extension Session: CustomStringConvertible, CustomReflectable {
+    /// The realm, and nothing of what only the user should see.
+    public var description: String { "Session(\(realm))" }
+
+    /// A mirror that shows the realm only.
+    public var customMirror: Mirror { Mirror(self, children: ["realm": realm]) }
 }

@@ -58,6 +58,9 @@ struct ReplyReading {
         return .continue(JourneyStep(object, callbacks: objects, types: types, flow: flow.nextStep))
     }
 
+    /// The members of a journey's last reply that a session has by other names.
+    private static let told: Set = ["tokenId", "successUrl", "realm", "cnf", "assent_kind"]
+
     /// A captive portal's `{}` is not a success: a session's token must be there, or one of the other things that AM
     /// always sends.
     private func success(_ object: JSONObject, _ flow: JourneyFlow) -> JourneyNode {
@@ -78,6 +81,7 @@ struct ReplyReading {
             token: Secret(token), successURL: object["successUrl"]?.string ?? "",
             realm: object["realm"]?.string ?? "", keyThumbprint: object["cnf"]?["jkt"]?.string)
         session.kind = object["assent_kind"]?.string
+        session.details = JSONObject(object.members.filter { !Self.told.contains($0.name) })
         return .success(session)
     }
 }
