@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check_prose.py: lines of prose and comments that are too long, links that lead nowhere, numbers of lines that are wrong,
-examples in pages that nothing compiles or runs. Prints what it finds and exits with 1."""
+examples in pages that nothing compiles or runs, products' pages without Topics or an example. Prints what it finds and exits
+with 1."""
 import os
 import re
 import sys
@@ -68,6 +69,16 @@ def check_comments(path):
             found.append(f"{path}:{number}: a comment of {len(line)} columns")
 
 
+def check_products(manifest):
+    """Each product has a page of its own, which lists its symbols and shows an example."""
+    for product in re.findall(r'\.library\(name: "(\w+)"', read(manifest)):
+        path = f"Sources/{product}/{product}.docc/{product}.md"
+        text = read(path) if os.path.exists(path) else ""
+        for part in ("## Topics", "```swift"):
+            if f"\n{part}\n" not in text:
+                found.append(f"{path}: a product's page has '{part}'")
+
+
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 for name in REQUIRED:
     if not os.path.exists(name):
@@ -76,6 +87,7 @@ compiled = {line.strip() for path in files("Snippets/*.swift") for line in read(
 for path in files("*.md"):
     check_markdown(path, compiled)
 check_worked_example("docs/journeys-and-policies.md", "Examples/bank/assent.yaml")
+check_products("Package.swift")
 for path in files("*.swift"):
     check_comments(path)
 for row in found:
