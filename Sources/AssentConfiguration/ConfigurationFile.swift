@@ -48,8 +48,8 @@ package enum ConfigurationFile {
     /// Reads the settings in `text`, which is the content of `file`. `body` makes a value of them.
     ///
     /// - Throws: ``ConfigurationError`` with the line of the first thing that is wrong: what the reader noted, keys
-    ///   that `body` did not ask for, and the ``SettingsIssue`` that it throws. Other errors of `body` are thrown as
-    ///   they are.
+    ///   that `body` did not ask for, and the ``SettingsIssue`` that it throws, unless a misspelled key explains it.
+    ///   Other errors of `body` are thrown as they are.
     package static func read<Value>(
         _ text: String, file: String, _ body: (SettingsReader<Void>) throws -> Value
     ) throws -> Value {
@@ -62,7 +62,8 @@ package enum ConfigurationFile {
             return value
         } catch {
             // What was noted first is the cause: a substitute for it may be all that the body complains about.
-            guard let issue = settings.issues.first ?? (error as? SettingsIssue) else { throw error }
+            let thrown = (error as? SettingsIssue).map { settings.misspelling ?? $0 }
+            guard let issue = settings.issues.first ?? thrown else { throw error }
             throw ConfigurationError(file: file, line: document.line(of: issue.path), issue.description)
         }
     }

@@ -69,6 +69,22 @@ struct ConfigurationFileTests {
         #expect(problem == "a.yaml:2: b: must be a text")
     }
 
+    @Test("Of a body that gives up because a key is missing, the key is named that is there in another spelling")
+    func misspelled() {
+        let text = "a: 1\nin-ner:\n  Names: [x]\n"
+        let outer = problem(text) { settings in
+            guard settings.has("inner") else { throw settings.issue("inner", "is needed") }
+        }
+        #expect(outer == "a.yaml:2: in-ner: unknown key; write inner")
+        let inner = problem(text) { settings in
+            let found = settings.mapping("in-ner")
+            guard found.has("names") else { throw found.issue("names", "are needed") }
+        }
+        #expect(inner == "a.yaml:3: in-ner.Names: unknown key; write names")
+        let missing = problem("a: 1\n") { throw $0.issue("inner", "is needed") }
+        #expect(missing?.hasSuffix(" inner: is needed") == true)
+    }
+
     @Test("An error of the body that is not about the settings is thrown as it is")
     func foreign() {
         struct Stop: Error {}

@@ -19,10 +19,18 @@ package struct SettingsReader<Context> {
     /// What was noted. It is shared by the readers of one file, which are used one after the other.
     private final class Notes {
         var issues: [SettingsIssue] = []
+        var mappings: [Mapping] = []
     }
 
     private final class AskedKeys {
         var names: Set<String> = []
+    }
+
+    /// What one reader has, and what it was asked for so far.
+    private struct Mapping {
+        let path: String
+        let names: [String]
+        let asked: AskedKeys
     }
 
     /// A reader of `value`, which must be a mapping and stands at `path`.
@@ -36,6 +44,7 @@ package struct SettingsReader<Context> {
         if case .mapping(let members) = value {
             self.members = members
             self.notes = notes
+            notes.mappings.append(Mapping(path: path, names: members.map(\.name), asked: asked))
         } else {
             if value != nil { notes.issues.append(SettingsIssue(path: path, "must be a mapping")) }
             // That one issue is enough: not that everything in it is missing as well.
@@ -46,6 +55,18 @@ package struct SettingsReader<Context> {
 
     /// Everything that was found wrong so far, here and in the readers that share this one's issues.
     package var issues: [SettingsIssue] { notes.issues }
+
+    /// The first key in here, or in the readers that share this one's issues, that nobody has asked for and that is
+    /// spelled like an asked one. Where reading ends because a key is missing, this is the cause.
+    package var misspelling: SettingsIssue? {
+        for mapping in notes.mappings {
+            for name in mapping.names where !mapping.asked.names.contains(name) {
+                guard let meant = mapping.asked.names.filter({ Self.isSpelled(name, like: $0) }).min() else { continue }
+                return Self.misspelling(name, of: meant, in: mapping.path)
+            }
+        }
+        return nil
+    }
 
     /// All keys in their order. It counts as asking for each.
     package var keys: [String] {
@@ -92,8 +113,12 @@ package struct SettingsReader<Context> {
 
     /// Notes that a key is misspelled, and how it is written. The same issue is noted once.
     private func refuseMisspelling(_ name: String, of key: String) {
-        let misspelling = issue(name, "unknown key; write \(key)")
+        let misspelling = Self.misspelling(name, of: key, in: path)
         if !notes.issues.contains(misspelling) { notes.issues.append(misspelling) }
+    }
+
+    private static func misspelling(_ name: String, of key: String, in path: String) -> SettingsIssue {
+        SettingsIssue(path: SettingsIssue.join(path, name), "unknown key; write \(key)")
     }
 
     private static func isSpelled(_ name: String, like key: String) -> Bool {

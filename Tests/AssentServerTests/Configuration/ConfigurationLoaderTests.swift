@@ -56,6 +56,7 @@ struct ConfigurationLoaderTests {
             Mistake(
                 "publicURL: https://localhost:0/am", "publicUrl: https://localhost:0/am", at: "publicUrl:",
                 "publicUrl: unknown key; write publicURL"),
+            Mistake("\nrealms:", "\nRealms:", at: "Realms:", "Realms: unknown key; write realms"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
             Mistake(
                 "passHeaders: [X-Custom]", "payloadEncryption: never", at: "payloadEncryption:",

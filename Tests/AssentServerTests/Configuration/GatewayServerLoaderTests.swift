@@ -81,6 +81,8 @@ struct GatewayServerLoaderTests {
             ("gateway:\n", "listen: {host: 0.0.0.0}\ngateway:\n", "loopback only"),
             ("gateway:\n", "whatever: 1\ngateway:\n", "unknown key"),
             ("  realms:\n    alpha: {clientID: edge, secretFile: edge-secret}\n", "", "must name a realm"),
+            ("  realms:\n    alpha: {", "  Realms:\n    alpha: {", "engine.Realms: unknown key; write realms"),
+            ("tls: {", "TLS: {", "TLS: unknown key; write tls"),
             (", secretFile: edge-secret", "", "secretFile or privateKey"),
             ("secretFile: edge-secret", "secretFile: edge-secret, privateKey: k", "secretFile or privateKey"),
             ("url: https://am", "url: http://am", "must be an https URL"),
