@@ -91,6 +91,16 @@ struct OutcomeTests {
             Row(HTTPTransportError(.timedOut, "it took too long"), .failed, "It took too long."),
             Row(HTTPTransportError(.timedOut, "it took too long", mayHaveHadEffect: true), .unknown, "may have had"),
             Row(
+                HTTPTransportError(.notPinned, "There are no pins for a.example."), .failed, "client.yaml",
+                "pins: {<host>: [sha256/…, sha256/…]}", "[notPinned]"),
+            Row(
+                JourneyFailure(.transport, "No pins.", transportError: HTTPTransportError(.notPinned, "No pins.")),
+                .failed, "client.yaml", "pins: {<host>: [sha256/…, sha256/…]}"),
+            Row(
+                ResourceError(
+                    .fetchResource, .hostRefused, "No pins.", transportError: HTTPTransportError(.notPinned, "")),
+                .failed, "client.yaml", "pins: {<host>: [sha256/…, sha256/…]}"),
+            Row(
                 SecretStoreError(.wrongKey, "The passphrase is wrong."), .failed, "The passphrase is wrong. [wrongKey]"),
             Row(KeyProviderError(.lockedOut, "Locked.", suggestion: "Wait."), .failed, "Locked. Wait. [lockedOut]"),
             Row(WireError(.malformed, "a header makes no sense"), .failed, "A header makes no sense."),

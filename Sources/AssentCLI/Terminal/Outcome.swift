@@ -43,7 +43,7 @@ struct Outcome: Equatable {
             try await work()
             try console.finish()
         } catch let error as any AssentError {
-            let detail = [error.detail, error.suggestion].compactMap(\.self).joined(separator: " ")
+            let detail = [error.detail, error.advice].compactMap(\.self).joined(separator: " ")
             let pending = (error as? ResourceError)?.pending ?? (error as? AuthorizationError)?.pending
             try end(Outcome(error), error.code.rawValue, detail, about: pending)
         } catch let error as ConfigurationError {
@@ -134,7 +134,26 @@ struct Outcome: Equatable {
 
 extension AssentError {
     /// What happened, what to do, and at the end the code, by which a person can search. Never the code alone.
-    var words: String { words(advising: suggestion) }
+    var words: String { words(advising: advice) }
+
+    /// What to do about it. Pins that an app has in its code are in a file here.
+    fileprivate var advice: String? {
+        guard transportFailure?.code == .notPinned else { return suggestion }
+        return "Write the host under pins in the client's file (client.yaml) with two keys, the server's and its "
+            + "issuer's: pins: {<host>: [sha256/…, sha256/…]}. With a trust file, its next version must name the host."
+    }
+
+    /// Why there was no reply.
+    private var transportFailure: HTTPTransportError? {
+        switch self {
+        case let error as HTTPTransportError: error
+        case let error as JourneyFailure: error.transportError
+        case let error as TokenError: error.transportError
+        case let error as AuthorizationError: error.transportError
+        case let error as ResourceError: error.transportError
+        default: nil
+        }
+    }
 
     /// The same with `advice` in the place of the error's own; `nil` leaves it out.
     func words(advising advice: String?) -> String {

@@ -146,8 +146,7 @@ struct PoolState: Sendable {
         guard !isShutDown else { return .refuse(Self.ended) }
         guard let keys = keys(of: origin) else {
             return .refuse(
-                HTTPTransportError(
-                    .notPinned, "The configuration has neither pins nor .unpinned for \(origin.host.text)."))
+                HTTPTransportError(.notPinned, "The configuration has no pins for \(origin.host.text)."))
         }
         if let grant = take(origin, keys) { return .take(grant) }
         let count = slots[origin]?.waiters.count ?? 0
