@@ -88,6 +88,7 @@ struct CommandTests {
             let refused = try await typist.program.run("request", "--as", "nobody", "GET", accounts, "--json")
             #expect(refused.status == 1 && refused.errors.contains("The server answered 401"), "\(refused)")
             #expect(try JSONValue.parse(refused.output)["status"]?.integer == 401)
+            #expect(!refused.errors.hasPrefix("\n") && !refused.errors.contains("\n\n"), "an empty line: \(refused)")
         }
     }
 

@@ -266,15 +266,17 @@ struct RequestCommand: AsyncParsableCommand {
             if answer.file == nil { console.raw(answer.body) }
         }
         let isSuccess = (200..<300).contains(answer.status)
+        // Sets the words off from a body, which may not end its last line. The one object has ended it.
+        let gap = json ? "" : "\n"
         if let file = answer.file { console.say("\(file) is complete.") }
         if ask != nil, answer.status == 409, Self.isUnknown(answer.body) {
             console.warn(
-                "\nThe gateway does not know whether the request had an effect. Ask the service itself, before you "
+                "\(gap)The gateway does not know whether the request had an effect. Ask the service itself, before you "
                     + "repeat it.")
             throw ExitCode(Outcome.Status.unknown.rawValue)
         }
         guard isSuccess else {
-            console.warn("\nThe server answered \(answer.status).")
+            console.warn("\(gap)The server answered \(answer.status).")
             if answer.refusesKind {
                 console.warn("The resource is not for calls of this kind (\(kind.rawValue)): see --as.")
             }
