@@ -15,7 +15,8 @@ extension ServerExamination {
         return .read("SELECT realm, username FROM users WHERE \(condition)")
     }
 
-    /// Whether the users that a start would make can be made. Nothing is read for those that are stored.
+    /// Whether the users that a start would make can be made, and can sign in. Nothing is read for those that are
+    /// stored.
     static func users(_ configuration: ServerConfiguration, stored rows: [SQLRow]) -> [Diagnosis] {
         let stored = Set(rows.compactMap { try? [$0.text("realm"), $0.text("username")] })
         let cost = PasswordHash.Cost(logN: configuration.passwordCost.trailingZeroBitCount)
@@ -25,13 +26,29 @@ extension ServerExamination {
                     try UserSeeding.check(
                         user, cost: cost, rules: configuration.passwordRules,
                         isDevelopment: configuration.isDevelopment)
-                    return nil
+                    return withoutCodes(user, of: realm)
                 } catch {
                     return Diagnosis(
                         .problem, "the user \(user.username) of \(realm.name) cannot be made: \(error.explanation)")
                 }
             }
         }
+    }
+
+    /// A user with a password who cannot end a journey, since it always asks for a code.
+    private static func withoutCodes(_ user: UserSeed, of realm: RealmConfiguration) -> Diagnosis? {
+        guard user.totpSeedFile == nil else { return nil }
+        switch user.password {
+        case .none, .generated: return nil
+        case .hash, .file: break
+        }
+        let journeys = realm.journeys.filter(\.needsAuthenticator).map(\.name).sorted()
+        guard !journeys.isEmpty else { return nil }
+        return Diagnosis(
+            .note,
+            "the user \(user.username) of \(realm.name) has no totpSeedFile, and cannot end what always asks for a "
+                + "code (\(journeys.joined(separator: ", "))): name the file of an authenticator's seed, or give the "
+                + "user one later by 'assent users totp \(user.username)'")
     }
 
     /// Ports that a start would not get. A server that runs on the same directory has them rightly.

@@ -86,6 +86,21 @@ struct JourneyValidationTests {
         ),
     ]
 
+    @Test("A journey needs an authenticator if each of its ways to success asks for a code, in a page as well")
+    func authenticator() {
+        let code = Self.node(
+            "OathTokenVerifierNode", [:],
+            ["successOutcome": "success", "failureOutcome": "failure", "notRegisteredOutcome": "failure"])
+        var page = Self.node("PageNode", ["nodes": [["type": "OathTokenVerifierNode"]]])
+        page.outcomes = code.outcomes
+        var beside = code
+        beside.outcomes["notRegisteredOutcome"] = .success
+        #expect(Self.journey(["a": code]).needsAuthenticator && Self.journey(["a": page]).needsAuthenticator)
+        #expect(!Self.journey(["a": beside]).needsAuthenticator && !Self.journey(["a": Self.node()]).needsAuthenticator)
+        let choice = Self.node("ChoiceCollectorNode", ["choices": ["x", "y"]], ["x": "b", "y": "success"])
+        #expect(!Self.journey(["a": choice, "b": code]).needsAuthenticator)
+    }
+
     @Test("Each mistake is named with its place and what is wrong", arguments: broken.indices)
     func issues(index: Int) {
         let (journey, path, message) = Self.broken[index]

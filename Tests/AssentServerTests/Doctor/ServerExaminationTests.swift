@@ -331,6 +331,25 @@ struct ServerExaminationTests {
         #expect(await isProblem())
     }
 
+    @Test("A user who is to be made without a TOTP seed is noted where a journey always asks for a code")
+    func withoutCodes() async throws {
+        func notes(_ keys: String) async throws -> [String] {
+            let place = try Place {
+                $0.replacing("{username: ben, credentials: generated", with: "{username: ben, \(keys)")
+            }
+            try PrivateFile.create(place.path + "/ben.password", Array("correct horse".utf8))
+            try PrivateFile.create(place.path + "/ben.seed", Array("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ".utf8))
+            return await ServerExamination.findings(file: place.file)
+                .filter { $0.verdict != .fine && $0.text.contains("ben") }.map(\.text)
+        }
+        let found = try await notes("passwordFile: ben.password")
+        #expect(found.count == 1 && found.first?.hasPrefix("the user ben of /alpha has no totpSeedFile") == true)
+        // Nod and Quick do without a code.
+        #expect(found.first?.contains("(Confirm, Login)") == true && found.first?.contains("users totp ben") == true)
+        #expect(try await notes("passwordFile: ben.password, totpSeedFile: ben.seed").isEmpty)
+        #expect(try await notes("credentials: generated").isEmpty)
+    }
+
     @Test("A data directory that is a file, one that others may write, and one that cannot be made")
     func directories() async throws {
         let place = try Place()

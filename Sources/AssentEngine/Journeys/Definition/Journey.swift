@@ -25,6 +25,20 @@ extension JourneyDefinition {
         made(catalog).issues
     }
 
+    /// Whether nobody comes to its success without a code of an authenticator. A code of a signing device is another.
+    package var needsAuthenticator: Bool {
+        var withoutCodes = self
+        for (id, node) in nodes where Self.asksForCode(node) {
+            withoutCodes.nodes[id]?.outcomes["successOutcome"] = .failure
+        }
+        return !withoutCodes.leadsToSuccess
+    }
+
+    /// Also as the last node of a page, which has that one's outcomes.
+    private static func asksForCode(_ node: NodeDefinition) -> Bool {
+        [node.type, node.config["nodes"]?.array?.last?["type"]?.string].contains(OathTokenVerifierNode.name)
+    }
+
     fileprivate func made(_ catalog: NodeCatalog) -> (nodes: [String: any RunnableNode], issues: [SettingsIssue]) {
         var issues: [SettingsIssue] = []
         if name.isEmpty || name.utf8.count > 100 || name.contains(where: { "<>|:&\"".contains($0) || $0.isNewline }) {
@@ -60,7 +74,7 @@ extension JourneyDefinition {
             for id in nodes.keys.sorted() where !reached.contains(id) {
                 issues.append(SettingsIssue(path: "nodes.\(id)", "no way leads to this node"))
             }
-            if !nodes.filter({ reached.contains($0.key) }).values.contains(where: leadsToSuccess) {
+            if !leadsToSuccess {
                 issues.append(SettingsIssue(path: "entry", "no way leads to success"))
             }
         }
@@ -87,7 +101,10 @@ extension JourneyDefinition {
         }
     }
 
-    private func leadsToSuccess(_ node: NodeDefinition) -> Bool { node.outcomes.values.contains(.success) }
+    private var leadsToSuccess: Bool {
+        let reached = reachable()
+        return nodes.contains { reached.contains($0.key) && $0.value.outcomes.values.contains(.success) }
+    }
 
     private func reachable() -> Set<String> {
         var reached: Set<String> = [entry]
