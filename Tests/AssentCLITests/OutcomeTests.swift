@@ -76,6 +76,9 @@ struct OutcomeTests {
             Row(
                 ResourceError(.fetchAnonymousResource, .scopeRefused, "Not all scopes."), .refused,
                 "The server refused: Not all scopes.", "10001", "Ask for scopes that the app may have."),
+            Row(
+                ResourceError(.generic, .webLinkDisabled, "The server signs no browser in for this app."), .failed,
+                "10023", "Ask the server's operator to list the page (webLinks) at the app"),
             Row(ResourceError(.generic, .actionCancelled, "The user declined."), .refused, "declined", "9006"),
             Row(
                 ResourceError(.fetchResource, .hostRefused, "Not named."), .failed, "10101",

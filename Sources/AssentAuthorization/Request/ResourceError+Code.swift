@@ -150,6 +150,8 @@ extension ResourceError.Code {
             "Let the user sign in as usual, or ask the server's operator for stateless: true at the app."
         case .trustExpired: "Correct the device's clock, or update the app."
         case .localDeregistration, .localLogout: "Nothing has to be done here; the server is told later."
+        case .webLinkDisabled:
+            "Ask the server's operator to list the page (webLinks) at the app as which this installation registers."
         case .notConfigured: "Make the configuration and share it first."
         case .userNotAuthenticated: "Sign in."
         case .userNotAuthenticatedImplicitly: "Authenticate the user implicitly first."
