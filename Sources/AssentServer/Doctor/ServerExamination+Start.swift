@@ -53,7 +53,7 @@ extension ServerExamination {
 
     /// Ports that a start would not get. A server that runs on the same directory has them rightly.
     static func ports(_ configuration: ServerConfiguration) -> [Diagnosis] {
-        let wanted = [("port", configuration.port), ("gateway.port", configuration.gateway?.port ?? 0)]
+        let wanted = [("listen.port", configuration.port), ("gateway.port", configuration.gateway?.port ?? 0)]
         return wanted.filter {
             $0.1 != 0 && ListenAddress(host: configuration.host, port: $0.1).isTaken
         }.map { key, port in

@@ -25,6 +25,8 @@ final class Listener: Service {
         var host: String
         /// The port; 0 for one that is free.
         var port: Int
+        /// The port's key in the file, for errors.
+        var portKey: String
         /// With which certificate.
         var tls: TLSConfiguration
         /// The file that the port is in, for errors.
@@ -80,7 +82,7 @@ final class Listener: Service {
             server: server,
             configuration: .init(address: .hostname(settings.host, port: settings.port), serverName: nil),
             onServerRunning: { [self] channel in listening.settle(.success(channel.localAddress?.port ?? 0)) },
-            logger: Logger(label: logger.label) { _ in DeferredMetadata(logger.handler) })
+            logger: Logger(label: logger.label) { _ in DeferredMetadata(QuietCancellation(logger.handler)) })
         do {
             try await withGracefulShutdownHandler {
                 try await application.run()
@@ -97,11 +99,12 @@ final class Listener: Service {
 
     private func explain(_ error: any Error) -> any Error {
         guard let error = error as? IOError else { return error }
+        let port = "port \(settings.port) (\(settings.portKey))"
         let reason =
             switch error.errnoCode {
-            case EADDRINUSE: "port \(settings.port) is taken: stop the program that uses it, or set another port"
-            case EACCES: "port \(settings.port) needs more rights: choose one above 1023"
-            case EADDRNOTAVAIL: "\(settings.host) is not an address of this machine"
+            case EADDRINUSE: "\(port) is taken: stop the program that uses it, or set another port there"
+            case EACCES: "\(port) needs more rights: choose one above 1023"
+            case EADDRNOTAVAIL: "\(settings.host) (listen.host) is not an address of this machine"
             default: "cannot listen on \(settings.host):\(settings.port): \(String(cString: strerror(error.errnoCode)))"
             }
         return ConfigurationError(file: settings.configurationFile, line: nil, reason)

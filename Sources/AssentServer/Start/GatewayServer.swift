@@ -57,9 +57,9 @@ public final class GatewayServer: Service {
             proxies: configuration.trustedProxies, logger: logger)
         listener = Listener(
             .init(
-                host: configuration.host, port: configuration.gateway.port, tls: credentials.tlsConfiguration(),
-                configurationFile: configuration.file, bodies: configuration.bodies, sendsHSTS: configuration.sendsHSTS,
-                proxies: configuration.trustedProxies,
+                host: configuration.host, port: configuration.gateway.port, portKey: "gateway.port",
+                tls: credentials.tlsConfiguration(), configurationFile: configuration.file,
+                bodies: configuration.bodies, sendsHSTS: configuration.sendsHSTS, proxies: configuration.trustedProxies,
                 idleTimeout: .seconds(Int64(configuration.idleSeconds))),
             connections: connections, logger: logger)
         outcomes = RealmOutcomes(

@@ -108,13 +108,14 @@ public final class IdentityServer: Service {
         logger: Logger
     ) -> (Listener, Listener?) {
         var settings = Listener.Settings(
-            host: configuration.host, port: configuration.port, tls: credentials.tlsConfiguration(),
-            configurationFile: configuration.file, bodies: configuration.bodies.server,
-            sendsHSTS: configuration.sendsHSTS, proxies: configuration.trustedProxies,
+            host: configuration.host, port: configuration.port, portKey: "listen.port",
+            tls: credentials.tlsConfiguration(), configurationFile: configuration.file,
+            bodies: configuration.bodies.server, sendsHSTS: configuration.sendsHSTS,
+            proxies: configuration.trustedProxies,
             idleTimeout: .seconds(Int64(configuration.idleSeconds)))
         let server = Listener(settings, connections: connections, logger: logger)
         guard let gateway = configuration.gateway else { return (server, nil) }
-        settings.port = gateway.port
+        (settings.port, settings.portKey) = (gateway.port, "gateway.port")
         settings.bodies = configuration.bodies.gateway
         return (server, Listener(settings, connections: connections, logger: logger))
     }

@@ -483,7 +483,9 @@ struct ConfigurationLoaderTests {
         #expect(server !== second)
     }
 
-    @Test("A taken port ends the start with its number and what to do, whenever one asks", arguments: [false, true])
+    @Test(
+        "A taken port ends the start with its number, its key and what to do, whenever one asks",
+        arguments: [false, true])
     func takenPort(isGateway: Bool) async throws {
         let taken = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
@@ -496,9 +498,10 @@ struct ConfigurationLoaderTests {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let server = try await IdentityServer(configuration: configuration, logger: logger)
         let running = Task { try await ServiceGroup(services: [server], logger: logger).run() }
+        let place = "port \(port) (\(isGateway ? "gateway" : "listen").port)"
         for hasEnded in [false, true] {
             let error = await #expect(throws: ConfigurationError.self) { try await server.endpoints }
-            #expect(error?.message == "port \(port) is taken: stop the program that uses it, or set another port")
+            #expect(error?.message == "\(place) is taken: stop the program that uses it, or set another port there")
             #expect(error?.file == directory + "/assent.yaml")
             if !hasEnded { await #expect(throws: ConfigurationError.self) { try await running.value } }
         }

@@ -2,6 +2,10 @@ import AssentConfiguration
 import AssentCore
 import AssentJOSE
 import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
 import Testing
 
 @testable import AssentServer
@@ -107,6 +111,31 @@ struct GatewayServerLoaderTests {
                 #expect("\(error)".contains(expected), "\(error)")
             }
         }
+    }
+
+    @Test("A taken port ends the start with its number, its key and what to do")
+    func takenPort() async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try PrivateFile.create(directory + "/edge-secret", Array("a-secret-of-the-gateway\n".utf8))
+        let made = try GeneratedCertificates.make(now: Date())
+        try FileManager.default.createDirectory(atPath: directory + "/data", withIntermediateDirectories: false)
+        try Data(made.chainPEM.utf8).write(to: URL(fileURLWithPath: directory + "/data/server.pem"))
+        try Data(made.authorityPEM.utf8).write(to: URL(fileURLWithPath: directory + "/data/authority.pem"))
+        try PrivateFile.create(directory + "/data/server.key", made.privateKeyPEM.revealBytes())
+        let taken = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(taken.localAddress?.port)
+        var configuration = try Self.read(directory)
+        configuration.gateway.port = port
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let gateway = try GatewayServer(configuration: configuration, logger: logger)
+        let error = await #expect(throws: ConfigurationError.self) {
+            try await ServiceGroup(services: [gateway], logger: logger).run()
+        }
+        let place = "port \(port) (gateway.port)"
+        #expect(error?.message == "\(place) is taken: stop the program that uses it, or set another port there")
+        try await taken.close()
     }
 
     @Test("The server's own file has no engine, and no route of it keeps decisions")

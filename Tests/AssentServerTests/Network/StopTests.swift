@@ -138,6 +138,16 @@ struct StopTests {
         }
     }
 
+    @Test("That its listeners are cancelled is no error in the log: who cancels them says why")
+    func cancelledListeners() async throws {
+        try await ServerFixture.run { fixture in
+            fixture.cancel()
+            await fixture.waitUntilEnded()
+            let said = fixture.log.entries.filter { "\($0.message)".contains("CancellationError") }
+            #expect(said.allSatisfy { $0.level <= .debug }, "\(said)")
+        }
+    }
+
     @Test("What goes on though its connection was cut is waited for no longer when it is given up")
     func abandoned() async throws {
         let connections = OpenConnections(
