@@ -31,6 +31,11 @@ struct ReplayMemory: Sendable {
     private var since: Int64
     /// When it is worth to look for expired proofs again.
     private var nextSweep: Int64
+    /// The latest time at which expired proofs were forgotten.
+    private var swept: Int64 = 0
+
+    /// For how long after its nonce was made a proof is remembered.
+    private static let span = DPoPNonces.lifetime + DPoPNonces.difference
 
     /// An empty one, which is complete from `now` on: a time in milliseconds since 1970, as all of its times.
     init(at now: Int64, limit: Int = usualLimit) {
@@ -48,8 +53,11 @@ struct ReplayMemory: Sendable {
         let limit = now + DPoPNonces.difference
         since = min(since, limit)
         if let own = keys[key]?.since, own > limit { keys[key]?.since = limit }
+        // A proof that is in time though such proofs were forgotten may be one of them: the clock was set back.
+        swept = min(swept, limit + Self.span - 1)
         let complete = start(for: key)
         guard complete <= earliest else { return .unknown(since: complete) }
+        guard expiresAt > swept else { return .unknown(since: swept + 1 - Self.span) }
         guard keys[key]?.spent[name] == nil else { return .repeated }
         if count >= self.limit, now >= nextSweep || nextSweep - now > 1_000 {
             sweep(now: now)
@@ -70,7 +78,8 @@ struct ReplayMemory: Sendable {
     /// Forgets what nobody accepts any more.
     mutating func sweep(now: Int64) {
         // A proof from before `since` is refused for its age by then.
-        let past = now - DPoPNonces.lifetime - DPoPNonces.difference
+        let past = now - Self.span
+        swept = max(swept, now)
         keys = keys.compactMapValues { proofs in
             var left = proofs
             left.spent = proofs.spent.filter { $0.value > now }

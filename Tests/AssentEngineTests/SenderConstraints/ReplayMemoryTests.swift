@@ -54,4 +54,25 @@ struct ReplayMemoryTests {
         }
         #expect(memory.claim("a", of: "key", earliest: since, expiresAt: since, now: Self.now + 600) == .first)
     }
+
+    @Test("What has expired and is forgotten needs a newer nonce where the clock is set back to when it was in time")
+    func setBack() {
+        var memory = ReplayMemory(at: Self.now)
+        func claim(_ name: String, madeAt: Int64, now: Int64) -> DPoPReplays.Claim {
+            memory.claim(name, of: "key", earliest: madeAt, expiresAt: madeAt + 300_000, now: now)
+        }
+        #expect(claim("a", madeAt: Self.now, now: Self.now) == .first)
+        let swept = Self.now + 300_000
+        memory.sweep(now: swept)
+        for back: Int64 in [61_000, 240_000, 359_999] {
+            #expect(claim("a", madeAt: Self.now, now: swept - back) == .unknown(since: Self.now + 1))
+        }
+        for expected in [DPoPReplays.Claim.first, .repeated] {
+            #expect(claim("b", madeAt: Self.now + 1, now: swept - 61_000) == expected)
+        }
+        // Nobody waits until a clock that was hours ahead has caught up.
+        let now = swept - 7_200_000
+        #expect(claim("c", madeAt: now, now: now) == .unknown(since: now + 60_000))
+        #expect(claim("c", madeAt: now + 60_000, now: now + 500) == .first)
+    }
 }

@@ -314,6 +314,22 @@ struct SenderProofTests {
     }
 
     @Test(
+        "A proof that was used, and forgotten when it had expired, is not accepted where the clock is set back",
+        .enabled(if: !TestDatabase.isPostgreSQL), arguments: [61, 240, 359] as [TimeInterval])
+    func forgottenAndSetBack(seconds: TimeInterval) async throws {
+        let fixture = try await TransactionFixture()
+        let proofs = try await Self.proofs(fixture.context)
+        let used = try await Self.made(fixture, nonce: proofs.nonce(of: .authorizationServer))
+        #expect(try await Self.refusal(proofs, [used]) == nil)
+        fixture.clock.advance(by: 300)
+        try await proofs.purge()
+        fixture.clock.advance(by: -seconds)
+        let proof = try await Self.made(fixture, nonce: try await Self.told(proofs, used))
+        #expect(try await Self.refusal(proofs, [proof]) == nil)
+        #expect(try await Self.refusal(proofs, [proof]) == "invalid_dpop_proof")
+    }
+
+    @Test(
         "By the clock of the database's server, a table is complete from now on, and never later",
         .enabled(if: TestDatabase.isPostgreSQL))
     func databaseClock() async throws {
