@@ -50,7 +50,18 @@ extension Response {
     mutating func give(nonce: String?) {
         guard let nonce else { return }
         headers[.dpopNonce] = nonce
+        for name in Set(headers.map(\.name)) where name.isForSomeCaches { headers[name] = nil }
         let isKept = headers[values: .cacheControl].allSatisfy { !$0.lowercased().contains("no-store") }
         if isKept { headers[.cacheControl] = "no-store" }
+    }
+}
+
+extension HTTPField.Name {
+    /// Whether some caches obey the field and not `Cache-Control`: those that are named for them (RFC 9213 §2.1), and
+    /// older ones of single makes.
+    fileprivate var isForSomeCaches: Bool {
+        let name = canonicalName
+        return name.hasSuffix("-cache-control")
+            || ["surrogate-control", "edge-control", "x-accel-expires"].contains(name)
     }
 }

@@ -151,22 +151,30 @@ struct BoundTokenTests {
             let key = try ProofKey()
             let session = try await fixture.session()
             let url = fixture.gateway("/accounts")
+            // Caches that know one of them obey it, and not Cache-Control.
+            let ofSomeCaches = [
+                "CDN-Cache-Control", "Example-CDN-Cache-Control", "Surrogate-Control", "Edge-Control",
+                "X-Accel-Expires",
+            ]
             for (said, told) in [
                 ([], ["no-store"]), (["public, max-age=60"], ["no-store"]),
                 (["public", "max-age=60"], ["no-store"]), (["private, No-Store"], ["private, No-Store"]),
             ] as [([String], [String])] {
-                fixture.upstream.answer { _, peer in peer.answer(fields: said.map { "Cache-Control: \($0)" }) }
+                let fields = said.map { "Cache-Control: \($0)" } + ofSomeCaches.map { "\($0): max-age=60" }
+                fixture.upstream.answer { _, peer in peer.answer(fields: fields) }
                 let token = try await fixture.boundToken(session: session, to: key)
                 let first = try await fixture.send(
                     "GET", url, try await fixture.proved("GET", url, token: token, by: key))
                 #expect(first.status == 200 && first["DPoP-Nonce"] == nil, "\(first.text)")
                 #expect(first.all("Cache-Control") == said)
+                for name in ofSomeCaches { #expect(first.all(name) == ["max-age=60"], "\(name)") }
                 var old = fixture.subject("GET", url, token: token)
                 fixture.clock.advance(by: 150)
                 old.issuedAt += 150
                 let second = try await fixture.send("GET", url, ServerFixture.dpop(token, try await key.proof(old)))
                 #expect(second.status == 200 && second["DPoP-Nonce"] != nil, "\(second.text)")
                 #expect(second.all("Cache-Control") == told)
+                for name in ofSomeCaches { #expect(second.all(name).isEmpty, "\(name)") }
             }
         }
     }
