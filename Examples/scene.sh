@@ -64,11 +64,18 @@ until_true() { # what is waited for, words…
 secret() { (umask 077 && cat >"$place/$1"); }
 # The one-time code of the user whose seed is in the file of that name.
 code() { oathtool --totp -b - <"$place/seed"; }
-free_ports() { # how many
-    python3 -c '
-import socket, sys
-sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(*(s.getsockname()[1] for s in sockets))' "$1"
+# Takes ports that nobody else gets until the script ends, also while nothing listens there: servers are started again
+# on them. Servers that set SO_REUSEADDR can listen; until then connections are refused. The numbers are in ports.log.
+take_ports() { # how many
+    start ports python3 -c '
+import signal, socket, sys
+sockets = [socket.socket() for _ in range(int(sys.argv[1]))]
+for one in sockets:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", 0))
+print(*(one.getsockname()[1] for one in sockets), flush=True)
+signal.pause()' "$1"
+    until_true "the choice of ports" grep -qx '[0-9 ]*' "$place/ports.log"
 }
 
 # A certificate for localhost with the authority that has signed it, a password and a seed for users.

@@ -31,7 +31,8 @@ as_postgres() {
 }
 sql() { as_postgres psql -h "$1" -U postgres -d "${3:-postgres}" -XAtq -v ON_ERROR_STOP=1 -c "$2"; }
 
-read -r server gateway server_a gateway_a server_b gateway_b < <(free_ports 6)
+take_ports 6
+read -r server gateway server_a gateway_a server_b gateway_b <"$place/ports.log"
 head -c 32 /dev/urandom | base64 | secret master.key
 head -c 18 /dev/urandom | base64 | secret database-password
 

@@ -9,7 +9,8 @@ packages="openssl oathtool curl jq python3"
 # shellcheck source=../scene.sh
 source "$(dirname "$(realpath "$0")")/../scene.sh" "$@"
 
-read -r server gateway < <(free_ports 2)
+take_ports 2
+read -r server gateway <"$place/ports.log"
 head -c 32 /dev/urandom | base64 | secret edge-secret
 
 # --- The bank, the server, the gateway

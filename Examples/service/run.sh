@@ -10,7 +10,8 @@ source "$(dirname "$(realpath "$0")")/../scene.sh" "$@"
 program=$programs/AssentExampleService
 [ -x "$program" ] || fail "AssentExampleService is not in $programs: run 'make $example'."
 
-read -r server service < <(free_ports 2)
+take_ports 2
+read -r server service <"$place/ports.log"
 head -c 18 /dev/urandom | base64 | secret service-password
 
 # --- The server, with what a service needs, and the service
