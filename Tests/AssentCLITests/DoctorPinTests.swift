@@ -3,6 +3,7 @@ import AssentCore
 import AssentPeers
 import AssentServer
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -119,10 +120,11 @@ struct DoctorPinTests {
     @Test("When the server is down the CA's file is compared all the same, and nothing is called wrong")
     func down() async throws {
         let world = try World()
-        let server = try await HandshakeServer.start(world.certificates)
-        _ = await server.stop()
+        // Nobody listens there, and nobody gets it meanwhile.
+        let reserved = try ReservedPort()
+        defer { withExtendedLifetime(reserved) {} }
         let root = world.certificates.pins[1]
-        let findings = try await world.examine(world.client(server.port, world.certificates.pins))
+        let findings = try await world.examine(world.client(reserved.port, world.certificates.pins))
         #expect(findings.allSatisfy { $0.verdict != .problem }, "\(findings)")
         #expect(texts(findings) { $0.verdict == .note }.contains("could not be looked at"))
         #expect(

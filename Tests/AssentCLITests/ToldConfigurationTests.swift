@@ -6,6 +6,7 @@ import AssentTesting
 import AssentVault
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -230,11 +231,12 @@ struct ToldConfigurationTests {
     @Test("A server that is down leaves the question open, over the way that doctor takes, and nothing is called wrong")
     func down() async throws {
         let world = try DoctorPinTests.World()
-        let server = try await HandshakeServer.start(world.certificates)
-        _ = await server.stop()
+        // Nobody listens there, and nobody gets it meanwhile.
+        let reserved = try ReservedPort()
+        defer { withExtendedLifetime(reserved) {} }
         let client = world.directory + "/client.yaml"
-        try Data(world.client(server.port, world.certificates.pins).yaml.utf8).write(to: URL(fileURLWithPath: client))
-        let host = "localhost:\(server.port)"
+        try Data(world.client(reserved.port, world.certificates.pins).yaml.utf8).write(to: URL(fileURLWithPath: client))
+        let host = "localhost:\(reserved.port)"
         let file = try await trust(
             host: host, issuer: "https://\(host)/am/oauth2/alpha", at: SystemClock().epochSeconds)
         let path = world.directory + "/trust"

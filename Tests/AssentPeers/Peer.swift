@@ -35,25 +35,23 @@ package enum Peer {
     ///
     /// - Parameters:
     ///   - script: its name; it is given the directory, a free port and `arguments`, and writes `ready` when the
-    ///     program that it has become answers, or else a line that says what is wrong.
+    ///     program that it has become answers, or else a line that says what is wrong. The program must set
+    ///     SO_REUSEADDR (``TestSupport/ReservedPort``).
     ///   - arguments: what else it is given.
     /// - Returns: the process and its port.
     /// - Throws: ``PeerFailure``.
     package static func start(
         _ script: String, _ arguments: [String] = []
     ) async throws -> (process: Locked<ChildProcess>, port: Int) {
-        var said = ""
-        // A port that was free a moment ago may be somebody else's now.
-        for _ in 0..<3 {
-            let directory = try temporaryDirectory()
-            let port = try ReservedPort().port
-            let process = Locked(
-                try ChildProcess(
-                    "/bin/bash", [scripts + "/" + script, directory, String(port)] + arguments, removing: directory))
-            said = await line(of: process) ?? "it ended"
-            if said == "ready" { return (process, port) }
-            process.withLock { $0.stop() }
-        }
+        let directory = try temporaryDirectory()
+        // Until the program listens there nobody else does, who could be taken for it.
+        let reserved = try ReservedPort()
+        defer { withExtendedLifetime(reserved) {} }
+        let words = [scripts + "/" + script, directory, String(reserved.port)]
+        let process = Locked(try ChildProcess("/bin/bash", words + arguments, removing: directory))
+        let said = await line(of: process) ?? "it ended"
+        if said == "ready" { return (process, reserved.port) }
+        process.withLock { $0.stop() }
         throw PeerFailure("\(script): \(said)")
     }
 

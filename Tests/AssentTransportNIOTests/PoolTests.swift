@@ -153,6 +153,8 @@ struct PoolTests {
         let server = try await TestServer.plaintext { request, peer in
             if request.number == 0 { peer.send(Self.ok) }
         }
+        // Its port is nobody else's as long as it is there.
+        defer { withExtendedLifetime(server) {} }
         let transport = try makePlaintextTransport()
         _ = try await transport.text(.to(server.port, scheme: "http"))
         async let failure = transport.failure(

@@ -1,6 +1,7 @@
 import AssentCore
 import AssentTesting
 import AssentTransportNIO
+import TestSupport
 import Testing
 
 @Suite("A server's certificates are examined, and nothing is sent")
@@ -45,13 +46,13 @@ struct ServedChainTests {
 
     @Test("A server that presents nothing, and a host without pins, are errors")
     func nothing() async throws {
-        let server = try await TestServer.plaintext()
+        let reserved = try ReservedPort()
+        defer { withExtendedLifetime(reserved) {} }
         let roots = TrustRoots.certificates([try TestPKI.root().der])
-        let origin = try Origin("https://localhost:\(server.port)")
+        let origin = try Origin("https://localhost:\(reserved.port)")
         await #expect(throws: HTTPTransportError(.notPinned, "")) {
             try await ServedChain.look(at: origin, configuration: .init(trustRoots: roots, pins: [:]))
         }
-        await server.stop()
         await #expect(throws: HTTPTransportError(.connectFailed, "")) {
             try await ServedChain.look(
                 at: origin, configuration: .init(trustRoots: roots, pins: ["localhost": .singlePin(TestPKI.otherPin())])

@@ -3,6 +3,7 @@ import AssentTransportNIO
 import HTTPTypes
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 @Suite("Calls end in time, or when they are no longer wanted")
@@ -199,11 +200,10 @@ struct TimeTests {
 
     @Test("Nothing listens there")
     func refusedConnection() async throws {
-        let server = try await TestServer.plaintext()
-        let port = server.port
-        await server.stop()
+        let reserved = try ReservedPort()
+        defer { withExtendedLifetime(reserved) {} }
         let transport = try makePlaintextTransport()
-        let error = await transport.failure(.to(port, host: "127.0.0.1", scheme: "http"))
+        let error = await transport.failure(.to(reserved.port, host: "127.0.0.1", scheme: "http"))
         #expect(error?.code == .connectFailed)
         #expect(error?.detail.contains("refused") == true)
         #expect(error?.mayHaveHadEffect == false)

@@ -63,6 +63,8 @@ final class TestUpstream: Sendable {
     private let held: Watched<[Peer]>
     private let isHasty: Locked<Bool>
     private let listener: any Channel
+    /// What keeps the port when it has stopped: a gateway that asks again meets nobody there.
+    private let reserved: ReservedPort
     private let channels: Locked<[any Channel]>
 
     var requests: [Request] { seen.value.requests }
@@ -74,6 +76,7 @@ final class TestUpstream: Sendable {
         let script = Locked<Script>(answering)
         let channels = Locked<[any Channel]>([])
         let isHasty = Locked(false)
+        let reserved = try ReservedPort()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
@@ -88,21 +91,23 @@ final class TestUpstream: Sendable {
                         })
                 }
             }
-            .bind(host: "127.0.0.1", port: 0).get()
-        return TestUpstream(listener: listener, seen: seen, script: script, isHasty: isHasty, channels: channels)
+            .bind(host: "127.0.0.1", port: reserved.port).get()
+        return TestUpstream(
+            listener: listener, reserved: reserved, seen: seen, script: script, isHasty: isHasty, channels: channels)
     }
 
     private init(
-        listener: any Channel, seen: Watched<Seen>, script: Locked<Script>, isHasty: Locked<Bool>,
-        channels: Locked<[any Channel]>
+        listener: any Channel, reserved: ReservedPort, seen: Watched<Seen>, script: Locked<Script>,
+        isHasty: Locked<Bool>, channels: Locked<[any Channel]>
     ) {
         self.listener = listener
+        self.reserved = reserved
         self.seen = seen
         self.script = script
         self.isHasty = isHasty
         self.channels = channels
         held = Watched([])
-        port = listener.localAddress?.port ?? 0
+        port = reserved.port
     }
 
     /// From now on requests are answered so.

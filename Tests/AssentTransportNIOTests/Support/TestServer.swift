@@ -73,6 +73,8 @@ final class TestServer: Sendable {
     private let counts = Watched(Counts())
     private let channels = Locked<[any Channel]>([])
     private let listener: any Channel
+    /// What keeps the port when it has stopped: a client that tries again meets nobody there.
+    private let reserved: ReservedPort
     let port: Int
 
     var seen: Counts { counts.value }
@@ -82,11 +84,11 @@ final class TestServer: Sendable {
 
     /// A TLS server. `identity` is asked for each connection by its number, `onHandshake` runs when TLS is up.
     static func tls(
-        _ identity: @escaping @Sendable (Int) -> TestPKI.Server, host: String = "127.0.0.1",
+        _ identity: @escaping @Sendable (Int) -> TestPKI.Server,
         configure: @escaping @Sendable (inout TLSConfiguration) -> Void = { _ in },
         onHandshake: @escaping @Sendable (Int, Peer) -> Void = { _, _ in }, script: @escaping Script = TestServer.ok
     ) async throws -> TestServer {
-        try await TestServer(host: host, script: script, onHandshake: onHandshake) { number in
+        try await TestServer(script: script, onHandshake: onHandshake) { number in
             let server = identity(number)
             let chain = try server.encoded.map {
                 NIOSSLCertificateSource.certificate(try NIOSSLCertificate(bytes: $0, format: .der))
@@ -100,20 +102,23 @@ final class TestServer: Sendable {
     }
 
     static func plaintext(script: @escaping Script = TestServer.ok) async throws -> TestServer {
-        try await TestServer(host: "127.0.0.1", script: script, onHandshake: { _, _ in }, context: nil)
+        try await TestServer(script: script, onHandshake: { _, _ in }, context: nil)
     }
 
     /// A server that accepts and then never reads.
     static func neverReading() async throws -> TestServer {
-        try await TestServer(host: "127.0.0.1", script: ok, onHandshake: { _, _ in }, context: nil, reads: false)
+        try await TestServer(script: ok, onHandshake: { _, _ in }, context: nil, reads: false)
     }
 
     private init(
-        host: String, script: @escaping Script, onHandshake: @escaping @Sendable (Int, Peer) -> Void,
+        script: @escaping Script, onHandshake: @escaping @Sendable (Int, Peer) -> Void,
         context: (@Sendable (Int) throws -> NIOSSLContext)?, reads: Bool = true
     ) async throws {
         let counts = counts
         let channels = channels
+        let reserved = try ReservedPort()
+        self.reserved = reserved
+        port = reserved.port
         listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.autoRead, value: reads)
@@ -131,8 +136,7 @@ final class TestServer: Sendable {
                         Requests(connection: number, counts: counts, script: script, onHandshake: onHandshake))
                 }
             }
-            .bind(host: host, port: 0).get()
-        port = listener.localAddress?.port ?? 0
+            .bind(host: "127.0.0.1", port: reserved.port).get()
     }
 
     /// Waits until the counts are as `test` says.
