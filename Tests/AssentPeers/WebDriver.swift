@@ -58,13 +58,14 @@ extension WebDriver {
     /// The address of the page.
     package var url: String { get async throws { try await ask("url").string ?? "" } }
 
-    /// How often the browser is asked whether it has gone on before it stands still: minutes, however slow it is.
-    private static let looks = 50_000
-
     /// Waits until the page has led the browser to an address that begins with `prefix`.
     package func arrive(at prefix: String) async throws {
-        for _ in 0..<Self.looks where try await url.hasPrefix(prefix) { return }
-        throw PeerFailure("the browser stays at \(try await url), which says: \(try await text("body").prefix(1000))")
+        do {
+            try await Patience.wait(until: "the browser is at \(prefix)") { try await url.hasPrefix(prefix) }
+        } catch is Patience.Exhausted {
+            throw PeerFailure(
+                "the browser stays at \(try await url), which says: \(try await text("body").prefix(1000))")
+        }
     }
 
     /// What the window is called.
@@ -81,9 +82,13 @@ extension WebDriver {
     package func press(_ selector: String) async throws {
         let before = try await element("html")
         try await say("element/\(element(selector))/click")
-        // A name is all that an element of a page that is gone does not have any more.
-        for _ in 0..<Self.looks where (try? await ask("element/\(before)/name")) == nil { return }
-        throw PeerFailure("'\(selector)' leads nowhere from \(try await url): \(try await text("body").prefix(1000))")
+        do {
+            // A name is all that an element of a page that is gone does not have any more.
+            try await Patience.wait(until: "the page is gone") { (try? await ask("element/\(before)/name")) == nil }
+        } catch is Patience.Exhausted {
+            throw PeerFailure(
+                "'\(selector)' leads nowhere from \(try await url): \(try await text("body").prefix(1000))")
+        }
     }
 
     /// What the user reads in the element that a CSS selector finds; waits for it.

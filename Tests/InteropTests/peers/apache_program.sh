@@ -35,8 +35,8 @@ Header set X-Seen-User "expr=%{REMOTE_USER}"
 CONFIGURATION
 sed "s|@PORT@|$port|g" "$settings" >>"$directory/apache.conf"
 (
-    for _ in $(seq 500); do
-        kill -0 $$ 2>/dev/null || break
+    # As long as it is there: one that has ended is a zombie until somebody has taken its status.
+    while read -r _ _ state _ </proc/$$/stat && [ "$state" != Z ]; do
         if curl -s -m 5 -o /dev/null "http://127.0.0.1:$port/"; then
             echo ready
             exit

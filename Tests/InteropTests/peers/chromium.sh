@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # chromium.sh DIRECTORY: becomes a chromedriver on a free port of 127.0.0.1, which it names on its standard output. What it and
-# its browser keep is in DIRECTORY. Ends the browser when the driver is gone, and both after five minutes.
+# its browser keep is in DIRECTORY. Ends the browser when the driver is gone, which whoever has started this ends.
 set -euo pipefail
 directory=$1
 for program in chromium chromedriver; do
@@ -10,11 +10,7 @@ done
 printf '#!/bin/sh\necho $$ >"%s/browser"\nexec chromium "$@"\n' "$directory" >"$directory/chromium"
 chmod 700 "$directory/chromium"
 (
-    for _ in $(seq 6000); do
-        kill -0 $$ 2>/dev/null || break
-        sleep 0.2
-    done
-    kill -KILL $$ 2>/dev/null || true
+    while kill -0 $$ 2>/dev/null; do sleep 0.2; done
     [ ! -f "$directory/browser" ] || kill -KILL "$(cat "$directory/browser")" 2>/dev/null || true
     rm -rf -- "$directory"
 ) </dev/null >/dev/null 2>&1 &

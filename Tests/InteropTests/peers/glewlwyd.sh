@@ -16,8 +16,8 @@ sed -e "s|@DIRECTORY@|$directory|g; s|@PORT@|$port|g; s|@SLASH@|$slash|g" "$here
     echo 'COMMIT;'
 } | sqlite3 glewlwyd.db
 (
-    for _ in $(seq 500); do
-        kill -0 $$ 2>/dev/null || break
+    # As long as it is there: one that has ended is a zombie until somebody has taken its status.
+    while read -r _ _ state _ </proc/$$/stat && [ "$state" != Z ]; do
         if curl -sf -m 5 -o /dev/null "http://127.0.0.1:$port/config"; then
             echo ready
             exit
