@@ -41,7 +41,7 @@ struct NodeTroubleTests {
     @Test(
         "A connection that is lost under a payment's COMMIT: it is paid once", arguments: PostgreSQLProxy.Cut.allCases)
     func lostCommit(_ cut: PostgreSQLProxy.Cut) async throws {
-        try await TwoNodes.run { nodes in
+        try await TwoNodes.run(configuring: TwoNodes.withoutLooks) { nodes in
             let session = try await nodes.first.session()
             for round in 1...3 {
                 let id = try await nodes.second.completedTransaction(session: session)
@@ -54,11 +54,17 @@ struct NodeTroubleTests {
         }
     }
 
+    /// What became of a lost commit is looked for no longer, and the next commit is the one that a test wants to lose.
+    private static func losing(_ configuration: inout ServerConfiguration) {
+        TwoNodes.withoutLooks(&configuration)
+        configuration.postgreSQL?.outcomeLimit = 300
+    }
+
     @Test(
         "While nobody can find out whether a payment's COMMIT took place, the answer is 503 and nothing is forwarded",
         arguments: [PostgreSQLProxy.Cut.before, .after])
     func unknown(_ cut: PostgreSQLProxy.Cut) async throws {
-        try await TwoNodes.run(configuring: { $0.postgreSQL?.outcomeLimit = 300 }) { nodes in
+        try await TwoNodes.run(configuring: Self.losing) { nodes in
             let session = try await nodes.first.session()
             let id = try await nodes.second.completedTransaction(session: session)
             nodes.proxy.cutNextCommit(cut, refusing: true)
@@ -75,7 +81,7 @@ struct NodeTroubleTests {
 
     @Test("A sign-in, a revocation and a lock say that nobody knows, and not that nothing has changed")
     func unknownElsewhere() async throws {
-        try await TwoNodes.run(configuring: { $0.postgreSQL?.outcomeLimit = 300 }) { nodes in
+        try await TwoNodes.run(configuring: Self.losing) { nodes in
             let node = nodes.first
             _ = try await node.server.context.database.run(
                 SQLStatement("UPDATE users SET roles = 'admin' WHERE username = 'ana' AND realm = '/alpha'"))

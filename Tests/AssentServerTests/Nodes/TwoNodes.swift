@@ -20,7 +20,8 @@ struct TwoNodes: Sendable {
     /// What has come to the services behind both gateways.
     var forwarded: [TestUpstream.Request] { both.flatMap(\.upstream.requests) }
 
-    /// For tests that count round trips: the nodes' looks at the database's servers would be counted, too.
+    /// For tests that count round trips, or cut the next commit: the nodes' looks at the database's servers would be
+    /// counted, too, and the mark that follows such a look is a commit.
     static func withoutLooks(_ configuration: inout ServerConfiguration) {
         configuration.postgreSQL?.watchInterval = 3_600_000
     }
