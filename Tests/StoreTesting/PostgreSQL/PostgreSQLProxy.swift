@@ -71,7 +71,7 @@ package final class PostgreSQLProxy: Sendable {
 
     deinit {
         shutdown(listener, Int32(SHUT_RDWR))
-        for socket in state.withLock({ $0.sockets }) { shutdown(socket, Int32(SHUT_RDWR)) }
+        Self.endAll(state)
         try? FileManager.default.removeItem(at: directory)
     }
 
@@ -98,11 +98,15 @@ package final class PostgreSQLProxy: Sendable {
 
     /// Cuts all connections, and accepts none while `isRefusing`.
     package func cutAll(refusing isRefusing: Bool) {
-        let sockets = state.withLock { state in
-            state.isRefusing = isRefusing
-            return state.sockets
+        state.withLock { $0.isRefusing = isRefusing }
+        Self.endAll(state)
+    }
+
+    /// Under the lock: what is closed is taken out before, and its number is then another test's.
+    private static func endAll(_ state: Locked<State>) {
+        state.withLock { state in
+            for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
         }
-        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
     }
 
     /// Accepts connections again.
@@ -153,13 +157,13 @@ package final class PostgreSQLProxy: Sendable {
             close(server)
             return
         }
-        Thread.detachNewThread { [weak self] in
+        Thread.detachNewThread { [weak self, state] in
             Self.serve(client, server) {
                 self?.cut(at: $0, isAnswering: $1)
             } mayAnswer: {
                 self?.waitWhileStalled() ?? false
             }
-            self?.state.withLock { $0.sockets.subtract([client, server]) }
+            state.withLock { $0.sockets.subtract([client, server]) }
             close(client)
             close(server)
         }
