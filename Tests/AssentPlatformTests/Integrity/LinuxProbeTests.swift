@@ -183,7 +183,7 @@ struct LinuxProbeTests {
 
     @Test("Passes: a tracer of another process, to which the app gives its work")
     func helper() throws {
-        let tracer = try SpawnedProcess(BuiltProgram.beside("CTracer").path, ["/bin/sleep", "60"], errors: .pipe)
+        let tracer = try SpawnedProcess(BuiltProgram.beside("CTracer").path, ["/bin/sleep", "3600"], errors: .pipe)
         let said = String(decoding: try #require(tracer.errors).availableData, as: UTF8.self)
         let helper = try #require(Int32(said.trimmingCharacters(in: .whitespacesAndNewlines)))
         #expect(DebuggerProbe(status: "/proc/\(helper)/status").finding() != nil)

@@ -25,7 +25,10 @@ struct PostgreSQLEndedRunTests {
         private let result = Locked<Result<Bool, any Error>?>(nil)
 
         init(_ configuration: PostgreSQLConfiguration, link: PostgreSQLProxy) async throws {
-            try await DatabaseLocation.postgresql(configuration)
+            // Until the standby is silent it may take its time.
+            var patient = configuration
+            patient.bePatient(seconds: Patience.seconds)
+            try await DatabaseLocation.postgresql(patient)
                 .open(schema: SQLDatabaseContract.schema, clock: SystemClock()).close()
             keeper = PostgreSQLKeeper(
                 configuration, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))

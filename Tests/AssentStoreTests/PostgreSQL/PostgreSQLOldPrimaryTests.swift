@@ -27,6 +27,7 @@ struct PostgreSQLOldPrimaryTests {
                 pair = try await Self.promoted(isStandby: isStandby)
             }
             var configuration = pair.configuration
+            configuration.bePatient(seconds: Patience.seconds)
             // So that the node has no connection to the server that others have first in their lists.
             configuration.hosts.removeFirst()
             node = try await DatabaseLocation.postgresql(configuration).open(
@@ -35,7 +36,10 @@ struct PostgreSQLOldPrimaryTests {
 
         private static func promoted(isStandby: Bool) async throws -> PostgreSQLPair {
             let pair = try await PostgreSQLPair()
-            let node = try await DatabaseLocation.postgresql(pair.configuration).open(
+            // No commit waits for a standby, and a slow disk is waited for.
+            var configuration = pair.configuration
+            configuration.commitLimit = 60_000
+            let node = try await DatabaseLocation.postgresql(configuration).open(
                 schema: SQLDatabaseContract.schema, clock: SystemClock())
             _ = try await node.run(insertNote("before"))
             try await pair.waitUntil("replay_lsn = pg_current_wal_lsn()")

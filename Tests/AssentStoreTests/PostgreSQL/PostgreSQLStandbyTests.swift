@@ -16,8 +16,15 @@ struct PostgreSQLStandbyTests {
         #expect(try await !pair.isSaidToForget())
         var configuration = pair.configuration
         configuration.outcomeLimit = Patience.seconds * 1_000
-        let database = try await DatabaseLocation.postgresql(configuration).open(
-            schema: SQLDatabaseContract.schema, clock: SystemClock())
+        // The standby is never silent, and a slow one is waited for.
+        configuration.commitLimit = 60_000
+        let database = try await Patience.retry("a node opens its database") { [configuration] in
+            try await DatabaseLocation.postgresql(configuration).open(
+                schema: SQLDatabaseContract.schema, clock: SystemClock())
+        } unless: { error in
+            guard let error = error as? StoreError else { return true }
+            return ![.unavailable, .outcomeUnknown].contains(error.code)
+        }
         let ledger = PostgreSQLLedger(database)
         try await ledger.write {
             await ledger.untilItGrows()
