@@ -8,7 +8,7 @@ package struct SigningContainerRecord: Sendable, Hashable {
     /// The user's name when it was enrolled.
     package let username: String
     /// The invite, or the renewal that brought its keys.
-    package let pid: SigningID
+    package var pid: SigningID
     /// Without regard to the time: see ``state(at:)``.
     package var state: ContainerState = .unconfirmed
     /// What the help desk knows it by.
@@ -20,7 +20,7 @@ package struct SigningContainerRecord: Sendable, Hashable {
     var properties = "{}"
 
     /// How its enrolment is checked.
-    let commitMode: CommitMode
+    var commitMode: CommitMode
     let deviceKeyID: KeyThumbprint
     let deviceJWK: String
     /// The key that messages to it are encrypted to, as a JWK.
@@ -34,9 +34,9 @@ package struct SigningContainerRecord: Sendable, Hashable {
     /// The offer, as it was signed.
     var offer: String
     /// The device's key list, as it was signed.
-    let enrol: String
+    var enrol: String
     /// The hash of the transcript of its enrolment.
-    let transcript: SigningHash
+    var transcript: SigningHash
     /// The hash of the newest record; `nil` before it is active.
     var record: SigningHash?
     /// From when it may approve.

@@ -3,58 +3,63 @@ import AssentSigningProtocol
 /// The ceremony by which a device gets keys, whichever of its two beginnings it had: an invite, or a container that has
 /// keys.
 struct KeyEnrolment: Sendable, Hashable {
-    enum Beginning: Sendable, Hashable {
-        case enrolment(SigningEnrolmentRecord)
-        case renewal(SigningRenewalRecord)
+    enum State: String, SQLConstant {
+        /// The device has its offer.
+        case started = "STARTED"
+        /// It has committed to its keys.
+        case committed = "COMMITTED"
+        /// It has sent its keys.
+        case completed = "COMPLETED"
+        /// The new keys of a container count.
+        case done = "DONE"
+        case void = "VOID"
     }
 
-    let beginning: Beginning
+    /// Whether it is of a container that has keys.
+    let isRenewal: Bool
+    let state: State
     /// The container, or what will be one.
     let did: SigningID
     /// The invite, or the renewal.
     let pid: SigningID
+    /// The invite whose code the device has; `nil` for a renewal that is due.
+    let invite: SigningID?
     let userID: String
     let username: String
     /// The offer, as it was signed.
     let offer: String
     /// The device key that has to sign the key list; `nil` when a new one does.
     let signer: KeyThumbprint?
-    /// What the device has committed to, and the server's nonce; `nil` before, and after the end.
-    let committed: Commitment?
-    private let isVoid: Bool
-
-    /// What a device has committed to, and what it got for it.
-    struct Commitment: Sendable, Hashable {
-        let hash: SigningHash?
-        let nonce: SigningNonce?
-    }
+    /// What the device has committed to.
+    let commitment: SigningHash?
+    /// The server's nonce, which it got for that.
+    let nonce: SigningNonce?
 
     /// The enrolment of a user's new device.
     init(_ enrolment: SigningEnrolmentRecord, user: String, named username: String) {
-        beginning = .enrolment(enrolment)
-        (did, pid, userID, self.username) = (enrolment.did, enrolment.pid, user, username)
+        (isRenewal, state, did, pid) = (false, enrolment.state, enrolment.did, enrolment.pid)
+        (invite, userID, self.username) = (enrolment.pid, user, username)
         (offer, signer) = (enrolment.offer, enrolment.deviceKeyID)
-        let isCommitted = [.committed, .completed].contains(enrolment.state)
-        committed = isCommitted ? Commitment(hash: enrolment.commitment, nonce: enrolment.nonce) : nil
-        isVoid = enrolment.state == .void
+        (commitment, nonce) = (enrolment.commitment, enrolment.nonce)
     }
 
     /// New keys for a container.
     init(_ renewal: SigningRenewalRecord, user: String, named username: String) {
-        beginning = .renewal(renewal)
-        (did, pid, userID, self.username) = (renewal.did, renewal.pid, user, username)
+        (isRenewal, state, did, pid) = (true, renewal.state, renewal.did, renewal.pid)
+        (invite, userID, self.username) = (renewal.invite, user, username)
         (offer, signer) = (renewal.offer, nil)
-        let isCommitted = [.committed, .completed].contains(renewal.state)
-        committed = isCommitted ? Commitment(hash: renewal.commitment, nonce: renewal.nonce) : nil
-        isVoid = renewal.state == .void
+        (commitment, nonce) = (renewal.commitment, renewal.nonce)
     }
+
+    /// What the audit log calls it.
+    var event: AuditEvent { isRenewal ? .signingContainer : .signingEnrol }
 
     /// Refuses what a device sends for another offer than the last one. A request for an offer that was delayed on its
     /// way may have replaced the one that the device has.
     ///
     /// - Throws: ``SigningRefusal`` `hash_mismatch`, unless the ceremony has ended.
     func requireOffer(_ hash: SigningHash) throws {
-        guard isVoid || hash == .offer(offer) else {
+        guard state == .void || hash == .offer(offer) else {
             throw SigningRefusal(.hashMismatch, "The offer was replaced by another one. Ask for an offer again.")
         }
     }

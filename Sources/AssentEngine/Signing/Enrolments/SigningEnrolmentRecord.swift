@@ -3,15 +3,7 @@ import AssentStore
 
 /// A device that begins to enrol: what is known of it until it has sent its keys.
 struct SigningEnrolmentRecord: Sendable, Hashable {
-    enum State: String, SQLConstant {
-        /// The device has its offer.
-        case started = "STARTED"
-        /// It has committed to its keys.
-        case committed = "COMMITTED"
-        /// There is a container.
-        case completed = "COMPLETED"
-        case void = "VOID"
-    }
+    typealias State = KeyEnrolment.State
 
     /// The id that the container will have.
     let did: SigningID

@@ -33,7 +33,7 @@ extension SigningEnrolments {
     func renewComplete(_ request: DeviceRequest) async throws -> String {
         let body: CompleteBody = try request.body()
         let (container, renewal) = try await renewal(request)
-        if renewal.sent != nil { return try await repeated(body, renewal, container, request) }
+        if let sent = renewal.sent { return try await repeated(body, container.with(sent, of: renewal), request) }
         guard renewal.state == .committed else { throw SigningRefusal(.enrolmentVoid) }
         var (offer, sent, keys) = try received(
             body, KeyEnrolment(renewal, user: container.userID, named: container.username), at: request.now)
@@ -45,18 +45,8 @@ extension SigningEnrolments {
             renewal, sent, keys, taking: endorsed.slot, user: container.userID, proof: request.proof, at: request.now)
         if done { return try await enrolled(container.with(sent, of: renewal), request) }
         // The same call came twice at once, or its time is over.
-        guard let known = try await self.renewal(pid: renewal.pid) else { throw SigningRefusal(.enrolmentVoid) }
-        return try await repeated(body, known, container, request)
-    }
-
-    private func repeated(
-        _ body: CompleteBody, _ renewal: SigningRenewalRecord, _ container: SigningContainerRecord,
-        _ request: DeviceRequest
-    ) async throws -> String {
-        guard let sent = renewal.sent, StrictJSON.same(sent.enrol, body.enrol) else {
-            throw SigningRefusal(.enrolmentVoid)
-        }
-        return try await enrolled(container.with(sent, of: renewal), request)
+        guard let kept = try await self.renewal(pid: renewal.pid)?.sent else { throw SigningRefusal(.enrolmentVoid) }
+        return try await repeated(body, container.with(kept, of: renewal), request)
     }
 
     /// The keys of a device, when its key list is the answer to the offer and each key signs for itself.
@@ -68,11 +58,11 @@ extension SigningEnrolments {
         let content = message.content
         guard ceremony.signer == nil || message.kid == ceremony.signer, StrictJSON.same(content.issuer, iss),
             content.pid == ceremony.pid, content.did == ceremony.did, StrictJSON.same(content.sub, ceremony.userID),
-            content.offer == .offer(ceremony.offer), content.nonceS == ceremony.committed?.nonce
+            content.offer == .offer(ceremony.offer), content.nonceS == ceremony.nonce
         else { throw SigningRefusal(.hashMismatch, "The keys are those of another enrolment.") }
-        guard
-            SigningHash.commitment(nonceD: content.nonceD, keys: content.keyList) == ceremony.committed?.hash
-        else { throw SigningRefusal(.commitmentChanged) }
+        guard SigningHash.commitment(nonceD: content.nonceD, keys: content.keyList) == ceremony.commitment else {
+            throw SigningRefusal(.commitmentChanged)
+        }
         try checkKeys(message, offer: offer)
         let transcript = content.transcript(identity: offer.identity)
         let echo = SigningNonce(random: context.random)
@@ -189,15 +179,13 @@ extension SigningEnrolments {
 }
 
 extension SigningContainerRecord {
-    /// The container as it is once new keys count, as far as their device has to know it before.
-    fileprivate func with(_ sent: CompletedKeys, of renewal: SigningRenewalRecord) -> Self {
+    /// The container as it is once new keys count, as far as their record and their device have to know it before.
+    func with(_ sent: CompletedKeys, of renewal: SigningRenewalRecord) -> Self {
         var renewed = self
-        renewed.name = sent.name ?? name
-        renewed.transportJWK = sent.transportJWK
-        renewed.sealedEcho = sent.sealedEcho
-        renewed.offer = renewal.offer
-        renewed.renewAt = sent.renewAt
-        renewed.expiresAt = sent.expireAt
+        (renewed.pid, renewed.commitMode, renewed.offer) = (renewal.pid, renewal.commitMode, renewal.offer)
+        (renewed.enrol, renewed.transcript, renewed.name) = (sent.enrol, sent.transcript, sent.name ?? name)
+        (renewed.transportJWK, renewed.sealedEcho) = (sent.transportJWK, sent.sealedEcho)
+        (renewed.renewAt, renewed.expiresAt) = (sent.renewAt, sent.expireAt)
         return renewed
     }
 }
@@ -224,10 +212,7 @@ extension SigningEnrolments {
         statements += ContainerSQL.clearVoid(user: user).map { .any($0) }
         statements.append(
             .one(ContainerSQL.insert(new, issuer: iss, limit: limit, at: now), else: .refused(.deviceLimit)))
-        statements += keys.rows.enumerated().map { index, key in
-            .one(ContainerSQL.insert(key, of: did, position: index, at: now), else: Self.keyIsKnown)
-        }
-        statements += try inserting(keys.oneTimeKeys, of: did, at: now)
+        statements += try inserting(keys, of: did, at: now)
         statements += keys.slots.map {
             .one(SlotSQL.adopt($0, of: did, pid: pid, at: now), else: .refused(.enrolmentVoid))
         }
@@ -253,7 +238,7 @@ extension SigningEnrolments {
         proof: SpentProof?, at now: Int64
     ) async throws -> Bool {
         let (did, pid) = (renewal.did, renewal.pid)
-        let first = (try await sequence(of: did) + 1) * 16
+        let sequence = try await sequence(of: did) + 1
         var statements: [GuardedStatement<Obstacle>] = []
         if let invite = renewal.invite {
             statements.append(
@@ -264,23 +249,23 @@ extension SigningEnrolments {
             statements.append(
                 .one(SlotSQL.take(renewal: pid, taking, of: did, at: now), else: .refused(.unlockRequired)))
         }
-        statements += keys.rows.enumerated().map { index, key in
-            .one(
-                ContainerSQL.insert(key, as: .pending, of: did, position: first + index, at: now),
-                else: Self.keyIsKnown)
-        }
-        statements += try inserting(keys.oneTimeKeys, of: did, at: now)
+        statements += try inserting(keys, as: .pending, of: did, sequence: sequence, at: now)
         statements += store.spending(proof, at: now)
         statements.append(
             store.note(.signingContainer, user: user, did: did, ["step": "renewal complete", "pid": pid.text]))
         return try await store.changes(statements)
     }
 
+    /// The statements that keep the keys of the record with this number.
     private func inserting(
-        _ keys: [SigningOneTimeSecret], of did: SigningID, at now: Int64
+        _ keys: SentKeys, as state: SigningKeyState = .active, of did: SigningID, sequence: Int = 0, at now: Int64
     ) throws -> [GuardedStatement<Obstacle>] {
-        try keys.enumerated().map { position, key in
-            .one(try key.inserting(of: did, position: position, context, at: now), else: Self.keyIsKnown)
+        var statements = keys.rows.enumerated().map { index, key in
+            ContainerSQL.insert(key, as: state, of: did, position: sequence * 16 + index, at: now)
         }
+        statements += try keys.oneTimeKeys.enumerated().map { position, key in
+            try key.inserting(of: did, position: position, context, at: now)
+        }
+        return statements.map { .one($0, else: Self.keyIsKnown) }
     }
 }

@@ -55,10 +55,7 @@ extension SigningEnrolments {
     private func activation(_ container: SigningContainerRecord, at now: Int64) async throws -> SigningActivation {
         let maker = try await invites.find(container.pid)?.maker ?? .user
         return try await activation(
-            container, pid: container.pid, offer: container.offer, enrol: container.enrol,
-            Grounds(
-                transcript: container.transcript, commit: container.commitMode, by: [maker.ground],
-                approvalsFrom: now + settings.approvalDelay), at: now)
+            container, by: [maker.ground], approvalsFrom: now + settings.approvalDelay, at: now)
     }
 
     /// The record that makes new keys count, signed beforehand.
@@ -73,37 +70,26 @@ extension SigningEnrolments {
             grounds.insert((try await invites.find(invite)?.maker ?? .user).ground, at: 0)
         }
         return try await activation(
-            container, pid: renewal.pid, offer: renewal.offer, enrol: sent.enrol,
-            Grounds(
-                sequence: try await sequence(of: container.did) + 1, previous: previous, transcript: sent.transcript,
-                commit: renewal.commitMode, by: grounds,
-                approvalsFrom: renewal.invite == nil ? container.approvalsFrom : now + settings.approvalDelay), at: now)
+            container.with(sent, of: renewal), sequence: try await sequence(of: container.did) + 1, after: previous,
+            by: grounds,
+            approvalsFrom: renewal.invite == nil ? container.approvalsFrom : now + settings.approvalDelay, at: now)
     }
 
-    /// What a record rests on.
-    private struct Grounds {
-        var sequence = 0
-        var previous: SigningHash?
-        let transcript: SigningHash
-        let commit: CommitMode
-        let by: [RecordGround]
-        let approvalsFrom: Int64
-    }
-
+    /// The record of a container as it will be, and what it rests on.
     private func activation(
-        _ container: SigningContainerRecord, pid: SigningID, offer: String, enrol: String, _ grounds: Grounds,
-        at now: Int64
+        _ container: SigningContainerRecord, sequence: Int = 0, after previous: SigningHash? = nil,
+        by grounds: [RecordGround], approvalsFrom: Int64, at now: Int64
     ) async throws -> SigningActivation {
         let record = try await keys.sign(
             EnrolmentRecord(
-                issuer: iss, did: container.did, issuedAt: Int(now), pid: pid, sub: container.userID,
-                sequence: grounds.sequence, previous: grounds.previous, user: container.username,
-                identity: try UnverifiedMessage<Offer>(offer).content.identity, enrol: .enrolment(enrol),
-                transcript: grounds.transcript, commit: grounds.commit, by: grounds.by,
-                approvalsFrom: Int(grounds.approvalsFrom),
-                keys: try UnverifiedMessage<Enrolment>(enrol).content.keys.map(\.kid)))
+                issuer: iss, did: container.did, issuedAt: Int(now), pid: container.pid, sub: container.userID,
+                sequence: sequence, previous: previous, user: container.username,
+                identity: try UnverifiedMessage<Offer>(container.offer).content.identity,
+                enrol: .enrolment(container.enrol), transcript: container.transcript, commit: container.commitMode,
+                by: grounds, approvalsFrom: Int(approvalsFrom),
+                keys: try UnverifiedMessage<Enrolment>(container.enrol).content.keys.map(\.kid)))
         return SigningActivation(
-            record: record, hash: .record(record), sequence: grounds.sequence, approvalsFrom: grounds.approvalsFrom)
+            record: record, hash: .record(record), sequence: sequence, approvalsFrom: approvalsFrom)
     }
 }
 

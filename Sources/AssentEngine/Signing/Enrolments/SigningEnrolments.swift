@@ -106,73 +106,56 @@ struct SigningEnrolments: SigningPart {
         if try await store.changes(statements) { return nonce }
         let known = try await again(ceremony)
         try known?.requireOffer(body.offer)
-        if let committed = known?.committed {
-            if let stored = committed.nonce, committed.hash == body.commitment { return stored }
-            try await end(known ?? ceremony)
+        if let known, known.state == .committed || known.state == .completed {
+            if let stored = known.nonce, known.commitment == body.commitment { return stored }
+            try await end(known)
             throw SigningRefusal(.commitmentChanged)
         }
-        if case .enrolment(let enrolment) = known?.beginning ?? ceremony.beginning,
-            known == nil || enrolment.state != .started
-        {
-            throw SigningRefusal(.enrolmentVoid)
-        }
+        if !ceremony.isRenewal, known?.state != .started { throw SigningRefusal(.enrolmentVoid) }
         throw SigningRefusal(try await store.isSpent(proof) ? .replay : .enrolmentVoid)
     }
 
     private func committing(
         _ ceremony: KeyEnrolment, _ commitment: SigningHash, nonce: SigningNonce, proof: SpentProof?, at now: Int64
     ) -> [GuardedStatement<Obstacle>] {
-        let (did, user, offer) = (ceremony.did, ceremony.userID, ceremony.offer)
+        let (did, offer) = (ceremony.did, ceremony.offer)
         var statements: [GuardedStatement<Obstacle>] = []
-        let note: GuardedStatement<Obstacle>
-        switch ceremony.beginning {
-        case .enrolment(let enrolment):
-            statements.append(.one(EnrolmentSQL.commitInvite(pid: enrolment.pid, did: did, at: now), else: .changed))
-            statements.append(
-                .one(
-                    EnrolmentSQL.commit(did: did, to: offer, commitment: commitment, nonce: nonce), else: .changed))
-            note = store.note(.signingEnrol, user: user, did: did, ["step": "commit"])
-        case .renewal(let renewal):
-            if let invite = renewal.invite {
-                statements.append(.one(EnrolmentSQL.commitInvite(pid: invite, did: did, at: now), else: .changed))
-            }
-            statements.append(
-                .one(
-                    RenewalSQL.commit(renewal.pid, to: offer, commitment: commitment, nonce: nonce, at: now),
-                    else: .changed))
-            note = store.note(.signingContainer, user: user, did: did, ["step": "renewal commit"])
+        if let invite = ceremony.invite {
+            statements.append(.one(EnrolmentSQL.commitInvite(pid: invite, did: did, at: now), else: .changed))
         }
-        return statements + store.spending(proof, at: now, else: .changed) + [note]
+        let commit =
+            ceremony.isRenewal
+            ? RenewalSQL.commit(ceremony.pid, to: offer, commitment: commitment, nonce: nonce, at: now)
+            : EnrolmentSQL.commit(did: did, to: offer, commitment: commitment, nonce: nonce)
+        statements.append(.one(commit, else: .changed))
+        statements += store.spending(proof, at: now, else: .changed)
+        let step = ceremony.isRenewal ? "renewal commit" : "commit"
+        statements.append(store.note(ceremony.event, user: ceremony.userID, did: did, ["step": step]))
+        return statements
     }
 
     /// The ceremony as it is now.
     private func again(_ ceremony: KeyEnrolment) async throws -> KeyEnrolment? {
         let (user, name) = (ceremony.userID, ceremony.username)
-        return switch ceremony.beginning {
-        case .enrolment: try await find(ceremony.did).map { KeyEnrolment($0, user: user, named: name) }
-        case .renewal: try await renewal(pid: ceremony.pid).map { KeyEnrolment($0, user: user, named: name) }
-        }
+        return ceremony.isRenewal
+            ? try await renewal(pid: ceremony.pid).map { KeyEnrolment($0, user: user, named: name) }
+            : try await find(ceremony.did).map { KeyEnrolment($0, user: user, named: name) }
     }
 
     /// Ends a ceremony whose commitment was changed, unless there is a container of it.
     private func end(_ ceremony: KeyEnrolment) async throws {
-        let (did, user, pid) = (ceremony.did, ceremony.userID, ceremony.pid)
-        let statements: [SQL]
-        let note: AuditRecord
-        switch ceremony.beginning {
-        case .enrolment(let enrolment):
-            guard enrolment.state == .committed else { return }
-            statements = [
+        guard ceremony.isRenewal || ceremony.state == .committed else { return }
+        let (did, pid) = (ceremony.did, ceremony.pid)
+        let statements =
+            ceremony.isRenewal
+            ? RenewalSQL.end(of: did)
+            : [
                 EnrolmentSQL.voidInvite(pid: pid), EnrolmentSQL.voidEnrolments(pid: pid),
                 SlotSQL.forgetOfferedSlots(pid: pid),
             ]
-            note = store.record(.signingEnrol, .refused, reason: .commitmentChanged, user: user, did: did)
-        case .renewal:
-            statements = RenewalSQL.end(of: did)
-            note = store.record(
-                .signingContainer, .refused, reason: .commitmentChanged, user: user, did: did,
-                ["step": "renewal commit"])
-        }
+        let note = store.record(
+            ceremony.event, .refused, reason: .commitmentChanged, user: ceremony.userID, did: did,
+            ["step": ceremony.isRenewal ? "renewal commit" : nil])
         _ = try await context.database.run(statements.map { SQLStatement($0) } + [store.audit.statement(note)])
     }
 }

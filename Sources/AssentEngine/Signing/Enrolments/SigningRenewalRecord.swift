@@ -7,17 +7,7 @@ struct SigningRenewalRecord: Sendable, Hashable {
     /// Seconds for which a renewal without a code may be committed.
     static let lifetime: Int64 = 15 * 60
 
-    enum State: String, SQLConstant {
-        /// The device has its offer.
-        case started = "STARTED"
-        /// It has committed to its keys.
-        case committed = "COMMITTED"
-        /// It has sent its keys.
-        case completed = "COMPLETED"
-        /// The new keys count.
-        case done = "DONE"
-        case void = "VOID"
-    }
+    typealias State = KeyEnrolment.State
 
     /// The id: the invite's, or a new one.
     let pid: SigningID
