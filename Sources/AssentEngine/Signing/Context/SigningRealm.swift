@@ -4,7 +4,7 @@ import AssentStore
 import Logging
 
 /// What all questions about one issuer's transaction signing need.
-struct SigningRealm: Sendable {
+package struct SigningRealm: Sendable {
     let settings: SigningSettings
     let store: SigningStore
     let keys: SigningServerKeys
@@ -25,7 +25,7 @@ struct SigningRealm: Sendable {
     init(_ context: EngineContext, settings: SigningSettings, notifier: (any Notifier)?) {
         self.settings = settings
         store = SigningStore(context, issuer: settings.issuer)
-        keys = SigningServerKeys(context, issuer: settings.issuer)
+        keys = SigningServerKeys(store)
         bell = SigningBell(context)
         attempts = AttemptCounter(context)
         self.notifier = notifier ?? LogNotifier(context.logger)
@@ -34,23 +34,26 @@ struct SigningRealm: Sendable {
 
 /// A question about transaction signing: a type that holds what it decides, beside its statements and rows. Each can
 /// ask the others.
-protocol SigningPart: Sendable {
+package protocol SigningPart: Sendable {
     var realm: SigningRealm { get }
 }
 
 extension SigningPart {
-    var settings: SigningSettings { realm.settings }
+    package var settings: SigningSettings { realm.settings }
     var store: SigningStore { realm.store }
     var keys: SigningServerKeys { realm.keys }
     var context: EngineContext { realm.store.context }
     var iss: String { realm.settings.issuer.name }
-    var now: Int64 { realm.store.now }
+    /// The time, in seconds since 1970.
+    package var now: Int64 { realm.store.now }
 
-    var door: SigningDoor { SigningDoor(realm: realm) }
-    var devices: SigningDevices { SigningDevices(realm: realm) }
-    var invites: SigningInvites { SigningInvites(realm: realm) }
+    /// Calls of devices, and what the issuer says of itself.
+    package var door: SigningDoor { SigningDoor(realm: realm) }
+    package var devices: SigningDevices { SigningDevices(realm: realm) }
+    /// Invites, by which users get devices.
+    package var invites: SigningInvites { SigningInvites(realm: realm) }
     var enrolments: SigningEnrolments { SigningEnrolments(realm: realm) }
-    var slots: SigningSlots { SigningSlots(realm: realm) }
+    package var slots: SigningSlots { SigningSlots(realm: realm) }
     var documents: SigningDocuments { SigningDocuments(realm: realm) }
     var decisions: SigningDecisions { SigningDecisions(realm: realm) }
     var codes: SigningCodes { SigningCodes(realm: realm) }

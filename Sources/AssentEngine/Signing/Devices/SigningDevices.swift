@@ -14,7 +14,7 @@ package enum ContainerChange: Sendable, Hashable {
 
 /// Devices of users: their containers and keys, how they stand, and what is done to them.
 package struct SigningDevices: SigningPart {
-    let realm: SigningRealm
+    package let realm: SigningRealm
 
     /// A container, whatever its state.
     func find(_ did: SigningID) async throws -> SigningContainerRecord? {

@@ -7,7 +7,7 @@ import Logging
 /// Where calls of devices come in: who calls is proved, the body is opened, and the part that decides is asked. Who may
 /// prove a call is decided here and nowhere else.
 package struct SigningDoor: SigningPart {
-    let realm: SigningRealm
+    package let realm: SigningRealm
 
     var nonces: SigningNonces { SigningNonces(context, issuer: settings.issuer) }
 

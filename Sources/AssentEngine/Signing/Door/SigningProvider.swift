@@ -1,27 +1,12 @@
 /// A realm's transaction signing: the calls of devices, users and relying parties, decided. It speaks no HTTP.
 package struct SigningProvider: SigningPart {
-    let realm: SigningRealm
+    package let realm: SigningRealm
 
     /// Transaction signing on a context's database. Without a notifier it is only logged what happens to users' devices
     /// and what waits for them.
     package init(_ context: EngineContext, settings: SigningSettings, notifier: (any Notifier)? = nil) {
         realm = SigningRealm(context, settings: settings, notifier: notifier)
     }
-
-    package var settings: SigningSettings { realm.settings }
-
-    /// The time, in seconds since 1970.
-    package var now: Int64 { realm.store.now }
-
-    /// Calls of devices, and what the issuer says of itself.
-    package var door: SigningDoor { SigningDoor(realm: realm) }
-
-    package var devices: SigningDevices { SigningDevices(realm: realm) }
-
-    /// Invites, by which users get devices.
-    package var invites: SigningInvites { SigningInvites(realm: realm) }
-
-    package var slots: SigningSlots { SigningSlots(realm: realm) }
 
     package var logins: SigningLogins { SigningLogins(realm: realm) }
 

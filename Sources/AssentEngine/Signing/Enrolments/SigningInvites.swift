@@ -34,7 +34,7 @@ enum DigitsResult: Sendable, Hashable {
 
 /// Invites, by which users get devices, and the digits that tie a device to its invite.
 package struct SigningInvites: SigningPart {
-    let realm: SigningRealm
+    package let realm: SigningRealm
 
     /// Makes an invite, for the caller or, by an administrator, for somebody else (by id or name): for a new container,
     /// or for new keys of the one that is named (a reset). It is to be shown once.

@@ -28,7 +28,7 @@ package struct SigningEvidence: SigningPart {
         }
     }
 
-    let realm: SigningRealm
+    package let realm: SigningRealm
 
     /// The bundle of a decision: all that is needed to judge it years later, as JSON.
     ///

@@ -3,7 +3,7 @@ import AssentSigningProtocol
 
 /// What administrators do to the issuer's own keys.
 package struct SigningKeyAdministration: SigningPart {
-    let realm: SigningRealm
+    package let realm: SigningRealm
 
     /// What an administrator does to the issuer's keys.
     package enum KeyChange: String, Sendable, Hashable {

@@ -59,9 +59,7 @@ extension SigningServerKeys {
             statements += try await certifyingAgain(online, keys: keys, old: old, key)
         }
         statements.append(note(kid, "identity", by: actor))
-        guard try await SigningStore(context, issuer: issuer).succeeds(statements) else {
-            throw SigningRefusal(.busy)
-        }
+        guard try await store.succeeds(statements) else { throw SigningRefusal(.busy) }
         _ = try await current(fresh: true)
     }
 
@@ -113,9 +111,7 @@ extension SigningServerKeys {
         for online in keys.online where !online.isRetired {
             statements.append(note(online.kid.text, "withdrawn", by: actor))
         }
-        guard try await SigningStore(context, issuer: issuer).succeeds(statements) else {
-            throw SigningRefusal(.busy)
-        }
+        guard try await store.succeeds(statements) else { throw SigningRefusal(.busy) }
         _ = try await current(fresh: true)
     }
 }

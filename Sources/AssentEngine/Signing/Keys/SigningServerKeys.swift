@@ -134,15 +134,13 @@ final class SigningServerKeys: Sendable {
     /// Seconds before the making of a key from which its certificate counts.
     private static let backdating: Int64 = 2 * 3600
 
-    let context: EngineContext
-    let issuer: SigningIssuer
+    let store: SigningStore
+    var context: EngineContext { store.context }
+    var issuer: SigningIssuer { store.issuer }
     private let copy = Locked<(readAt: Int64, keys: SigningKeySet)?>(nil)
 
-    /// The keys of an issuer in a context's database.
-    init(_ context: EngineContext, issuer: SigningIssuer) {
-        self.context = context
-        self.issuer = issuer
-    }
+    /// The keys of the issuer whose data these are.
+    init(_ store: SigningStore) { self.store = store }
 
     /// The keys as they are now. What is missing is made; when several nodes do that at once, one of them counts.
     func current(fresh: Bool = false) async throws -> SigningKeySet {
@@ -154,7 +152,9 @@ final class SigningServerKeys: Sendable {
             keys = try await read()
         }
         for use in OnlineKeyUse.allCases where keys.newest(use).map({ now - $0.createdAt >= Self.renewal }) ?? true {
-            try await make(use, keys: keys, at: now)
+            let made = try await making(
+                use, keys: keys, generation: keys.nextGeneration, minimum: keys.minimum, at: now)
+            _ = try await store.succeeds([try holdingIdentity(of: keys)] + made)
             keys = try await read()
         }
         copy.withLock { [keys] in $0 = (now, keys) }
@@ -180,7 +180,7 @@ final class SigningServerKeys: Sendable {
         let publicKey = try ProtocolKey(key)
         let kid = publicKey.thumbprint.text
         let sealed = try context.masterKey.seal(key.privateKey, for: .signingKey, context: kid)
-        _ = try await SigningStore(context, issuer: issuer).succeeds([
+        _ = try await store.succeeds([
             SQLStatement(
                 """
                 INSERT INTO signing_identities (iss, seq, kid, public_jwk, sealed_key, created_at)
@@ -188,12 +188,6 @@ final class SigningServerKeys: Sendable {
                 ON CONFLICT DO NOTHING
                 """, expecting: .exactly(1)), note(kid, "identity"),
         ])
-    }
-
-    private func make(_ use: OnlineKeyUse, keys: SigningKeySet, at now: Int64) async throws {
-        let made = try await making(
-            use, keys: keys, generation: keys.nextGeneration, minimum: keys.minimum, at: now)
-        _ = try await SigningStore(context, issuer: issuer).succeeds([try holdingIdentity(of: keys)] + made)
     }
 
     /// The statement that fails unless the identity key that certifies is still the last one, and keeps it that until
@@ -246,17 +240,16 @@ final class SigningServerKeys: Sendable {
     }
 
     func note(_ kid: String, _ kind: String, by actor: String? = nil) -> SQLStatement {
-        let store = SigningStore(context, issuer: issuer)
-        return store.audit.statement(store.record(.signingKeys, user: nil, ["kid": kid, "key": kind, "by": actor]))
+        store.audit.statement(store.record(.signingKeys, user: nil, ["kid": kid, "key": kind, "by": actor]))
     }
 
     private func read() async throws -> SigningKeySet {
-        let identities = try await context.database.run(
-            .read("SELECT * FROM signing_identities WHERE iss = \(issuer.name) ORDER BY seq"))
-        let online = try await context.database.run(
-            .read("SELECT * FROM signing_online_keys WHERE iss = \(issuer.name) ORDER BY generation DESC"))
-        let earlier = try await context.database.run(
-            .read("SELECT cert FROM signing_certificates WHERE iss = \(issuer.name) ORDER BY kid, identity"))
+        let identities = try await store.all(
+            "SELECT * FROM signing_identities WHERE iss = \(issuer.name) ORDER BY seq")
+        let online = try await store.all(
+            "SELECT * FROM signing_online_keys WHERE iss = \(issuer.name) ORDER BY generation DESC")
+        let earlier = try await store.all(
+            "SELECT cert FROM signing_certificates WHERE iss = \(issuer.name) ORDER BY kid, identity")
         return SigningKeySet(
             identities: try identities.map(identity),
             online: try online.map { try SigningKeySet.OnlineKey($0, context) },

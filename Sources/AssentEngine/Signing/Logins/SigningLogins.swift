@@ -52,7 +52,7 @@ private struct SignedLogin {
 
 /// Logins that containers have signed, for the OAuth provider of the issuer's realm.
 package struct SigningLogins: SigningPart {
-    let realm: SigningRealm
+    package let realm: SigningRealm
 
     /// How many seconds the clock of an installation may differ from ours; it is corrected by our replies.
     static let leeway = 30

@@ -49,7 +49,7 @@ package struct SigningParties: SigningPart {
     /// another one.
     private static let claimLifetime: Int64 = 120
 
-    let realm: SigningRealm
+    package let realm: SigningRealm
 
     /// Makes a transaction for a relying party.
     ///

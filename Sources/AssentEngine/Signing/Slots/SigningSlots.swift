@@ -5,7 +5,7 @@ import Crypto
 
 /// Password slots of containers whose guesses the server counts.
 package struct SigningSlots: SigningPart {
-    let realm: SigningRealm
+    package let realm: SigningRealm
 
     /// The password slots of a container.
     func all(of did: SigningID) async throws -> [SigningSlotRow] {
