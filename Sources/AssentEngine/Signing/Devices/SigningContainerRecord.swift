@@ -47,8 +47,6 @@ package struct SigningContainerRecord: Sendable, Hashable {
     package var expiresAt: Int64
     /// When it becomes void unless it is active by then.
     let voidAt: Int64
-    /// When its device has confirmed.
-    var echoAt: Int64?
     /// When the right digits were entered.
     var digitsAt: Int64?
     package let createdAt: Int64
@@ -88,9 +86,9 @@ extension SigningContainerRecord {
             offer: try row.text("offer"), enrol: try row.text("enrol"), transcript: try row.value("transcript"),
             record: try row.optional("record"), approvalsFrom: try row.integer("approvals_from"),
             renewAt: try row.integer("renew_at"), expiresAt: try row.integer("expires_at"),
-            voidAt: try row.integer("void_at"), echoAt: try row.optionalInteger("echo_at"),
-            digitsAt: try row.optionalInteger("digits_at"), createdAt: try row.integer("created_at"),
-            endedAt: try row.optionalInteger("ended_at"), instanceID: try row.optionalText("instance_id"))
+            voidAt: try row.integer("void_at"), digitsAt: try row.optionalInteger("digits_at"),
+            createdAt: try row.integer("created_at"), endedAt: try row.optionalInteger("ended_at"),
+            instanceID: try row.optionalText("instance_id"))
     }
 }
 

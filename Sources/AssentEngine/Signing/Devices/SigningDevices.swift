@@ -87,16 +87,6 @@ package struct SigningDevices: SigningPart {
     }
 }
 
-/// How a container stands at one moment.
-private struct ContainerFacts {
-    let container: SigningContainerRecord
-    let keys: [SigningKeyRow]
-    let oneTimeKeys: [SigningOneTimeSecret]
-    let slots: [SigningSlotRow]
-    /// How many open transactions it could fetch.
-    let pending: Int
-}
-
 // MARK: what devices ask
 
 extension SigningDevices {
@@ -114,18 +104,7 @@ extension SigningDevices {
             reply = ContainerStatus(
                 head: head(request), did: request.did, state: isOpen ? .unconfirmed : .void,
                 approvalsFrom: 0, expiresAt: Int(enrolment.expiresAt), keys: [], slots: [], pending: 0)
-        case .container(let caller):
-            let found = try await state(of: caller, at: request.now)
-            let container = found.container
-            let keys = found.keys.suffix(12).map {
-                KeyStatus(kid: $0.kid, usage: $0.usage, label: $0.label, state: $0.isActive ? .active : .retired)
-            }
-            let oneTimeKeys = found.oneTimeKeys.map { KeyStatus(usage: .otp, label: $0.label, state: .active) }
-            reply = ContainerStatus(
-                head: head(request), did: request.did, state: container.state(at: request.now),
-                approvalsFrom: container.record == nil ? 0 : Int(container.approvalsFrom),
-                expiresAt: Int(container.expiresAt), keys: (keys + oneTimeKeys).suffix(12),
-                slots: try slots.statuses(found.slots, of: container, at: request.now), pending: found.pending)
+        case .container(let caller): reply = try await status(of: caller, request)
         }
         return try await realm.keys.sign(reply)
     }
@@ -134,8 +113,8 @@ extension SigningDevices {
     /// Of the caller only what never changes is used.
     ///
     /// - Throws: ``SigningRefusal`` `unknown_container`.
-    private func state(of caller: SigningContainerRecord, at now: Int64) async throws -> ContainerFacts {
-        let did = caller.did
+    private func status(of caller: SigningContainerRecord, _ request: DeviceRequest) async throws -> ContainerStatus {
+        let (did, now) = (caller.did, request.now)
         let rows = try await store.together([
             ContainerSQL.container(did, issuer: iss), ContainerSQL.keys(of: did), OneTimeKeySQL.keys(of: did),
             SlotSQL.slots(of: did), SigningTransactionSQL.pending(for: caller, at: now),
@@ -143,10 +122,16 @@ extension SigningDevices {
         guard rows.count == 5, let container = try rows[0].first.map(SigningContainerRecord.init) else {
             throw SigningRefusal(.unknownContainer)
         }
-        return ContainerFacts(
-            container: container, keys: try rows[1].map(SigningKeyRow.init),
-            oneTimeKeys: try rows[2].map { try SigningOneTimeSecret($0, context) },
-            slots: try rows[3].map(SigningSlotRow.init), pending: try SigningTransactionSQL.count(rows[4]))
+        let keys = try rows[1].map(SigningKeyRow.init).suffix(12).map {
+            KeyStatus(kid: $0.kid, usage: $0.usage, label: $0.label, state: $0.isActive ? .active : .retired)
+        }
+        let oneTimeKeys = try rows[2].map { KeyStatus(usage: .otp, label: try $0.text("label"), state: .active) }
+        return ContainerStatus(
+            head: head(request), did: did, state: container.state(at: now),
+            approvalsFrom: container.record == nil ? 0 : Int(container.approvalsFrom),
+            expiresAt: Int(container.expiresAt), keys: (keys + oneTimeKeys).suffix(12),
+            slots: try slots.statuses(try rows[3].map(SigningSlotRow.init), of: container, at: now),
+            pending: try SigningTransactionSQL.count(rows[4]))
     }
 
     func update(_ request: DeviceRequest) async throws -> String {

@@ -59,10 +59,12 @@ struct SigningQuestions: SigningPart {
         }
         let user = record.binding.userID
         guard try await hasDevice(user: user, for: template, at: now) else { return nil }
+        let fields = approval.lines.enumerated().map { index, line in
+            DocumentField(id: "line-\(index + 1)", label: line.label, value: .text(line.value))
+        }
         let draft = try DocumentDraft(
-            template, lines: approval.lines, locale: approval.language,
-            relyingParty: RelyingParty(id: Self.journeyParty, name: settings.name), origin: address.flatMap(Self.origin)
-        )
+            template, fields: fields, relyingParty: RelyingParty(id: Self.journeyParty, name: settings.name),
+            locale: approval.language, origin: address.flatMap(Self.origin))
         let frame = record.binding.signingFrame(id: approval.id)
         let lifetime = min(template.lifetime, approval.expiresAt - now)
         guard lifetime >= 10 else { throw EngineError.transactionUnreadable }

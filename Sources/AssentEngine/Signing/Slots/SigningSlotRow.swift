@@ -37,26 +37,6 @@ struct SigningSlotRow: Sendable, Hashable {
     /// When the password was set, in seconds since 1970.
     let changedAt: Int64
 
-    init(_ row: SQLRow) throws {
-        did = try row.value("did")
-        slot = try row.value("slot")
-        generation = try row.integer("generation")
-        publicKey = try row.blob("public_key")
-        sealedKey = try row.optionalBlob("sealed_k")
-        n = try row.integer("n")
-        floor = try row.integer("floor")
-        unconfirmed = try row.integer("unconfirmed")
-        nextAt = try row.integer("next_at")
-        at = try row.integer("at")
-        request = try row.optional("request")
-        blinded = try row.optionalText("blinded")
-        current = try row.optional("cur")
-        next = try row.optional("next")
-        isHeld = try row.bool("held")
-        pendingGeneration = try row.optionalInteger("pending_generation")
-        changedAt = try row.integer("changed_at")
-    }
-
     /// How it stands under its lock policy.
     func status(_ lock: AssistedPasswordLock, at now: Int64) -> SlotStatus {
         let tries = isHeld ? 0 : min(Int64(lock.max), max(0, Int64(lock.max) - (n - floor)))
@@ -64,6 +44,20 @@ struct SigningSlotRow: Sendable, Hashable {
         return SlotStatus(
             slot: slot, generation: Int(generation), state: state, tries: Int(tries),
             spare: Int(max(0, Int64(lock.cap) - unconfirmed)), wait: Int(min(86400, max(0, nextAt - now))))
+    }
+}
+
+extension SigningSlotRow {
+    init(_ row: SQLRow) throws {
+        self.init(
+            did: try row.value("did"), slot: try row.value("slot"), generation: try row.integer("generation"),
+            publicKey: try row.blob("public_key"), sealedKey: try row.optionalBlob("sealed_k"),
+            n: try row.integer("n"), floor: try row.integer("floor"), unconfirmed: try row.integer("unconfirmed"),
+            nextAt: try row.integer("next_at"), at: try row.integer("at"), request: try row.optional("request"),
+            blinded: try row.optionalText("blinded"), current: try row.optional("cur"),
+            next: try row.optional("next"), isHeld: try row.bool("held"),
+            pendingGeneration: try row.optionalInteger("pending_generation"),
+            changedAt: try row.integer("changed_at"))
     }
 }
 

@@ -69,27 +69,10 @@ extension DocumentDraft {
         try self.init(template, fields: fields, relyingParty: relyingParty, locale: locale, origin: origin)
     }
 
-    /// Makes a draft of a message that a device wants to sign.
-    init(_ template: SigningTemplate, message: String, relyingParty: RelyingParty) throws(SigningRefusal) {
-        try self.init(
-            template, fields: [], relyingParty: relyingParty, locale: "en", origin: nil, message: message)
-    }
-
-    /// Makes a draft of the lines that a policy shows.
+    /// Makes a draft of fields, or of a message in the place of the template's text.
     init(
-        _ template: SigningTemplate, lines: [DisplayField], locale: String, relyingParty: RelyingParty,
-        origin: DocumentOrigin?
-    ) throws(SigningRefusal) {
-        var fields: [DocumentField] = []
-        for (index, line) in lines.enumerated() {
-            fields.append(DocumentField(id: "line-\(index + 1)", label: line.label, value: .text(line.value)))
-        }
-        try self.init(template, fields: fields, relyingParty: relyingParty, locale: locale, origin: origin)
-    }
-
-    private init(
-        _ template: SigningTemplate, fields: [DocumentField], relyingParty: RelyingParty, locale: String,
-        origin: DocumentOrigin?, message: String? = nil
+        _ template: SigningTemplate, fields: [DocumentField] = [], relyingParty: RelyingParty, locale: String = "en",
+        origin: DocumentOrigin? = nil, message: String? = nil
     ) throws(SigningRefusal) {
         self.init(
             body: DocumentBody(

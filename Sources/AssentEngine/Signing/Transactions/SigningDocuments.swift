@@ -112,7 +112,7 @@ struct SigningDocuments: SigningPart {
                 SigningTemplate.Status(name: "deny", label: LocalizedText("Decline"), effect: .deny),
             ])
         let draft = try DocumentDraft(
-            template, message: body.message, relyingParty: RelyingParty(id: Self.deviceParty, name: settings.name))
+            template, relyingParty: RelyingParty(id: Self.deviceParty, name: settings.name), message: body.message)
         var new = transaction(
             template, draft, for: SigningHash.detailsFrame(body.message), user: container.userID, at: request.now)
         new.did = container.did

@@ -39,12 +39,9 @@ package struct SigningTransactionRecord: Sendable, Hashable {
     let request: String
     /// The number that the user must type.
     package let matchNumber: String?
-    /// The hash of the decision that has tried its number.
-    var matchBy: SigningHash?
     let createdAt: Int64
     package let expiresAt: Int64
     var decidedBy: SigningID?
-    var decidedAt: Int64?
     /// Whether the user's own session asks: then no limit applies.
     var isOwnSession = false
     /// The policy's transaction that it completes.
@@ -91,9 +88,8 @@ extension SigningTransactionRecord {
             state: try row.value("state"), reason: try row.optionalText("reason"),
             status: try row.optionalText("status"), content: try row.text("content"), req: try row.value("req"),
             request: try row.text("request"), matchNumber: try row.optionalText("match_number"),
-            matchBy: try row.optional("match_by"), createdAt: try row.integer("created_at"),
-            expiresAt: try row.integer("expires_at"), decidedBy: try row.optional("decided_by"),
-            decidedAt: try row.optionalInteger("decided_at"), isOwnSession: try row.bool("own_session"),
+            createdAt: try row.integer("created_at"), expiresAt: try row.integer("expires_at"),
+            decidedBy: try row.optional("decided_by"), isOwnSession: try row.bool("own_session"),
             policyTransaction: try row.optionalText("policy_transaction"),
             idempotency: try row.optionalText("idempotency_key").map { Idempotency(key: $0, request: request) })
     }
