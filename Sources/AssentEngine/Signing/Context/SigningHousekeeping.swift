@@ -20,7 +20,7 @@ package enum SigningHousekeeping {
         try await context.translatingStoreErrors {
             try await context.update(
                 "signing_transactions", key: "txn", set: "state = \(SigningTransactionRecord.State.expired)",
-                where: SigningTransactionSQL.isOverdue(at: now))
+                where: "state = \(SigningTransactionRecord.State.pending) AND expires_at <= \(now)")
             _ = try await context.delete(from: "signing_proofs", key: "jti", where: "expires_at <= \(now)")
             _ = try await context.delete(from: "signing_notices", key: "did, id", where: "expires_at <= \(now)")
             try await context.update(

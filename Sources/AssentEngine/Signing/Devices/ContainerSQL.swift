@@ -149,14 +149,6 @@ enum ContainerSQL {
         }
     }
 
-    /// A container that is in one of these states gets another one.
-    static func move(_ did: SigningID, to state: ContainerState, from states: [ContainerState]) -> SQL {
-        """
-        UPDATE signing_containers SET state = \(state)
-        WHERE did = \(did) AND state IN (\(states))
-        """
-    }
-
     /// ACTIVE or SUSPECT → BLOCKED. Which of them it was is kept: a device that may have been copied may be so still
     /// when the block ends.
     static func block(_ did: SigningID) -> SQL {

@@ -22,15 +22,6 @@ enum EnrolmentSQL {
         """
     }
 
-    /// The open invite of a code: for a new container, or for new keys of one.
-    static func invite(codeHash: String, issuer: String, renewing did: SigningID? = nil, at now: Int64) -> SQL {
-        """
-        SELECT * FROM signing_invites
-        WHERE code_hash = \(codeHash) AND iss = \(issuer) AND state = \(Invite.open) AND expires_at > \(now)
-            AND coalesce(did, '') = \(did?.text ?? "")
-        """
-    }
-
     static func countStart(pid: SigningID, at now: Int64) -> SQL {
         """
         UPDATE signing_invites SET starts = starts + 1

@@ -213,8 +213,10 @@ extension SigningEnrolments {
         statements.append(
             .one(ContainerSQL.insert(new, issuer: iss, limit: limit, at: now), else: .refused(.deviceLimit)))
         statements += try inserting(keys, of: did, at: now)
-        statements += keys.slots.map {
-            .one(SlotSQL.adopt($0, of: did, pid: pid, at: now), else: .refused(.enrolmentVoid))
+        statements += keys.slots.map { slot in
+            .one(
+                SlotSQL.adoptSlots(of: did, pid: pid, when: "o.slot = \(slot)", at: now),
+                else: .refused(.enrolmentVoid))
         }
         statements.append(.any(SlotSQL.forgetOfferedSlots(of: did, pid: pid)))
         statements += store.spending(proof, at: now)

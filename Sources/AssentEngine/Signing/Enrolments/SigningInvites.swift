@@ -168,8 +168,13 @@ extension SigningInvites {
 
     /// The same by the hash of a code.
     func open(codeHash: String, renewing did: SigningID? = nil, at now: Int64) async throws -> SigningInviteRecord? {
-        try await store.first(EnrolmentSQL.invite(codeHash: codeHash, issuer: iss, renewing: did, at: now))
-            .map(SigningInviteRecord.init)
+        try await store.first(
+            """
+            SELECT * FROM signing_invites
+            WHERE code_hash = \(codeHash) AND iss = \(iss) AND state = \(SigningInviteRecord.State.open)
+                AND expires_at > \(now) AND coalesce(did, '') = \(did?.text ?? "")
+            """
+        ).map(SigningInviteRecord.init)
     }
 
     /// Makes an invite for an active user, in the installation that has this key.

@@ -42,11 +42,6 @@ enum LoginSQL {
                 """, at: now)
     }
 
-    /// Spends a confirmed evaluation for one login.
-    static func take(_ unlock: SpentEvaluation, jti: SigningID, did: SigningID, at now: Int64) -> SQL {
-        DecisionSQL.take(unlock, for: "login:\(jti)", did: did, when: "s.held = 0", at: now)
-    }
-
     /// Ends the sessions that a container's logins have made, and with them their grants.
     static func endSessions(of did: SigningID) -> SQL { "DELETE FROM sessions WHERE did = \(did.text)" }
 

@@ -153,7 +153,9 @@ package struct SigningLogins: SigningPart {
     ) -> [SQLStatement] {
         let did = content.did
         let method = evaluation == nil ? "implicit" : "pin"
-        let taken = evaluation.map { LoginSQL.take($0, jti: content.jti, did: did, at: now) }
+        let taken = evaluation.map {
+            DecisionSQL.take($0, for: "login:\(content.jti)", did: did, when: "s.held = 0", at: now)
+        }
         let sql = [
             LoginSQL.use(container: did, of: request.instanceID, at: now),
             LoginSQL.use(key: key.kid, of: did, isImplicit: evaluation == nil, at: now),

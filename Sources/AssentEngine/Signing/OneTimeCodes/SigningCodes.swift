@@ -111,9 +111,14 @@ struct SigningCodes: SigningPart {
     private func spend(
         _ counter: Int64, of label: String, _ container: SigningContainerRecord, at now: Int64
     ) async throws -> Bool {
-        try await store.changes([
-            .one(OneTimeKeySQL.spend(counter: counter, of: label, did: container.did, at: now), else: .changed),
-            store.note(.otpVerify, user: container.userID, did: container.did, ["label": label]),
+        let did = container.did
+        let spend: SQL = """
+            UPDATE signing_otp_keys SET counter = \(counter + 1)
+            WHERE did = \(did) AND label = \(label) AND counter <= \(counter)
+                AND \(ContainerSQL.isUsable(did, at: now))
+            """
+        return try await store.changes([
+            .one(spend, else: .changed), store.note(.otpVerify, user: container.userID, did: did, ["label": label]),
         ])
     }
 

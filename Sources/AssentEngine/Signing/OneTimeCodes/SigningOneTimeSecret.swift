@@ -56,14 +56,6 @@ enum OneTimeKeySQL {
         """
     }
 
-    /// Spends a code and all older ones of its key.
-    static func spend(counter: Int64, of label: String, did: SigningID, at now: Int64) -> SQL {
-        """
-        UPDATE signing_otp_keys SET counter = \(counter + 1)
-        WHERE did = \(did) AND label = \(label) AND counter <= \(counter) AND \(ContainerSQL.isUsable(did, at: now))
-        """
-    }
-
     /// Destroys the secrets of a container that has ended.
     static func delete(of did: SigningID) -> SQL {
         """

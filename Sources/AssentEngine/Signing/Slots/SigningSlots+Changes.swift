@@ -147,11 +147,13 @@ extension SigningSlots {
         _ slot: PasswordSlot, of container: SigningContainerRecord, cap: Int? = nil, by actor: String
     ) async throws -> Bool {
         let did = container.did
+        let isDue: SQL = cap.map { "unconfirmed >= \($0)" } ?? "1 = 1"
+        let isMeant: SQL = "slot = \(slot) AND sealed_k IS NOT NULL AND \(isDue)"
         return try await store.changes(
             [
                 .one(SlotSQL.lock(container: did), else: .changed), .any(LoginSQL.endSessions(of: did)),
                 .any(ContainerSQL.retireKeys(of: did, when: "slot = \(slot)")),
-                .one(SlotSQL.destroy(slot, of: did, cap: cap), else: .changed),
+                .one(SlotSQL.destroySlots(of: did, when: isMeant), else: .changed),
             ] + RenewalSQL.end(of: did, evenWithCode: false).map { .any($0) } + [
                 store.note(
                     .signingSlot, user: container.userID, did: did,

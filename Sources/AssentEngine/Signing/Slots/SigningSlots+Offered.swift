@@ -5,7 +5,9 @@ import AssentStore
 extension SigningSlots {
     /// The slots that the offer of an enrolment or a renewal has.
     func offered(_ did: SigningID, pid: SigningID) async throws -> [SigningOfferedSlot] {
-        try await store.all(SlotSQL.offeredSlots(of: did, pid: pid)).map(SigningOfferedSlot.init)
+        try await store.all(
+            "SELECT * FROM signing_offered_slots WHERE did = \(did) AND pid = \(pid) ORDER BY slot"
+        ).map(SigningOfferedSlot.init)
     }
 
     /// The slots that an offer has, and those keys of them that are new: a device that begins again keeps its own. For

@@ -11,6 +11,7 @@ extension SigningSlots {
     func count(
         _ attempt: SlotTry, of container: SigningContainerRecord, lock: AssistedPasswordLock, at now: Int64
     ) async throws -> CountedTry {
+        let slot: SQL = "signing_slots WHERE did = \(attempt.did) AND slot = \(attempt.slot)"
         for _ in 0..<3 {
             let note = store.record(
                 .signingSlot, user: container.userID, did: attempt.did,
@@ -19,7 +20,8 @@ extension SigningSlots {
                 .one(SlotSQL.unlock(attempt, lock: lock, at: now), else: .changed),
                 .also(
                     store.audit.statement(
-                        note, numbered: SlotSQL.number(attempt), when: SlotSQL.hasCounted(attempt))),
+                        note, numbered: "(SELECT CAST(n AS TEXT) FROM \(slot))",
+                        when: "EXISTS (SELECT 1 FROM \(slot) AND counted = 1)")),
             ]
             if case .done(let results) = try await store.attempt(statements), let row = results.first?.first {
                 return try CountedTry(row, lock: lock, at: now)
@@ -75,17 +77,22 @@ extension SigningSlots {
         let note = store.record(
             .signingSlot, .refused, reason: .serverRolledBack, user: container.userID, did: row.did,
             ["slot": row.slot.rawValue, "n": "\(n)"])
-        _ = try await store.changes([
-            .one(
-                SlotSQL.remember(ahead: n, row.slot, of: row.did, generation: row.generation), else: .changed),
-            .also(store.audit.statement(note)),
-        ])
+        let remember: SQL = """
+            UPDATE signing_slots SET ahead = \(n)
+            WHERE did = \(row.did) AND slot = \(row.slot) AND generation = \(row.generation) AND n < \(n)
+                AND (ahead IS NULL OR ahead < \(n))
+            """
+        _ = try await store.changes([.one(remember, else: .changed), .also(store.audit.statement(note))])
     }
 
     /// ACTIVE → SUSPECT: its store may have been copied.
     private func suspect(_ container: SigningContainerRecord, because alarm: RatchetAlarm) async throws {
         _ = try await store.changes([
-            .one(ContainerSQL.move(container.did, to: .suspect, from: [.active]), else: .changed),
+            .one(
+                """
+                UPDATE signing_containers SET state = \(ContainerState.suspect)
+                WHERE did = \(container.did) AND state = \(ContainerState.active)
+                """, else: .changed),
             .any(LoginSQL.endSessions(of: container.did)),
             .any(notices.telling(.suspect, about: container.did, at: now)),
             store.note(

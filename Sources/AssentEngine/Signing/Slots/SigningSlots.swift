@@ -14,7 +14,8 @@ package struct SigningSlots: SigningPart {
 
     /// A password slot of a container.
     func find(_ slot: PasswordSlot, of did: SigningID) async throws -> SigningSlotRow? {
-        try await store.first(SlotSQL.slot(did, slot)).map(SigningSlotRow.init)
+        try await store.first("SELECT * FROM signing_slots WHERE did = \(did) AND slot = \(slot)")
+            .map(SigningSlotRow.init)
     }
 
     /// The same, which must be there.

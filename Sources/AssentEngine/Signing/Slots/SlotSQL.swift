@@ -10,10 +10,6 @@ enum SlotSQL {
 
     static func slots(of did: SigningID) -> SQL { "SELECT * FROM signing_slots WHERE did = \(did) ORDER BY slot" }
 
-    static func slot(_ did: SigningID, _ slot: PasswordSlot) -> SQL {
-        "SELECT * FROM signing_slots WHERE did = \(did) AND slot = \(slot)"
-    }
-
     private static func isRepeated(_ attempt: SlotTry) -> SQL {
         "(request = \(attempt.rid) AND blinded = \(attempt.element))"
     }
@@ -48,22 +44,6 @@ enum SlotSQL {
         guard let last = delays.last else { return "0" }
         let cases = delays.enumerated().reduce("" as SQL) { "\($0) WHEN \($1.offset + 1) THEN \(moment($1.element))" }
         return "CASE n + 1 - floor\(cases) ELSE \(moment(last)) END"
-    }
-
-    /// Whether the statement before has counted an evaluation.
-    static func hasCounted(_ attempt: SlotTry) -> SQL {
-        """
-        EXISTS (SELECT 1 FROM signing_slots
-            WHERE did = \(attempt.did) AND slot = \(attempt.slot) AND counted = 1)
-        """
-    }
-
-    /// The number of a slot's last evaluation, as text.
-    static func number(_ attempt: SlotTry) -> SQL {
-        """
-        (SELECT CAST(n AS TEXT) FROM signing_slots
-            WHERE did = \(attempt.did) AND slot = \(attempt.slot))
-        """
     }
 
     static func insert(_ confirmed: ConfirmedTry) -> SQL {
@@ -157,21 +137,6 @@ extension SlotSQL {
         """
     }
 
-    /// Remembers a number that the server has signed and does not have any more.
-    static func remember(ahead n: Int64, _ slot: PasswordSlot, of did: SigningID, generation: Int64) -> SQL {
-        """
-        UPDATE signing_slots SET ahead = \(n)
-        WHERE did = \(did) AND slot = \(slot) AND generation = \(generation) AND n < \(n)
-            AND (ahead IS NULL OR ahead < \(n))
-        """
-    }
-
-    /// Destroys a slot's keys; with `cap` only when so many evaluations were never confirmed.
-    static func destroy(_ slot: PasswordSlot, of did: SigningID, cap: Int?) -> SQL {
-        let isDue: SQL = cap.map { "unconfirmed >= \($0)" } ?? "1 = 1"
-        return destroySlots(of: did, when: "slot = \(slot) AND sealed_k IS NOT NULL AND \(isDue)")
-    }
-
     /// Destroys the keys of all slots of a container for which this is true.
     static func destroySlots(of did: SigningID, when condition: SQL = "1 = 1") -> SQL {
         "UPDATE signing_slots SET sealed_k = NULL, pending_k = NULL WHERE did = \(did) AND \(condition)"
@@ -199,10 +164,6 @@ extension SlotSQL {
         """
     }
 
-    static func offeredSlots(of did: SigningID, pid: SigningID) -> SQL {
-        "SELECT * FROM signing_offered_slots WHERE did = \(did) AND pid = \(pid) ORDER BY slot"
-    }
-
     /// Counts an evaluation at enrolment, or for new keys: there is no sealed key yet that it could help to open, but
     /// it costs time.
     static func evaluate(_ evaluation: SlotEvaluation, at now: Int64) -> SQL {
@@ -221,11 +182,6 @@ extension SlotSQL {
                 AND EXISTS (\(isStarted))
             RETURNING slot, generation, public_key, sealed_k, evaluations
             """
-    }
-
-    /// A slot of an offer becomes one of a new container.
-    static func adopt(_ slot: PasswordSlot, of did: SigningID, pid: SigningID, at now: Int64) -> SQL {
-        adoptSlots(of: did, pid: pid, when: "o.slot = \(slot)", at: now)
     }
 
     /// Slots of an offer for which this is true become slots of the container that have never been tried.

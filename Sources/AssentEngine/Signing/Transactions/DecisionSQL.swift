@@ -88,12 +88,4 @@ enum DecisionSQL {
         RETURNING match_number
         """
     }
-
-    /// PENDING → FAILED.
-    static func fail(txn: SigningID, reason: SigningErrorCode) -> SQL {
-        """
-        UPDATE signing_transactions SET state = \(SigningTransactionRecord.State.failed), reason = \(reason.rawValue)
-        WHERE txn = \(txn) AND state = \(SigningTransactionRecord.State.pending)
-        """
-    }
 }

@@ -85,9 +85,12 @@ extension SigningDecisions {
     func fail(txn: SigningID, because reason: SigningErrorCode, container: SigningContainerRecord) async throws {
         let note = store.record(
             .signingDecide, .failed, reason: reason, user: container.userID, did: container.did, txn: txn.text)
-        _ = try await store.changes([
-            .one(DecisionSQL.fail(txn: txn, reason: reason), else: .changed), .also(store.audit.statement(note)),
-        ])
+        let fail: SQL = """
+            UPDATE signing_transactions
+            SET state = \(SigningTransactionRecord.State.failed), reason = \(reason.rawValue)
+            WHERE txn = \(txn) AND state = \(SigningTransactionRecord.State.pending)
+            """
+        _ = try await store.changes([.one(fail, else: .changed), .also(store.audit.statement(note))])
     }
 
     /// Writes down that a decision was refused.

@@ -111,8 +111,13 @@ extension SigningDocuments {
     func cancel(_ txn: SigningID, client: String, at now: Int64) async throws {
         let known = try await find(txn, evenUnclaimed: true)
         guard let known, known.isOf(client) else { throw SigningRefusal(.transactionUnknown) }
+        let cancel: SQL = """
+            UPDATE signing_transactions SET state = \(SigningTransactionRecord.State.canceled), reason = 'client'
+            WHERE txn = \(txn) AND client_id = \(client) AND iss = \(iss)
+                AND \(SigningTransactionSQL.isPending(at: now))
+            """
         let done = try await store.changes([
-            .one(SigningTransactionSQL.cancel(txn: txn, client: client, issuer: iss, at: now), else: .changed),
+            .one(cancel, else: .changed),
             store.note(.signingCancel, user: known.userID, txn: txn, ["client": client]),
         ])
         if done { return }

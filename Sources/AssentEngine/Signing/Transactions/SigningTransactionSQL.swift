@@ -114,16 +114,6 @@ enum SigningTransactionSQL {
         """
     }
 
-    static func cancel(txn: SigningID, client: String, issuer: String, at now: Int64) -> SQL {
-        """
-        UPDATE signing_transactions SET state = \(State.canceled), reason = 'client'
-        WHERE txn = \(txn) AND client_id = \(client) AND iss = \(issuer) AND \(isPending(at: now))
-        """
-    }
-
-    /// That nobody has answered a transaction in its time.
-    static func isOverdue(at now: Int64) -> SQL { "state = \(State.pending) AND expires_at <= \(now)" }
-
     /// Uses the approvals for the policy's transaction that they were asked for: mostly one.
     static func take(policyTransaction: String, req: SigningHash) -> SQL {
         """
