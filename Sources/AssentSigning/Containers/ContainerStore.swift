@@ -100,18 +100,12 @@ struct ContainerStore: Sendable {
     }
 
     /// Stores a decision. The caller has seen, while nobody else may sign one, that there is none about this
-    /// transaction.
-    func keep(_ decision: DecisionRecord) async throws -> DecisionRecord {
+    /// transaction; or it has a newer evaluation than the one whose place it takes (`replacing`), which the server did
+    /// not take for want of it.
+    func keep(_ decision: DecisionRecord, replacing: Bool) async throws {
         try await store.update(
-            Self.decision(decision.did, decision.txn), to: Secret(bytes: decision.encoded()), expected: .absent)
-        return decision
-    }
-
-    /// Puts a decision with a newer evaluation in the place of one that the server did not take for want of it.
-    func replace(_ earlier: DecisionRecord, by decision: DecisionRecord) async throws -> DecisionRecord {
-        try await store.update(
-            Self.decision(earlier.did, earlier.txn), to: Secret(bytes: decision.encoded()), expected: .any)
-        return decision
+            Self.decision(decision.did, decision.txn), to: Secret(bytes: decision.encoded()),
+            expected: replacing ? .any : .absent)
     }
 
     func decisions(of did: SigningID) async throws -> [DecisionRecord] {

@@ -60,11 +60,8 @@ struct Decisions: Sendable {
             switch ceremony.next {
             case .sign(let replacing):
                 let signed = try await sign(answer, record)
-                if replacing, let earlier = stored {
-                    stored = try await parts.records.replace(earlier, by: signed)
-                } else {
-                    stored = try await parts.records.keep(signed)
-                }
+                try await parts.records.keep(signed, replacing: replacing)
+                stored = signed
                 _ = ceremony.take(.signed)
             case .send:
                 guard let kept = stored else { throw SigningError(.internal) }

@@ -24,10 +24,6 @@ public struct SigningTransactions: AsyncSequence, Sendable {
 
     /// Waits for transactions, one after the other.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private static let over: [SigningError.Code] = [
-            .transactionUnknown, .transactionExpired, .transactionCanceled, .transactionFailed, .alreadyDecided,
-        ]
-
         /// Seconds after which it is said again that keys are due.
         private static let reminder: TimeInterval = 3600
 
@@ -59,7 +55,7 @@ public struct SigningTransactions: AsyncSequence, Sendable {
                             .transaction(password: password)
                         waiting.removeFirst()
                         return transaction
-                    } catch let error as SigningError where Self.over.contains(error.code) {
+                    } catch let error as SigningError where error.code.endsTransaction {
                         waiting.removeFirst()
                     } catch {
                         waiting.removeFirst()

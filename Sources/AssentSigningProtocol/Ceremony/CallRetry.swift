@@ -29,21 +29,8 @@ package struct CallRetry: Hashable, Sendable {
         /// Anything else that the server says.
         case refused = "another refusal"
 
-        /// What a refusal of the server means for a repetition.
-        package init(_ code: SigningErrorCode) {
-            self =
-                switch code {
-                case .busy: .busy
-                case .unavailable: .unavailable
-                case .useNonce: .useNonce
-                case .unknownKey: .unknownKey
-                case .keyRetired: .keyRetired
-                case .rateLimited: .rateLimited
-                case .unlockRequired: .unlockRequired
-                case .transactionNotFetched: .notFetched
-                default: .refused
-                }
-        }
+        /// What a refusal of the server means for a repetition: the row with its name, if there is one.
+        package init(_ code: SigningErrorCode) { self = Self(rawValue: "`\(code.rawValue)`") ?? .refused }
     }
 
     /// What a device does then, in the words of the table.

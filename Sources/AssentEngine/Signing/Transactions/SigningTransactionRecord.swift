@@ -96,16 +96,8 @@ extension SigningTransactionRecord {
 }
 
 extension SigningTransactionRecord.State {
-    /// What a decision makes of a transaction.
-    init(_ effect: DecisionEffect) {
-        self =
-            switch effect {
-            case .approve: .approved
-            case .deny: .denied
-            case .report: .reported
-            case .cancel: .canceled
-            }
-    }
+    /// What a decision makes of a transaction: the state that its receipt names.
+    init(_ effect: DecisionEffect) { self = Self(rawValue: effect.state.rawValue) ?? .failed }
 }
 
 /// How many transactions and devices there may be.
