@@ -251,3 +251,12 @@ struct ObliviousTests {
         #expect(finalized == Hex.encode(output.revealBytes()))
     }
 }
+
+extension ObliviousKey {
+    /// What a client gets for an input.
+    fileprivate func output(for input: Secret) throws -> Secret {
+        let blinded = try ObliviousInput(input)
+        let evaluation = try evaluate(blinded.element)
+        return try blinded.output(by: publicKey, evaluated: evaluation.evaluated, proof: evaluation.proof)
+    }
+}

@@ -60,14 +60,4 @@ package struct ObliviousKey: Sendable {
             throw SigningProtocolError(.invalidElement, "The element cannot be evaluated.")
         }
     }
-
-    /// The function's output for an input that is not blinded: what a client gets. For tests, and for anyone who has
-    /// both sides.
-    package func output(for input: Secret) throws(SigningProtocolError) -> Secret {
-        do {
-            return try Secret(bytes: key.withLock { try $0.evaluate(input.revealBytes()) })
-        } catch {
-            throw SigningProtocolError(.invalidElement, "The input cannot be evaluated.")
-        }
-    }
 }
