@@ -50,6 +50,27 @@ struct SentOnceTests {
 
     @Test("A connection that is known to be closed does not get it: it goes out on a fresh one", arguments: Self.kinds)
     func known(kind: Kind) async throws {
+        let (text, seen) = try await afterUnseenEnd { transport, port in try await transport.text(kind.call(port)) }
+        #expect(text == "ok")
+        #expect(seen.requests.count == 2 && seen.connections == 2)
+    }
+
+    @Test("What the layer above replaces is written without that question, and its error says that it can be replaced")
+    func replaced() async throws {
+        let (error, seen) = try await afterUnseenEnd { transport, port in
+            var call = Kind(method: .get, isSentOnce: true).call(port)
+            call.isReplacedAbove = true
+            return await transport.failure(call)
+        }
+        #expect(error?.code == .connectionClosed && error?.wasStale == true)
+        #expect(seen.requests.count == 1 && seen.connections == 1)
+    }
+
+    /// What becomes of a call on a kept connection that the server has closed, which the client's event loop has not
+    /// come to see: it stands still while the server closes and the call is queued behind.
+    private func afterUnseenEnd<Outcome: Sendable>(
+        _ send: @escaping @Sendable (NIOTransport, Int) async throws -> Outcome
+    ) async throws -> (outcome: Outcome, seen: TestServer.Counts) {
         let peers = Locked<[TestServer.Peer]>([])
         let server = try await TestServer.plaintext { _, peer in
             peers.withLock { $0.append(peer) }
@@ -58,21 +79,21 @@ struct SentOnceTests {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let transport = try NIOTransport(
             configuration: .init(pins: [:], allowPlaintextLoopback: true), eventLoopGroup: group)
-        #expect(try await transport.text(kind.call(server.port)) == "ok")
-        // The client's only event loop stands still while the server closes and the next call is queued behind.
+        #expect(try await transport.text(.to(server.port, scheme: "http")) == "ok")
         let gate = DispatchSemaphore(value: 0)
         group.next().execute { gate.wait() }
         let peer = peers.withLock { $0.first }
         peer?.close()
         try await peer?.closed()
-        async let text = transport.text(kind.call(server.port))
+        async let sent = send(transport, server.port)
         for _ in 0..<10_000 { await Task.yield() }
         gate.signal()
-        #expect(try await text == "ok")
-        #expect(server.seen.requests.count == 2 && server.seen.connections == 2)
+        let outcome = try await sent
+        let seen = server.seen
         await transport.shutdown()
         await server.stop()
         try await group.shutdownGracefully()
+        return (outcome, seen)
     }
 
     @Test("A connection that served nothing before is not taken for a stale one")

@@ -40,11 +40,13 @@ package final class PayloadChannel: Sendable {
     func exchange(_ call: HTTPCall, mayRepeat: Bool) async throws -> HTTPReply {
         let request = try SealedCall(call, at: handshakes.settings.origin)
         let (id, message) = try await message(within: call.limits.total, mayRepeat: mayRepeat)
+        // A call with a proof is not repeated from here: its layer makes another one.
+        let isReplaced = mayRepeat && !RequestRules.carriesProof(call.request.headerFields)
         var hasReply = false
         let reply: OpenedReply
         do {
             let sealed = try request.sealed(
-                message.sealer(random: handshakes.seams.random), in: try carrier.get())
+                message.sealer(random: handshakes.seams.random), in: try carrier.get(), isReplacedAbove: isReplaced)
             report(.request, sealed.call.body?.length, message)
             let answer = try await handshakes.network.send(sealed.call)
             hasReply = true

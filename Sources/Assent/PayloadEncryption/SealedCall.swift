@@ -38,8 +38,14 @@ struct SealedCall {
 
     /// The call that carries this one, as ``carrier(to:)``, and the head that its reply is bound to.
     ///
+    /// - Parameters:
+    ///   - sealer: seals it.
+    ///   - carrier: what carries it.
+    ///   - isReplacedAbove: whether another message is sent where a kept connection turns out to have ended.
     /// - Throws: `HTTPTransportError` with code `invalidRequest`.
-    func sealed(_ sealer: FrameSealer, in carrier: HTTPCall) throws -> (call: HTTPCall, head: FrameHead) {
+    func sealed(
+        _ sealer: FrameSealer, in carrier: HTTPCall, isReplacedAbove: Bool
+    ) throws -> (call: HTTPCall, head: FrameHead) {
         do {
             var outer = carrier
             outer.body = try body(sealer)
@@ -48,6 +54,7 @@ struct SealedCall {
             outer.limits.replyBytes = .max
             // A message's number is used once.
             outer.isSentOnce = true
+            outer.isReplacedAbove = isReplacedAbove
             outer.control = call.control
             return (outer, sealer.head)
         } catch is PayloadError {

@@ -16,6 +16,10 @@ public struct HTTPCall: Sendable {
     /// whose approval can be used once. What was refused for want of a nonce, or has not left at all, was not sent.
     public var isSentOnce = false
 
+    /// Whether the layer above sends another one in its place where a kept connection turns out to have ended. Then the
+    /// transport need not ask the system first whether it has, which takes longer than writing the call.
+    package var isReplacedAbove = false
+
     /// Whether it is refused where it would go out as it is, in an app that seals its calls (payload encryption).
     package var mustBeSealed = false
 

@@ -66,7 +66,9 @@ package struct EnforcementClient: Sendable {
     ) async -> (answer: Result<EnforcementAnswer, EnforcementError>, isRepeated: Bool) {
         let content = question.json.serializedBytes()
         let deadline = clock.now.addingTimeInterval(Self.patience)
-        let first = await answer(content, attempt: question.attempt, until: deadline)
+        // Of a question with a transaction a lost reply leaves more to find out than whether the connection is there.
+        let first = await answer(
+            content, attempt: question.attempt, until: deadline, isReplaced: question.transaction == nil)
         // It was lost, or the engine does not know what its database did: the same question tells.
         guard case .failure(let error) = first, error.code == .outcomeUnknown else { return (first, false) }
         let second = await answer(content, attempt: question.attempt, until: deadline)
@@ -77,11 +79,12 @@ package struct EnforcementClient: Sendable {
         return (.failure(EnforcementError(.outcomeUnknown, error.detail)), true)
     }
 
+    /// Asks once. With `isReplaced` the question is asked again where a kept connection turns out to have ended.
     private func answer(
-        _ content: [UInt8], attempt: String, until deadline: Date
+        _ content: [UInt8], attempt: String, until deadline: Date, isReplaced: Bool = false
     ) async -> Result<EnforcementAnswer, EnforcementError> {
         do throws(EnforcementError) {
-            let reply = try await send(content, by: decision, until: deadline)
+            let reply = try await send(content, by: decision, until: deadline, isReplaced: isReplaced)
             guard reply.status == 200, let json = reply.json else { throw refusal(reply) }
             return .success(try Self.read(json, to: attempt))
         } catch {
@@ -123,10 +126,12 @@ package struct EnforcementClient: Sendable {
     /// Sends with an access token; once more with another one, where the engine does not take this one: then it has
     /// done nothing.
     private func send(
-        _ content: [UInt8], by call: Result<HTTPCall, EnforcementError>, until deadline: Date? = nil
+        _ content: [UInt8], by call: Result<HTTPCall, EnforcementError>, until deadline: Date? = nil,
+        isReplaced: Bool = false
     ) async throws(EnforcementError) -> Reply {
         var call = try call.get()
         call.body = HTTPBody(content)
+        call.isReplacedAbove = isReplaced
         let token = try await credentials.session(replacing: nil)
         let reply = try await send(call, token, deadline)
         guard reply.status == 401 else { return reply }

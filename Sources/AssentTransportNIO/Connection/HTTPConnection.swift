@@ -75,7 +75,8 @@ final class HTTPConnection: ChannelDuplexHandler {
         let channel = context?.channel
         let isActive = channel?.isActive == true
         // What is not repeated must not be written to a connection that is known to be dead.
-        let isDead = isActive && start.isReused && !start.request.mayRepeat && channel?.isClosedByPeer == true
+        let isDead =
+            isActive && start.isReused && start.request.needsLiveConnection && channel?.isClosedByPeer == true
         switch state.start(start.summary, isActive: isActive, isDead: isDead, now: .now()) {
         case .refuse(let failure): start.continuation.resume(throwing: failure)
         case .refuseAndClose(let failure):

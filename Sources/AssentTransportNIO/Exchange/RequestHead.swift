@@ -11,6 +11,9 @@ struct RequestHead: Sendable {
     /// Whether it may go out again by itself although bytes of it have left, where a kept connection turns out to be
     /// stale.
     let mayRepeat: Bool
+    /// Whether it may not be written to a connection that the peer is known to have closed: nobody would send it again,
+    /// or another one in its place.
+    let needsLiveConnection: Bool
 
     enum Content: Sendable {
         /// Nothing follows, or it is in `bytes` already.
@@ -36,6 +39,7 @@ struct RequestHead: Sendable {
         }
         isHEAD = request.method == .head
         mayRepeat = Self.mayRepeat(call)
+        needsLiveConnection = !mayRepeat && !call.isReplacedAbove
 
         var buffer = ByteBufferAllocator().buffer(capacity: 512 + (call.body?.inMemory?.count ?? 0))
         buffer.writeString(request.method.rawValue)

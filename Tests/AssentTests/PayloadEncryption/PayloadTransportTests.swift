@@ -117,6 +117,25 @@ struct PayloadTransportTests {
         #expect(closed.calls.count == 1)
     }
 
+    @Test("Only what goes out as another message is left to find out by itself that its connection has ended")
+    func replaced() async throws {
+        for (method, proof, expected) in [
+            (HTTPRequest.Method.get, nil, [true, false]), (.post, nil, [false]), (.get, "proof", [false]),
+        ] as [(HTTPRequest.Method, String?, [Bool])] {
+            let seen = Locked<[Bool]>([])
+            let listener = SealedListener { _, path, reply in path.hasSuffix("/message") ? .json(200, [:]) : reply }
+            let transport = try listener.transport(watching: { call in
+                guard call.request.path?.hasSuffix("/message") == true else { return }
+                seen.withLock { $0.append(call.isReplacedAbove) }
+            })
+            var call = try HTTPCall(method, url: Self.url)
+            call.request.headerFields[.dpop] = proof
+            #expect(await failure(transport, call) != nil)
+            let flags = seen.withLock { $0 }
+            #expect(flags == expected, "\(method), \(proof ?? "no proof")")
+        }
+    }
+
     @Test("Row 36 (handshake): one that is not confirmed, or not answered, sends nothing of the call")
     func handshakes() async throws {
         for change in [

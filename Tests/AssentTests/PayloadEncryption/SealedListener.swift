@@ -41,9 +41,11 @@ final class SealedListener: Sendable {
     var calls: [(HTTPRequest, [UInt8])] { state.withLock { $0.calls } }
 
     func transport(
-        proving prover: (any PayloadProver)? = nil, observing observe: (@Sendable (PayloadTrace) -> Void)? = nil
+        proving prover: (any PayloadProver)? = nil, observing observe: (@Sendable (PayloadTrace) -> Void)? = nil,
+        watching watch: @escaping @Sendable (HTTPCall) -> Void = { _ in }
     ) throws -> PayloadTransport {
-        let network = InMemoryTransport { [self] exchange in try await answer(exchange) }
+        let network = WatchedTransport(
+            base: InMemoryTransport { [self] exchange in try await answer(exchange) }, watch: watch)
         let settings = PayloadSettings(
             origin: try Origin(Self.origin), app: "bank", version: "3.2.0", platform: "linux")
         return PayloadTransport(
@@ -113,5 +115,16 @@ final class SealedListener: Sendable {
         let sealed = try begun + (isCutOff.withLock({ $0 }) ? sealer.flush() : sealer.finish())
         return HTTPReply(
             HTTPResponse(status: .ok, headerFields: [.contentType: "application/assent-pe"]), body: HTTPBody(sealed))
+    }
+}
+
+/// Shows each call before it is sent.
+private struct WatchedTransport: HTTPTransport {
+    let base: InMemoryTransport
+    let watch: @Sendable (HTTPCall) -> Void
+
+    @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
+        watch(call)
+        return try await base.send(call)
     }
 }

@@ -18,6 +18,8 @@ struct QuestionDeadlineTests {
     private final class SlowEngine: HTTPTransport {
         /// When each call began, and when it had to end, in seconds after the first.
         let calls = Locked<[(begin: TimeInterval, end: TimeInterval)]>([])
+        /// Of each call, whether it may go to a connection that has ended.
+        let replaced = Locked<[Bool]>([])
         let clock = ManualClock()
         private let start: Date
         private let turns: [Turn]
@@ -34,6 +36,7 @@ struct QuestionDeadlineTests {
                 calls.append((begin, begin + limit))
                 return calls.count
             }
+            replaced.withLock { $0.append(call.isReplacedAbove) }
             clock.advance(by: 6)
             switch turns[min(number, turns.count) - 1] {
             case .lost: throw HTTPTransportError(.connectionClosed, "Cut.", mayHaveHadEffect: true)
@@ -66,14 +69,7 @@ struct QuestionDeadlineTests {
         let calls = try ProvenCalls(
             engine, key: try SoftwareSigningKey.generate(.es256), to: settings, clock: engine.clock,
             random: SystemRandom())
-        let client = EnforcementClient(
-            try PolicyServer("https://engine.example/am", realm: "alpha"),
-            credentials: Account(), transport: calls, clock: engine.clock)
-        var question = EnforcementQuestion(
-            policySet: "bank", resource: "https://pay.example/nods", method: "POST",
-            credentials: .init(proofURL: "https://pay.example/nods"), requirement: .init(), attempt: "attempt")
-        question.transaction = "t-1"
-        let asked = await client.decide(question)
+        let asked = try await Self.ask(engine, over: calls, transaction: "t-1")
         guard case .failure(let error) = asked.answer else {
             Issue.record("\(asked)")
             return
@@ -82,5 +78,28 @@ struct QuestionDeadlineTests {
         let sent = engine.calls.withLock { $0 }
         #expect(sent.count == count)
         #expect(sent.allSatisfy { $0.begin < 25 && $0.end <= 25 }, "\(sent)")
+    }
+
+    @Test("A first question without a transaction finds out by itself that its connection has ended, and no other does")
+    func replaced() async throws {
+        for (transaction, expected) in [(nil, [true, false]), ("t-1", [false, false])] as [(String?, [Bool])] {
+            let engine = SlowEngine([.lost])
+            _ = try await Self.ask(engine, over: engine, transaction: transaction)
+            let flags = engine.replaced.withLock { $0 }
+            #expect(flags == expected)
+        }
+    }
+
+    private static func ask(
+        _ engine: SlowEngine, over transport: any HTTPTransport, transaction: String?
+    ) async throws -> (answer: Result<EnforcementAnswer, EnforcementError>, isRepeated: Bool) {
+        let client = EnforcementClient(
+            try PolicyServer("https://engine.example/am", realm: "alpha"),
+            credentials: Account(), transport: transport, clock: engine.clock)
+        var question = EnforcementQuestion(
+            policySet: "bank", resource: "https://pay.example/nods", method: "POST",
+            credentials: .init(proofURL: "https://pay.example/nods"), requirement: .init(), attempt: "attempt")
+        question.transaction = transaction
+        return await client.decide(question)
     }
 }
