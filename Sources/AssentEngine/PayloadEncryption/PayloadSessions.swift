@@ -19,6 +19,8 @@ package final class PayloadSessions: Sendable {
         /// When it was last used, as far as this node has seen it or the database knows, in seconds since 1970. It is
         /// what the database is told: that it may have been used elsewhere is only supposed.
         var usedAt: Int64
+        /// What its messages derive their keys with; `nil` where that is not kept.
+        var keys: SessionKeys?
 
         /// When it was last in use: a message that is running uses it.
         func lastUse(at now: Int64) -> Int64 { session.isRunning ? now : usedAt }
@@ -48,6 +50,9 @@ package final class PayloadSessions: Sendable {
 
     private static let batch = 5_000
 
+    /// For how many sessions it is kept what their messages derive their keys with. It takes 600 bytes for each.
+    static let keptKeysLimit = 4096
+
     /// How many installations that have ended or changed are noted before all sessions are looked through for theirs.
     static let endedLimit = 4096
 
@@ -57,6 +62,8 @@ package final class PayloadSessions: Sendable {
     private let versions: SealedVersions
     private let limit: Int
     private let entries = Locked<[[UInt8]: Entry]>([:])
+    /// The sessions whose entries have ``Entry/keys``: the first that were used since the last look.
+    private let sessionsWithKeys = Locked<[[UInt8]]>([])
     /// The names of the static keys that sessions were made with, each text once: one of its own is a tenth of what a
     /// session takes.
     private let keyNames = Locked<Set<String>>([])
@@ -92,6 +99,9 @@ package final class PayloadSessions: Sendable {
 
     /// How many sessions this node knows.
     package var count: Int { entries.withLock { $0.count } }
+
+    /// For how many of them it is kept what their messages derive their keys with.
+    var keptKeys: Int { entries.withLock { $0.values.count(where: { $0.keys != nil }) } }
 
     // MARK: - Handshakes
 
@@ -155,15 +165,15 @@ package final class PayloadSessions: Sendable {
     /// `nil` for a session that has ended here or is not known.
     private func known(_ head: FrameHead, origin: String) throws(PayloadRefusal) -> FrameOpener? {
         let now = context.clock.now
-        let session = entries.withLock { entries -> ServerSession? in
+        let found = entries.withLock { entries -> (session: ServerSession, keys: SessionKeys?)? in
             guard let entry = entries[head.session] else { return nil }
-            if entry.session.isLive(at: now), !hasEnded(entry) { return entry.session }
+            if entry.session.isLive(at: now), !hasEnded(entry) { return (entry.session, entry.keys) }
             entries[head.session] = nil
             return nil
         }
-        guard let session else { return nil }
-        guard session.peer.origin == origin else { throw .unknownSession }
-        return try session.opener(head, at: now)
+        guard let found else { return nil }
+        guard found.session.peer.origin == origin else { throw .unknownSession }
+        return try found.session.opener(head, at: now, keys: found.keys)
     }
 
     /// Who a session is with; `nil` for one that has ended here.
@@ -180,7 +190,7 @@ package final class PayloadSessions: Sendable {
     /// - Throws: ``PayloadRefusal``.
     package func claim(_ head: FrameHead) throws(PayloadRefusal) -> FrameSealer {
         let (now, random) = (context.clock.now, context.random)
-        let result = entries.withLock { entries -> Result<ServerSession, PayloadRefusal> in
+        let result = entries.withLock { entries -> Result<(ServerSession, SessionKeys?), PayloadRefusal> in
             Result { () throws(PayloadRefusal) in
                 // Changed where it lies: the window of an entry that is taken out and put back is copied.
                 guard let place = entries.index(forKey: head.session), !hasEnded(entries.values[place]) else {
@@ -188,11 +198,36 @@ package final class PayloadSessions: Sendable {
                 }
                 try entries.values[place].session.claim(head.number, at: now)
                 entries.values[place].usedAt = max(entries.values[place].usedAt, Int64(now.timeIntervalSince1970))
-                return entries.values[place].session
+                return (entries.values[place].session, entries.values[place].keys)
             }
         }
         // Its key is derived when nobody waits for the lock.
-        return try result.get().sealer(replyTo: head, random: random)
+        let (session, known) = try result.get()
+        return session.sealer(replyTo: head, keys: known ?? kept(session.keys, of: head.session), random: random)
+    }
+
+    /// Keeps what the messages of a session derive their keys with, while there is room: only somebody who can seal has
+    /// come here.
+    private func kept(_ keys: SessionKeys, of session: [UInt8]) -> SessionKeys {
+        entries.withLock { entries in
+            guard let place = entries.index(forKey: session), entries.values[place].keys == nil else { return }
+            let hasRoom = sessionsWithKeys.withLock { sessions -> Bool in
+                guard sessions.count < Self.keptKeysLimit else { return false }
+                sessions.append(session)
+                return true
+            }
+            if hasRoom { entries.values[place].keys = keys }
+        }
+        return keys
+    }
+
+    /// Makes room for the keys of the sessions that are used from now on.
+    private func forgetKeys() {
+        let sessions = sessionsWithKeys.withLock { sessions -> [[UInt8]] in
+            defer { sessions = [] }
+            return sessions
+        }
+        entries.withLock { entries in for session in sessions { entries[session]?.keys = nil } }
     }
 
     /// The reply to a message has ended, or was aborted.
@@ -252,6 +287,7 @@ package final class PayloadSessions: Sendable {
             return (entries.mapValues { $0.lastUse(at: seconds) }, Set(entries.values.map(\.kid)))
         }
         forget(noted)
+        forgetKeys()
         guard !uses.isEmpty else { return }
         guard context.database.isShared else { return forget(keys: try await keys.withdrawn(among: kids)) }
         let gone = try await context.database.run(StoredPayloadSession.touching(uses)).compactMap { row in

@@ -1,13 +1,20 @@
-/// What a client's messages of one session are sealed and opened with. It is a class because each message refers to it.
-final class SessionKeys: Sendable {
+import Crypto
+
+/// What the messages of one session derive their keys with, in both directions. It is a class because each message
+/// refers to it.
+package final class SessionKeys: Sendable {
     /// The session's id.
     let session: [UInt8]
     let request: MessageKeys
     let reply: MessageKeys
 
-    init(_ secrets: PayloadSecrets) {
-        session = secrets.session
-        request = MessageKeys(secrets.request)
-        reply = MessageKeys(secrets.reply)
+    convenience init(_ secrets: PayloadSecrets) {
+        self.init(session: secrets.session, request: secrets.request, reply: secrets.reply)
+    }
+
+    init(session: [UInt8], request: SymmetricKey, reply: SymmetricKey) {
+        self.session = session
+        self.request = MessageKeys(request)
+        self.reply = MessageKeys(reply)
     }
 }

@@ -36,15 +36,25 @@ package struct ServerSession: Sendable {
             && (running > 0 || now < lastUse.addingTimeInterval(Self.idleLimit))
     }
 
+    /// What its messages derive their keys with, made anew. It is as large as the rest of a session, so a node keeps it
+    /// for those alone that are used now; to make it takes longer than what a message hashes.
+    package var keys: SessionKeys { SessionKeys(session: id, request: request, reply: reply) }
+
     /// What opens the request that begins with `head`. The session is not used by that: anyone who sends bytes that do
     /// not open keeps no session alive, and spends no number.
     ///
+    /// - Parameters:
+    ///   - head: the request's.
+    ///   - now: the time.
+    ///   - keys: ``keys``, where they were kept.
     /// - Throws: ``PayloadRefusal/malformed`` for a reply, ``PayloadRefusal/unknownSession`` for another session, or
     ///   when it has ended.
-    package func opener(_ head: FrameHead, at now: Date) throws(PayloadRefusal) -> FrameOpener {
+    package func opener(
+        _ head: FrameHead, at now: Date, keys: SessionKeys? = nil
+    ) throws(PayloadRefusal) -> FrameOpener {
         guard head.kind == .request else { throw .malformed }
         guard head.session == id, isLive(at: now) else { throw .unknownSession }
-        return FrameOpener(head, key: request, bound: [])
+        return FrameOpener(head, keys: keys?.request ?? MessageKeys(request), bound: [])
     }
 
     /// Takes the number of a message whose first chunk has opened; ``end(at:)`` is due for it then.
@@ -64,9 +74,11 @@ package struct ServerSession: Sendable {
         lastUse = max(lastUse, now)
     }
 
-    /// What seals the reply to the request that began with `head`.
-    package func sealer(replyTo head: FrameHead, random: some RandomSource) -> FrameSealer {
+    /// What seals the reply to the request that began with `head`; `keys` are ``keys``, where they were kept.
+    package func sealer(
+        replyTo head: FrameHead, keys: SessionKeys? = nil, random: some RandomSource
+    ) -> FrameSealer {
         let reply = FrameHead(.reply, session: id, number: head.number, random: random)
-        return FrameSealer(reply, key: self.reply, bound: head.binding)
+        return FrameSealer(reply, keys: keys?.reply ?? MessageKeys(self.reply), bound: head.binding)
     }
 }

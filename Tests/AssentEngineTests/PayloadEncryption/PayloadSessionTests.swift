@@ -72,6 +72,39 @@ struct PayloadSessionTests {
         #expect(try await open(head(try self.secrets()), at: sessions) == .unknownSession)
     }
 
+    @Test("All messages of a session open and are answered, whether what derives their keys was kept or is made anew")
+    func keptKeys() async throws {
+        let secrets = try await kept()
+        for number: UInt64 in 1...6 {
+            if number == 4 { try await sessions.look() }
+            let head = head(secrets, number)
+            var sealer = FrameSealer(head, key: secrets.request, bound: [])
+            let request = try sealer.finish(with: [1, 2, 3])
+            var opener = try await sessions.opener(head, origin: Self.peer.origin)
+            let opened = try opener.open(request.dropFirst(FrameHead.length))
+            #expect(opened == [1, 2, 3])
+            var replying = try sessions.claim(head)
+            let reply = try replying.finish(with: [4, 5])
+            sessions.end(head)
+            var reading = FrameOpener(replying.head, key: secrets.reply, bound: head.binding)
+            let answered = try reading.open(reply.dropFirst(FrameHead.length))
+            #expect(answered == [4, 5])
+            #expect(sessions.keptKeys == 1)
+        }
+        try await sessions.end(ofKey: key.kid)
+        #expect(sessions.keptKeys == 0)
+    }
+
+    @Test(
+        "What derives keys is kept for so many sessions and no more, and until the next look",
+        .enabled(if: !TestDatabase.isPostgreSQL))
+    func keptKeysLimit() async throws {
+        for _ in 0..<PayloadSessions.keptKeysLimit + 2 { _ = try sessions.claim(head(try await kept())) }
+        #expect(sessions.keptKeys == PayloadSessions.keptKeysLimit)
+        try await sessions.look()
+        #expect(sessions.keptKeys == 0 && sessions.count == PayloadSessions.keptKeysLimit + 2)
+    }
+
     @Test("Another node reads a session where nodes share a database, and an unsafe number is spent once among them")
     func nodes() async throws {
         let other = PayloadSessions(fixture.context, keys: PayloadKeys(fixture.context))
