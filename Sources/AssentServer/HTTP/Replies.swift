@@ -13,17 +13,26 @@ extension Response {
 
     /// The same with JSON that is written already.
     static func json(_ status: Int, bytes: [UInt8], headers: HTTPFields = [:]) -> Response {
-        var headers = headers
-        headers[.contentType] = "application/json"
-        headers[.cacheControl] = "no-cache, no-store, must-revalidate"
-        headers[.pragma] = "no-cache"
-        headers[.expires] = "0"
+        // Most replies have no further field.
+        var fields = jsonFields
+        if !headers.isEmpty {
+            fields = headers
+            for field in jsonFields { fields[field.name] = field.value }
+        }
         // What is busy or restarting is so for a moment (RFC 9110 §15.6.4).
-        if status == 503, headers[.retryAfter] == nil { headers[.retryAfter] = "1" }
+        if status == 503, fields[.retryAfter] == nil { fields[.retryAfter] = "1" }
+        // Otherwise Hummingbird writes it, by finding out at run time what a number is.
+        fields[.contentLength] = String(bytes.count)
         return Response(
-            status: .init(code: status), headers: headers,
+            status: .init(code: status), headers: fields,
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
+
+    /// What JSON says of itself that no cache may keep.
+    private static let jsonFields: HTTPFields = [
+        .contentType: "application/json", .cacheControl: "no-cache, no-store, must-revalidate", .pragma: "no-cache",
+        .expires: "0",
+    ]
 
     /// AM's error envelope: `code`, `reason`, `message` and, where there is one, `detail`.
     static func crest(_ status: Int, _ message: String, detail: JSONValue? = nil, headers: HTTPFields = [:]) -> Response

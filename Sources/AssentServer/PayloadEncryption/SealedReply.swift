@@ -12,10 +12,13 @@ struct SealedReply: Sendable {
     /// Up to this length a content that is known is sealed in one piece.
     static let wholeLimit = 65_536
 
-    /// What belongs to a connection (RFC 9110 §7.6.1).
-    private static let connectionFields = [
-        "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
-    ].compactMap { HTTPField.Name($0) }
+    /// What belongs to a connection (RFC 9110 §7.6.1), in lower case.
+    private static let connectionFields: Set<String> = [
+        "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    ]
+
+    /// What all sealed replies say of themselves.
+    private static let fields: HTTPFields = [.contentType: mediaType, .cacheControl: "no-store"]
 
     private let sealer: FrameSealer
     private let running: RunningMessage
@@ -27,7 +30,10 @@ struct SealedReply: Sendable {
     /// - Throws: why the content could not be had.
     func sealing(_ response: Response, toHead isHead: Bool) async throws -> Response {
         var head = response.head
-        for name in Self.connectionFields { head.headerFields[name] = nil }
+        // Mostly there are none, and then the list is not copied.
+        if head.headerFields.contains(where: Self.isOfConnection) {
+            head.headerFields.removeAll(where: Self.isOfConnection)
+        }
         let length = isHead ? 0 : response.body.contentLength
         if let length, length <= Self.wholeLimit {
             let content = isHead ? [] : try await Self.content(of: response.body)
@@ -49,8 +55,15 @@ struct SealedReply: Sendable {
             })
     }
 
+    private static func isOfConnection(_ field: HTTPField) -> Bool {
+        connectionFields.contains(field.name.canonicalName)
+    }
+
     private static func response(_ body: ResponseBody) -> Response {
-        Response(status: .ok, headers: [.contentType: mediaType, .cacheControl: "no-store"], body: body)
+        var fields = Self.fields
+        // Otherwise Hummingbird writes it, by finding out at run time what a number is.
+        if let length = body.contentLength { fields[.contentLength] = String(length) }
+        return Response(status: .ok, headers: fields, body: body)
     }
 
     private static func content(of body: ResponseBody) async throws -> [UInt8] {
