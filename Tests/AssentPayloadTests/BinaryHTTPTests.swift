@@ -127,7 +127,9 @@ struct BinaryHTTPTests {
             (["GET", "https", "a.example", "/"], ("A", "b")), (["GET", "https", "a.example", "/"], ("a b", "b")),
             (["GET", "https", "a.example", "/"], (":path", "b")), (["GET", "https", "a.example", "/"], ("", "b")),
             (["GET", "https", "a.example", "/"], ("a", "b\r\nc: d")),
-            (["GET", "https", "a.example", "/"], ("a", "b\u{0}")),
+            (["GET", "https", "a.example", "/"], ("a", "b\u{0}")), (["GET", "https", "a.example", "/"], ("a", " b")),
+            (["GET", "https", "a.example", "/"], ("a", "b\t")), (["GET", "https", "a.example", "/"], ("a", "\u{7F}b")),
+            (["GET", "https", "a.example", "/"], ("aB", "b")), (["GET", "https", "a.example", "/"], ("a", " ")),
         ] as [([String], (String, String))])
     func refused(control: [String], field: (String, String)) {
         #expect(throws: PayloadError.self) { try parts(message(control, field: field)) }

@@ -16,17 +16,32 @@ struct SealedCall {
         guard call.request.method != .connect, call.request.extendedConnectProtocol == nil else {
             throw HTTPTransportError(.invalidRequest, "CONNECT is not supported.")
         }
-        var fields = HTTPFields()
-        fields.reserveCapacity(call.request.headerFields.count + 1)
-        try RequestRules.forEachField(of: call) { name, value in fields.append(HTTPField(name: name, value: value)) }
-        if let length = RequestRules.declaredLength(of: call) { fields[.contentLength] = String(length) }
-        inner = HTTPRequest(
-            method: call.request.method, scheme: origin.scheme, authority: origin.authority,
-            path: try RequestRules.target(call.request.path), headerFields: fields)
+        inner = try Self.inner(of: call, at: origin)
         guard ContentRules.refusal(of: inner, at: origin) == nil else {
             throw HTTPTransportError(.invalidRequest, "A request like this cannot be sealed.")
         }
         self.call = call
+    }
+
+    /// The request that is sealed. Most of those without content stand in the call as they are sealed, and are not put
+    /// together once more.
+    private static func inner(of call: HTTPCall, at origin: Origin) throws(HTTPTransportError) -> HTTPRequest {
+        let request = call.request
+        let path = try RequestRules.target(request.path)
+        if RequestRules.sendsFieldsAsGiven(call), request.path?.hasSameBytes(as: path) == true,
+            request.scheme?.hasSameBytes(as: origin.scheme) == true,
+            request.authority?.hasSameBytes(as: origin.authority) == true
+        {
+            try RequestRules.forEachField(of: call) { _, _ in }
+            return request
+        }
+        var fields = HTTPFields()
+        fields.reserveCapacity(request.headerFields.count + 1)
+        try RequestRules.forEachField(of: call) { name, value in fields.append(HTTPField(name: name, value: value)) }
+        if let length = RequestRules.declaredLength(of: call) { fields[.contentLength] = String(length) }
+        return HTTPRequest(
+            method: request.method, scheme: origin.scheme, authority: origin.authority, path: path,
+            headerFields: fields)
     }
 
     /// What carries the sealed calls to an origin, without their content: it is the same for all of them.

@@ -57,6 +57,12 @@ package enum RequestRules {
         if let cookies { write(.cookie, cookies) }
     }
 
+    /// Whether ``forEachField(of:_:)`` gives the fields of a call as they stand there, and no length is said as well.
+    package static func sendsFieldsAsGiven(_ call: HTTPCall) -> Bool {
+        declaredLength(of: call) == nil
+            && !call.request.headerFields.contains { $0.name == .cookie || $0.name == .contentLength }
+    }
+
     /// The `Content-Length` of a call; `nil` when it says none: its length is not known, or it has no content and its
     /// method expects none.
     package static func declaredLength(of call: HTTPCall) -> Int? {

@@ -84,11 +84,17 @@ struct BinaryHTTPHead {
 
     private mutating func field() throws(PayloadError) -> HTTPField? {
         guard let name = try text(), let value = try text() else { return nil }
-        guard !name.utf8.contains(where: { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 }),
-            let name = HTTPField.Name(name), HTTPField.isValidValue(value)
-        else { throw .malformedContent("a field's name or value is not one of HTTP in lower case") }
-        return HTTPField(name: name, value: value)
+        // A name that is parsed is refused in upper case, and may be that of a pseudo-header.
+        guard name.utf8.first != UInt8(ascii: ":"), let name = HTTPField.Name(parsed: name) else { throw Self.badField }
+        // A field keeps the very text that it gets, and another one in the place of a text that is not valid: so each
+        // value is looked through once.
+        let field = HTTPField(name: name, value: value)
+        guard field.value == value else { throw Self.badField }
+        return field
     }
+
+    private static let badField = PayloadError.malformedContent(
+        "a field's name or value is not one of HTTP in lower case")
 
     private mutating func text() throws(PayloadError) -> String? {
         guard let length = VariableInteger.read(&rest) else { return nil }

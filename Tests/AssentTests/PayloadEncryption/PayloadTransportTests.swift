@@ -54,6 +54,27 @@ struct PayloadTransportTests {
         #expect(request.headerFields[.contentType] == "text/plain")
     }
 
+    @Test("A call without content arrives as it stands, with one field of cookies, and nothing that belongs to HTTP")
+    func withoutContent() async throws {
+        let listener = SealedListener()
+        let transport = try listener.transport()
+        let call = try HTTPCall(.get, url: Self.url, headerFields: [.accept: "*/*", .authorization: "Bearer token"])
+        _ = try await transport.send(call)
+        var other = call
+        other.request.path = "?y"
+        other.request.headerFields.append(HTTPField(name: .cookie, value: "a=1"))
+        other.request.headerFields.append(HTTPField(name: .cookie, value: "b=2"))
+        _ = try await transport.send(other)
+        let sent = listener.calls.map(\.0)
+        #expect(sent.first == call.request)
+        #expect(sent.last?.path == "/?y" && sent.last?.headerFields[values: .cookie] == ["a=1; b=2"])
+        #expect(sent.last?.headerFields[.accept] == "*/*" && sent.last?.headerFields.count == 3)
+        var refused = call
+        refused.request.headerFields[.connection] = "close"
+        #expect(await failure(transport, refused)?.code == .invalidRequest)
+        #expect(listener.calls.count == 2)
+    }
+
     @Test("A reply that is a status alone is handed over, and is told of once")
     func bare() async throws {
         let listener = SealedListener()
