@@ -51,7 +51,7 @@ package final class PayloadChannel: Sendable {
             let answer = try await handshakes.network.send(sealed.call)
             hasReply = true
             if let whole = WholeReply(answer, message, to: sealed.head, of: call) {
-                take(.answer(id, .sealed))
+                takeSealedReply(to: id)
                 report(.reply, whole.length, message)
                 return whole.reply
             }
@@ -59,11 +59,13 @@ package final class PayloadChannel: Sendable {
         } catch {
             throw failure(of: id, error, hasReply: hasReply)
         }
-        _ = take(.answer(id, .sealed))
+        takeSealedReply(to: id)
         return try await reply.handedOver { [self] length in report(.reply, length, message) }
     }
 
     // MARK: Events
+
+    private func takeSealedReply(to id: Int) { state.withLock { $0.session.takeSealedReply(to: id) } }
 
     /// Tells the session, and does what follows but for what has come of a call that was sent.
     @discardableResult

@@ -112,6 +112,10 @@ package struct ClientSession: Sendable {
         return message
     }
 
+    /// Takes the sealed reply to a call. As ``take(_:at:)`` of that answer, from which nothing follows but that the
+    /// reply is handed over: each sealed call ends so.
+    package mutating func takeSealedReply(to id: Int) { sent[id] = nil }
+
     private mutating func message(for call: Call, _ live: inout Live, at now: Date) -> Message {
         let message = Message(
             session: sessions, number: live.next, begun: live.begun, keys: live.keys)

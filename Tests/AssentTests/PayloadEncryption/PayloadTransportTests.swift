@@ -65,7 +65,7 @@ struct PayloadTransportTests {
         other.request.headerFields.append(HTTPField(name: .cookie, value: "a=1"))
         other.request.headerFields.append(HTTPField(name: .cookie, value: "b=2"))
         _ = try await transport.send(other)
-        let sent = listener.calls.map(\.0)
+        let sent = listener.calls.map { $0.0 }
         #expect(sent.first == call.request)
         #expect(sent.last?.path == "/?y" && sent.last?.headerFields[values: .cookie] == ["a=1; b=2"])
         #expect(sent.last?.headerFields[.accept] == "*/*" && sent.last?.headerFields.count == 3)
