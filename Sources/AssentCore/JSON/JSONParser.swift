@@ -203,10 +203,8 @@ private struct JSONParser {
             case UInt8(ascii: "\""):
                 let rest = bytes[plainStart..<offset]
                 offset += 1
-                let read =
-                    text.isEmpty
-                    ? String(validating: rest, as: UTF8.self) : String(validating: text + rest, as: UTF8.self)
-                guard let read, !MarksInARow.areTooMany(in: read) else { throw .invalidText(offset: start) }
+                let all = text.isEmpty ? rest : (text + rest)[...]
+                guard let read = String(utf8: all), !MarksInARow.areTooMany(in: read) else { throw .invalidText(offset: start) }
                 return read
             case UInt8(ascii: "\\"):
                 text += bytes[plainStart..<offset]

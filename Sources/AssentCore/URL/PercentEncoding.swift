@@ -31,7 +31,7 @@ public enum PercentEncoding {
             default: decoded.append(byte)
             }
         }
-        guard let text = String(validating: decoded, as: UTF8.self), !MarksInARow.areTooMany(in: text) else {
+        guard let text = String(utf8: decoded[...]), !MarksInARow.areTooMany(in: text) else {
             return nil
         }
         return text

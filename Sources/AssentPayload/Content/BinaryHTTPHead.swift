@@ -100,7 +100,7 @@ struct BinaryHTTPHead {
         guard let length = VariableInteger.read(&rest) else { return nil }
         guard length <= UInt64(BinaryHTTPReader.headLimit) else { throw .malformedContent("its head is too large") }
         guard rest.count >= Int(length) else { return nil }
-        guard let text = String(validating: rest.prefix(Int(length)), as: UTF8.self) else {
+        guard let text = String(utf8: rest.prefix(Int(length))) else {
             throw .malformedContent("a text in its head is not UTF-8")
         }
         guard !MarksInARow.areTooMany(in: text) else {

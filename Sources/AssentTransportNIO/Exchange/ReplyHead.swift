@@ -75,7 +75,9 @@ struct ReplyHead {
         guard value.allSatisfy(isText) else {
             throw ReplyParser.malformed("A header field contains a control character.")
         }
-        let field = HTTPField(name: name, value: value)
+        // Of bytes the field would make a text in the generic way; what is not a text it keeps as bytes.
+        let field =
+            String(utf8: value).map { HTTPField(name: name, value: $0) } ?? HTTPField(name: name, value: value)
         // Most are too short, and need no text.
         guard value.count <= 2 * MarksInARow.limit || !MarksInARow.areTooMany(in: field.value) else {
             throw ReplyParser.malformed("A header field has too many marks in a row.")

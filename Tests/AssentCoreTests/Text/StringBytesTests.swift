@@ -17,4 +17,22 @@ struct StringBytesTests {
             }
         }
     }
+
+    @Test("Bytes are the text that they are in UTF-8, and nil if they are not UTF-8")
+    func utf8() {
+        let texts = [
+            "", "a", "a text that is kept elsewhere", "\u{7F}\u{0}", "\u{e9}", "a\u{301}", "\u{FFFD}", "\u{1F600}",
+        ]
+        let broken: [[UInt8]] = [
+            [0x80], [0xC3], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xFF],
+        ]
+        for text in texts {
+            let bytes = Array(("x" + text + "y").utf8)
+            #expect(String(utf8: bytes.dropFirst().dropLast())?.hasSameBytes(as: text) == true)
+            for broken in broken {
+                #expect(String(utf8: (bytes + broken)[...]) == nil)
+                #expect(String(utf8: (broken + bytes)[...]) == nil)
+            }
+        }
+    }
 }
