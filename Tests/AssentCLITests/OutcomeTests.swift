@@ -193,6 +193,16 @@ struct OutcomeTests {
         #expect(failure.description.lowercased().contains(words.lowercased()), "\(failure)")
     }
 
+    @Test("A sign-in that is too long ago is not said to be something that the user may not do")
+    func staleSignIn() {
+        let failure = SessionCalls.refusal(
+            403, of: ["detail": "Authenticate again first.", "code": "fresh_authentication_required"])
+        #expect(failure.status == .refused && failure.description.contains("assent login"), "\(failure)")
+        #expect(!failure.description.contains("may not"), "\(failure)")
+        let denied = SessionCalls.refusal(403, of: ["detail": "No.", "code": "forbidden"])
+        #expect(denied.description.contains("may not do that"), "\(denied)")
+    }
+
     @Test("The longest bundle of evidence that can be judged can be fetched")
     func longestAnswer() async throws {
         let text = JSONValue.string(String(repeating: "a", count: SessionCalls.limit - 2))

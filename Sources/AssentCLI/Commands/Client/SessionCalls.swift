@@ -153,6 +153,13 @@ struct SessionCalls {
     static func refusal(_ status: Int, of answer: JSONValue) -> CommandFailure {
         // AM's interfaces say what is wrong in one member, problem documents (RFC 9457) in another.
         let reason = answer["message"]?.string ?? answer["detail"]?.string
+        if answer["code"]?.string == SigningErrorCode.freshAuthenticationRequired.rawValue {
+            // Not about what this user may do: the same user may after a new sign-in.
+            return CommandFailure(
+                "The server refused: for this the sign-in is too long ago, or too weak. Sign in again: assent login "
+                    + "(status \(status))",
+                status: .refused)
+        }
         guard status == 503, answer["detail"]?["reason"]?.string == JourneyError.Code.outcomeUnknown.rawValue else {
             return refusal(status, reason)
         }
