@@ -143,6 +143,7 @@ struct OutcomeTests {
         "An address, a key or a file at the beginning of an error is written as it is, a word with a capital letter",
         arguments: [
             ("localhost:8443 refused it", "localhost:8443 refused it."), ("am.bank.example is away", "am.bank."),
+            ("localhost: no path leads to a trusted root", "localhost: no path leads to a trusted root."),
             ("publicURL is wrong", "publicURL is"), ("/k is missing", "/k is"), ("it failed", "It failed."),
             ("nothing.", "Nothing."), ("step-up is needed", "Step-up is"), ("a key is gone", "A key is"),
         ])

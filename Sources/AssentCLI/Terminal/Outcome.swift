@@ -163,10 +163,12 @@ extension AssentError {
         return (words + ["[\(code)]"]).joined(separator: " ")
     }
 
-    /// An address, a key or a file at the beginning stays as it is written: `localhost:8443` is not `Localhost:8443`.
+    /// An address, a key or a file at the beginning stays as it is written: `localhost:8443` is not `Localhost:8443`,
+    /// and what stands before a colon is a name as well.
     private static func sentence(_ text: String) -> String {
         let first = text.prefix { $0 != " " }
-        let isWord = first.dropFirst().dropLast().allSatisfy { $0.isLowercase || "'’-".contains($0) }
+        let isWord =
+            first.last != ":" && first.dropFirst().dropLast().allSatisfy { $0.isLowercase || "'’-".contains($0) }
         let text = isWord ? text.prefix(1).uppercased() + text.dropFirst() : text
         return text.last.map { ".?!:".contains($0) } == true ? text : text + "."
     }
