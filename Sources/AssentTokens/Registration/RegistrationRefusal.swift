@@ -73,7 +73,8 @@ struct RegistrationRefusal {
         case (401, _):
             return (
                 "The provider wants an initial access token before it registers an installation of this app.",
-                "Ask the provider's operator for one, and set initialAccessToken."
+                "Ask the provider's operator for one, and set initialAccessToken "
+                    + "(at the command line: assent register --token-file)."
             )
         case (403, _):
             return (

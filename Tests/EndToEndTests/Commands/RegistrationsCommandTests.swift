@@ -50,6 +50,12 @@ struct RegistrationsCommandTests {
             #expect(first.status == 0 && second.status == 0, "\(first.errors)\(second.errors)")
             let third = try await Self.register(typist, "third", by: token)
             #expect(third.status != 0, "\(third.output)")
+            // A sign-in registers before it asks: no password and no code is typed for what is refused, and nobody is
+            // signed in by it.
+            let stranger = try Self.installation(typist, "stranger")
+            let login = try await stranger.run("login", "--config", stranger.clientFile)
+            #expect(login.status == 2 && login.errors.contains("assent register --token-file"), "\(login.errors)")
+            #expect(try await stranger.run("status", "--config", stranger.clientFile).status == 1)
 
             let listed = try await admin("list", "--app", app)
             let instances = try listed.output.split(separator: "\n").map { try JSONValue.parse(String($0)) }
@@ -83,13 +89,18 @@ struct RegistrationsCommandTests {
 
     /// What `assent register` does for an installation with a home of its own.
     private static func register(_ typist: Typist, _ name: String, by token: String) async throws -> Program.Result {
+        let program = try installation(typist, name)
+        let tokenFile = program.home + "/token.txt"
+        try program.keep(token, in: tokenFile)
+        return try await program.run("register", "--config", program.clientFile, "--token-file", tokenFile)
+    }
+
+    /// An installation of the app, with a home of its own.
+    private static func installation(_ typist: Typist, _ name: String) throws -> Program {
         var file = try #require(
             ClientFile(endpoints: typist.world.endpoints, configuration: typist.world.configuration))
         file.clientID = InstallationScene.app
         file.registration = .init(clientName: name)
-        let program = try Program(below: "\(typist.program.home)/\(name)", client: file.yaml)
-        let tokenFile = program.home + "/token.txt"
-        try program.keep(token, in: tokenFile)
-        return try await program.run("register", "--config", program.clientFile, "--token-file", tokenFile)
+        return try Program(below: "\(typist.program.home)/\(name)", client: file.yaml)
     }
 }

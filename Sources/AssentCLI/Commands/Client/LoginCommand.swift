@@ -92,6 +92,8 @@ struct LoginCommand: AsyncParsableCommand {
                 return report(tokens, profile, console)
             }
             let answers = try answers(console)
+            // Before anything is asked: a refusal would come when password and code were typed, and the session made.
+            try await assent.registration?.register()
             try await assent.journey(journey ?? profile.file.journey, options: .init(forceAuth: true)) { step in
                 try answers.answer(&step)
             }
