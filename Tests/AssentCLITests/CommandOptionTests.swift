@@ -269,9 +269,11 @@ struct CommandOptionTests {
             journey: "Login", resources: [], authority: nil, pins: [])
         file.realm = "alpha"
         let end = Date(timeIntervalSince1970: 1_800_000_000)
-        func made(_ session: SignInStatus.SessionState, refresh: Bool = true) -> SignInStatus {
+        func made(
+            _ session: SignInStatus.SessionState, tokens: Bool = true, refresh: Bool = true
+        ) -> SignInStatus {
             SignInStatus(
-                user: "ana\u{1B}", session: session, scopes: ["openid"], accessTokenEnd: end, hasTokens: true,
+                user: "ana\u{1B}", session: session, scopes: ["openid"], accessTokenEnd: end, hasTokens: tokens,
                 hasRefreshToken: refresh)
         }
         let alive = made(.alive(idle: end, end: end))
@@ -282,6 +284,13 @@ struct CommandOptionTests {
         let ended = made(.ended, refresh: false)
         #expect(!ended.isSignedIn && ended.lines(file).joined().contains("assent login"))
         #expect(ended.json(file, profile: "p")["signedIn"] == false)
+        // With tokens that outlive the session somebody is signed in. With a browser's that have ended nobody is.
+        let outlived = made(.ended)
+        #expect(outlived.isSignedIn && outlived.lines(file).first?.contains("is signed in") == true)
+        #expect(outlived.lines(file).joined().contains("Approvals, devices and administration need one"))
+        let browser = made(.none, tokens: false, refresh: false)
+        #expect(!browser.isSignedIn && browser.lines(file).first?.contains("was signed in") == true)
+        #expect(!browser.lines(file).joined().contains("none yet"))
         let unknown = made(.unknown("no answer"))
         #expect(unknown.isSignedIn && unknown.lines(file).joined().contains("did not say"))
         #expect(made(.none).lines(file).joined().contains("in a browser"))

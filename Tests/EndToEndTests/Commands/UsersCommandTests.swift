@@ -54,6 +54,9 @@ struct UsersCommandTests {
 
             let locked = try await typist.program.run("users", "lock", "ben", "--json")
             #expect(try locked.status == 0 && JSONValue.parse(locked.output)["username"] == "ben", "\(locked.errors)")
+            // What is kept at ben's is worth nothing any more, and status asks instead of believing it.
+            let status = try await ben.run("status")
+            #expect(status.status == 1 && status.output.contains("was signed in"), "\(status.output)")
             let user = try await ben.run("userinfo")
             #expect(user.status != 0)
             #expect(try await typist.program.run("users", "unlock", "ben").status == 0)

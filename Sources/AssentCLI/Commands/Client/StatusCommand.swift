@@ -9,7 +9,8 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status", abstract: "Say who is signed in, at which server, and until when.",
         discussion: """
             The server is asked how long the session lasts, which does not prolong it. When the server does not answer, you \
-            see what is kept here. Exit status: 0 somebody is signed in, 1 nobody is.
+            see what is kept here. When the session has ended, it is asked whether the tokens have, too. Exit status: \
+            0 somebody is signed in, 1 nobody is.
             """)
 
     @OptionGroup var client: ClientOptions
@@ -58,6 +59,10 @@ struct SignInStatus: Sendable {
         case ended
         /// The server did not say, and why.
         case unknown(String)
+
+        fileprivate var hasEnded: Bool {
+            if case .ended = self { true } else { false }
+        }
     }
 
     let user: String
@@ -69,21 +74,32 @@ struct SignInStatus: Sendable {
 
     /// Whether there is something to go on with.
     var isSignedIn: Bool {
-        if case .ended = session { hasRefreshToken } else { true }
+        switch session {
+        case .none: hasTokens
+        case .alive, .unknown: true
+        case .ended: hasRefreshToken
+        }
     }
 
     /// Looks into the vault, and asks the server about the session.
     static func look(_ assent: Assent, at server: ClientFile) async throws -> SignInStatus? {
         guard let user = try await assent.user() else { return nil }
-        let tokens = try await assent.tokens.storedTokens()
+        var tokens = try await assent.tokens.storedTokens()
         var name: String?
         var session = SessionState.none
         if user.session != nil { (name, session) = await ask(assent, server) }
         let claims = user.idToken?.claims
         if name == nil { name = claims.flatMap { Self.name(in: $0.object) } }
-        // The ID token of a sign-in in a browser may have nothing but a number for the user.
-        if name == nil, tokens != nil {
-            name = (try? await assent.tokens.userInfo()).flatMap { Self.name(in: $0.object) }
+        // The ID token of a sign-in in a browser may have nothing but a number for the user. Whether tokens outlive a
+        // session that has ended, only the server knows.
+        if tokens != nil, name == nil || session.hasEnded {
+            do {
+                name = Self.name(in: try await assent.tokens.userInfo().object) ?? name
+            } catch let error as TokenError where error.code == .signInNeeded {
+                tokens = nil
+            } catch {
+                // It did not say.
+            }
         }
         let known = name ?? claims?["sub"]?.string
         return SignInStatus(
@@ -125,21 +141,27 @@ struct SignInStatus: Sendable {
         }
     }
 
+    private static let sessionNeeded = "               Approvals, devices and administration need one: assent login"
+
     /// For a person.
     func lines(_ server: ClientFile) -> [String] {
         var lines = ["\(user) is signed in at \(server.place)."]
         switch session {
+        case _ where !isSignedIn:
+            let again = server.isProviderOnly ? "assent login --browser" : "assent login"
+            lines[0] = "\(user) was signed in at \(server.place)."
+            lines.append("Session:       the server does not know it any more. Sign in again: \(again)")
         case .none:
             lines.append("Session:       none, only tokens: the sign-in was in a browser")
-            lines.append("               Approvals, devices and administration need one: assent login")
+            lines.append(Self.sessionNeeded)
         case .alive(let idle, let end):
             var text = "Session:       valid"
             if let idle { text += ", until \(Self.text(idle)) unless it is used" }
             if let end { text += ", until \(Self.text(end)) at the latest" }
             lines.append(text)
         case .ended:
-            lines[0] = "\(user) was signed in at \(server.place)."
-            lines.append("Session:       the server does not know it any more. Sign in again: assent login")
+            lines.append("Session:       the server does not know it any more; the tokens outlive it")
+            lines.append(Self.sessionNeeded)
         case .unknown(let reason): lines.append("Session:       the server did not say whether it is valid: \(reason)")
         }
         if let issuer = try? server.issuerName { lines.append("Issuer:        \(issuer)") }
@@ -147,7 +169,7 @@ struct SignInStatus: Sendable {
             let end = accessTokenEnd.map { "until \(Self.text($0))" } ?? "without a known end"
             lines.append("Access token:  \(end)\(hasRefreshToken ? ", renewed when it is needed" : "")")
             lines.append("Scopes:        \(scopes.joined(separator: " "))")
-        } else {
+        } else if isSignedIn {
             lines.append("Access token:  none yet, made when it is needed")
         }
         return lines.map(DisplayText.escapedForTerminal)
