@@ -123,6 +123,10 @@ struct OutcomeTests {
             Row(signing(.passwordWait, wait: 301), .failed, "(next try in 6 minutes)"),
             Row(signing(.invalidPassword, rule: .minimumLength(6)), .failed, "(It must have at least 6 characters.)"),
             Row(signing(.transactionFailed), .refused, "The transaction has failed. [tx_failed]"),
+            // There is no command that asks for a container's status: what to type instead.
+            Row(SigningError(.containerRevoked), .failed, "The container has ended.", "assent device remove"),
+            Row(SigningError(.containerBlocked), .failed, "The container is blocked.", "Ask an administrator"),
+            Row(SigningError(.containerSuspect), .failed, "may have been copied", "assent device renew"),
         ])
     func table(row: Row) {
         let outcome = Outcome(row.error)

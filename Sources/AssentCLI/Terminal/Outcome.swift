@@ -98,6 +98,8 @@ struct Outcome: Equatable {
             self.init(.unknown, "The outcome is unknown: \(words)")
         case let error as ResourceError: self.init(error, words)
         case let error as SigningError where error.code.endsTransaction: self.init(.refused, words)
+        case let error as SigningError where Self.containerAdvice[error.code] != nil:
+            self.init(.failed, error.words(advising: Self.containerAdvice[error.code]))
         case let error as NIOTransportError where error.code == .noRedirect:
             self.init(.failed, "Nobody signed in: \(words)")
         case let error as HTTPTransportError: self.init(error.mayHaveHadEffect ? .unknown : .failed, words)
@@ -126,6 +128,15 @@ struct Outcome: Equatable {
         let own = error.suggestion == TokenError(.signInNeeded, "").suggestion ? nil : error.suggestion
         return "Sign in first: assent login. \(error.words(advising: own))"
     }
+
+    /// What to type where the SDK tells an app to ask for the container's status.
+    private static let containerAdvice: [SigningError.Code: String] = [
+        .containerBlocked: "Ask an administrator of the server to unblock it.",
+        .containerRevoked: "Remove it here with 'assent device remove', and enrol again with 'assent device enroll'.",
+        .containerSuspect:
+            "Sign in, make the code of a reset with 'assent device invite --container', and give that to "
+            + "'assent device renew'.",
+    ]
 
     private static let refusals: Set<AuthorizationError.Code> = [
         .declined, .refused, .expired, .strongerSignInNeeded, .approvalForAnotherRequest, .untrustedAdvice,
