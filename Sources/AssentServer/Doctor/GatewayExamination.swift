@@ -59,7 +59,8 @@ package enum GatewayExamination {
         }
     }
 
-    private static func engine(_ configuration: GatewayServerConfiguration, clock: any WallClock) async -> [Diagnosis] {
+    /// What the engine says to the gateway's client of each realm.
+    static func engine(_ configuration: GatewayServerConfiguration, clock: any WallClock) async -> [Diagnosis] {
         let engine = configuration.engine
         let transport: EngineTransport
         do {
@@ -79,10 +80,22 @@ package enum GatewayExamination {
                 _ = try await account.session(replacing: nil)
                 findings.append(Diagnosis(.fine, "the engine knows the client \(client.id) of \(realm)"))
             } catch {
-                findings.append(Diagnosis(.problem, "realm \(realm): \(error.explanation)"))
+                findings.append(Diagnosis(.problem, "realm \(realm): \(explanation(of: error))"))
             }
         }
         await transport.shutdown()
         return findings
+    }
+
+    /// What an operator does about it: the error's own advice is for a service that has a request to answer.
+    private static func explanation(of error: any Error) -> String {
+        guard let error = error as? EnforcementError else { return error.explanation }
+        switch error.code {
+        case .notSignedIn:
+            return "\(error.detail) Compare clientID, and its secret or key, with the client in the server's file."
+        case .unavailable:
+            return "\(error.detail) Start the server, or correct engine.url, engine.authorities or engine.pins."
+        default: return error.explanation
+        }
     }
 }
