@@ -127,7 +127,7 @@ extension RememberedUsers {
         switch outcome {
         case .wrongPIN:
             return ResourceError(
-                .authentication, .invalidPin, signing?.detail ?? "The PIN is wrong.",
+                .authentication, .invalidPin, "The PIN is wrong.",
                 triesLeft: signing?.passwordState == .locked ? 0 : signing?.remaining)
         case .locked:
             return ResourceError(

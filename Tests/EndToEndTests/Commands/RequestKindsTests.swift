@@ -246,7 +246,7 @@ struct RequestKindsTests {
             #expect(try await newcomer.type("assent logout").status == 0)
 
             let second = try await newcomer.type("assent request --pin GET /accounts", ["9999", Self.pin])
-            #expect(second.status == 0 && second.errors.contains("Tries left: "), "\(second.errors)")
+            #expect(second.status == 0 && second.errors.contains("The PIN is wrong. Tries left: "), "\(second.errors)")
             try await told("assent request --pin GET /accounts", 1, "Tries left: ", typing: ["9999"])
             try await told("assent web https://shop.bank.example/ --json", 1, "without --json")
             try await told("assent web https://shop.bank.example/", 1, "Tries left: ", typing: ["9999"])
