@@ -77,6 +77,8 @@ struct ClientFileTests {
         ] {
             file.registration = registration
             #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
+            // As the server says it where it writes the file.
+            #expect(file.yaml.contains("Next: assent register --config"))
         }
         file.registration = .init(initialAccessTokenFile: "token.txt")
         try put(file.yaml)

@@ -227,8 +227,9 @@ extension ClientFile {
 
     /// The file's text.
     var yaml: String {
+        let next = registration == nil ? "login" : "register"
         var lines = [
-            "# Made by `assent serve`. Next: assent login --config <this file>",
+            "# Made by `assent serve`. Next: assent \(next) --config <this file>",
             "realm: \(Self.quoted(realm))", "cookieName: \(Self.quoted(cookieName))",
             "journey: \(Self.quoted(journey))", "client:", "  id: \(Self.quoted(clientID))",
             "  redirectURI: \(Self.quoted(redirectURI))",
