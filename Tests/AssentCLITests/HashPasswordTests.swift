@@ -66,6 +66,8 @@ struct HashPasswordTests {
             #expect(errors.contains("Usage:") == (due == 64), "\(errors)")
         }
         #expect(try hash(home, []).2.contains("--password-file"))
+        // The file may lack the very hash that is to be made: then it is no help to say that this command makes it.
+        #expect(try hash(home, ["--config", broken, "--password-file", good]).2.contains("Without --config"))
     }
 
     @Test("What the server would refuse as a password gets no hash: short, common, and shorter than the file says")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import AssentConfiguration
 import AssentCore
 import AssentEngine
 import AssentServer
@@ -26,7 +27,7 @@ struct HashPasswordCommand: AsyncParsableCommand {
     func run() async throws {
         let console = Console()
         try await Outcome.run(console) {
-            let configuration = try config.map { try ServerConfiguration.load(file: $0) }
+            let configuration = try config.map(load)
             let logN = configuration?.passwordCost.trailingZeroBitCount ?? PasswordPolicy().logN
             let rules = configuration?.passwordRules ?? PasswordRequirements()
             let password = try password.read()
@@ -36,6 +37,17 @@ struct HashPasswordCommand: AsyncParsableCommand {
             }
             console.say(
                 try PasswordHash.make(password, cost: PasswordHash.Cost(logN: logN), random: SystemRandom()).text)
+        }
+    }
+
+    /// The server's file. What is wrong with it may be the very hash that is to be made.
+    private func load(_ file: String) throws -> ServerConfiguration {
+        do {
+            return try ServerConfiguration.load(file: file)
+        } catch let error as ConfigurationError {
+            throw CommandFailure(
+                "assent: \(error). Without --config no file is read, and the hash has the usual cost.",
+                status: .configuration)
         }
     }
 }
