@@ -57,6 +57,7 @@ struct SealedCall {
     ///   - sealer: seals it.
     ///   - carrier: what carries it.
     ///   - isReplacedAbove: whether another message is sent where a kept connection turns out to have ended.
+    /// - Returns: the call, and the head of its frame.
     /// - Throws: `HTTPTransportError` with code `invalidRequest`.
     func sealed(
         _ sealer: FrameSealer, in carrier: HTTPCall, isReplacedAbove: Bool

@@ -204,7 +204,9 @@ private struct JSONParser {
                 let rest = bytes[plainStart..<offset]
                 offset += 1
                 let all = text.isEmpty ? rest : (text + rest)[...]
-                guard let read = String(utf8: all), !MarksInARow.areTooMany(in: read) else { throw .invalidText(offset: start) }
+                guard let read = String(utf8: all), !MarksInARow.areTooMany(in: read) else {
+                    throw .invalidText(offset: start)
+                }
                 return read
             case UInt8(ascii: "\\"):
                 text += bytes[plainStart..<offset]

@@ -47,6 +47,7 @@ package struct ServerSession: Sendable {
     ///   - head: the request's.
     ///   - now: the time.
     ///   - keys: ``keys``, where they were kept.
+    /// - Returns: what opens the request's chunks.
     /// - Throws: ``PayloadRefusal/malformed`` for a reply, ``PayloadRefusal/unknownSession`` for another session, or
     ///   when it has ended.
     package func opener(

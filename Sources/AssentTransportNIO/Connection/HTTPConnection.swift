@@ -150,8 +150,8 @@ final class HTTPConnection: ChannelDuplexHandler {
         case .parse:
             if input.readableBytes == 0 { input = bytes } else { input.writeBuffer(&bytes) }
             while parse(context) {}
-            // Let go of, and not cleared: as long as this has the bytes, too, TLS copies its whole buffer before it writes
-            // the next ones into it.
+            // Let go of, and not cleared: as long as this has the bytes, too, TLS copies its whole buffer before it
+            // writes the next ones into it.
             if input.readableBytes == 0 { input = ByteBuffer() }
         }
     }
