@@ -1,6 +1,7 @@
 import AssentCore
 import AssentPayload
 import Foundation
+import HTTPTypes
 
 /// Runs a `ClientSession`: the sealed calls to one origin in one role. Sessions are in memory only.
 package final class PayloadChannel: Sendable {
