@@ -1,6 +1,7 @@
 import AssentCore
 import AssentStore
 import AssentTesting
+import Foundation
 import Testing
 
 @testable import AssentEngine
@@ -141,6 +142,18 @@ struct LoginTests {
         for headers in [[:], ["X-OpenAM-Username": "ana", "X-OpenAM-Password": "wrong"], hidden] {
             await expectError(.loginFailed) {
                 try await fixture.send(type: "service", value: "ZeroPage", headers: headers)
+            }
+        }
+    }
+
+    @Test("An encoded word is bounded as the field is that it stands in: many marks in a row are slow to compare")
+    func encodedMarks() {
+        for (count, isTaken) in [(64, true), (65, false), (1_000, false)] {
+            let marks = "e" + String(repeating: "\u{301}", count: count)
+            let base64 = Data(marks.utf8).base64EncodedString()
+            let quoted = marks.utf8.map { "=" + Hex.encode([$0]) }.joined()
+            for word in ["=?utf-8?b?\(base64)?=", "=?utf-8?q?\(quoted)?="] {
+                #expect(ZeroPageLoginNode.decoded(word) == (isTaken ? marks : nil), "\(count)")
             }
         }
     }

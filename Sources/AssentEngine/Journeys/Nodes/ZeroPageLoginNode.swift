@@ -34,7 +34,8 @@ struct ZeroPageLoginNode: RunnableNode {
 
     /// A field's value, which may be one encoded word (RFC 2047 §2) of UTF-8 for what lies beyond ASCII.
     static func decoded(_ value: String) -> String? {
-        guard value.utf8.count <= CallbackInput.textLimit * 2, let text = unwrapped(value), !text.utf8.contains(0)
+        guard value.utf8.count <= CallbackInput.textLimit * 2, let text = unwrapped(value), !text.utf8.contains(0),
+            !MarksInARow.areTooMany(in: text)
         else { return nil }
         return text
     }
