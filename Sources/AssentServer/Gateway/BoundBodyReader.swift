@@ -21,12 +21,19 @@ struct BoundBodyReader: Sendable {
         self.limit = limit
     }
 
-    /// Whether its stated length and type are such that it could be bound. It can then be read whatever the policies
-    /// say.
+    /// Whether its stated length and type, and its other fields, are such that it could be bound. It can then be read
+    /// whatever the policies say.
     var isShort: Bool {
+        let isTyped: Bool
+        do {
+            isTyped = try type() != nil
+        } catch {
+            // Also without content: the engine asks for what it binds, and then the fields are refused.
+            return false
+        }
         let length = request.headers[.contentLength].map { Int($0) ?? .max }
         guard let length else { return request.headers[.transferEncoding] == nil }
-        return length <= limit && (try? type()) != nil
+        return length <= limit && isTyped
     }
 
     /// Reads it whole.
