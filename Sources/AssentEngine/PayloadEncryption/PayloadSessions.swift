@@ -203,17 +203,19 @@ package final class PayloadSessions: Sendable {
         }
         // Its key is derived when nobody waits for the lock.
         let (session, known) = try result.get()
-        return session.sealer(replyTo: head, keys: known ?? kept(session.keys, of: head.session), random: random)
+        return session.sealer(replyTo: head, keys: known ?? kept(session, of: head), random: random)
     }
 
-    /// Keeps what the messages of a session derive their keys with, while there is room: only somebody who can seal has
-    /// come here.
-    private func kept(_ keys: SessionKeys, of session: [UInt8]) -> SessionKeys {
+    /// Keeps what the messages of a session derive their keys with: only somebody who can seal has come here. `nil`
+    /// where there is no room: what is made for both directions, and not kept, takes longer than what one reply needs.
+    private func kept(_ session: ServerSession, of head: FrameHead) -> SessionKeys? {
+        guard sessionsWithKeys.withLock({ $0.count < Self.keptKeysLimit }) else { return nil }
+        let keys = session.keys
         entries.withLock { entries in
-            guard let place = entries.index(forKey: session), entries.values[place].keys == nil else { return }
+            guard let place = entries.index(forKey: head.session), entries.values[place].keys == nil else { return }
             let hasRoom = sessionsWithKeys.withLock { sessions -> Bool in
                 guard sessions.count < Self.keptKeysLimit else { return false }
-                sessions.append(session)
+                sessions.append(head.session)
                 return true
             }
             if hasRoom { entries.values[place].keys = keys }
