@@ -171,6 +171,7 @@ struct PageFileTests {
         Example("operating", "Clients with a key", 2, in: top),
         Example("operating", "How users signed in", in: realmWithJourneys),
         Example("operating", "Transaction signing", in: realm),
+        Example("operating", "Messages to a push service", in: top),
         Example("operating", "Several services", in: gateway() + "    <block>\n"),
         Example(
             "operating", "Actions",
@@ -265,6 +266,7 @@ struct PageFileTests {
                 to: URL(filePath: directory.path("logo.svg")))
             try FileManager.default.createDirectory(
                 atPath: directory.path("trust/bank"), withIntermediateDirectories: true)
+            if text.contains("secretFile: notify.secret") { try Self.makeSecret(directory.path("notify.secret")) }
             #expect(try ServerConfiguration.load(file: file).realms.map(\.name) == ["/alpha"])
         case .gateway:
             try Self.makeKey(directory.path("edge.key"))
@@ -274,6 +276,14 @@ struct PageFileTests {
             let kind = try KeyProviderKinds.parse(text, file: file)
             #expect(type(of: kind).name == "tpm")
         }
+    }
+
+    /// Makes the secret of a push service by the command that the page has for it.
+    private static func makeSecret(_ path: String) throws {
+        let names = try DocumentedPage("docs/operating.md").names(under: "Messages to a push service")
+        let command = try #require(names.first { $0.contains("openssl rand ") })
+        let made = try FinishedProcess.run("/bin/sh", ["-c", "umask 077; \(command) >\"$0\"", path])
+        try #require(made.status == 0, "\(made.complaints)")
     }
 
     /// Makes a key by the command that the page has for it.

@@ -105,6 +105,12 @@ extension ServerConfiguration {
         if let reader = root.optionalMapping("outbound") {
             configuration.outbound = try OutboundLoader(reader: reader, paths: paths).settings()
         }
+        configuration.outbound.allowsPlainLoopback = isDevelopment
+        if let reader = root.optionalMapping("notify") {
+            configuration.webhook = try WebhookLoader(
+                reader: reader, paths: paths, outbound: configuration.outbound
+            ).settings()
+        }
         if let reader = root.optionalMapping("pages") {
             configuration.pages = try PagesLoader(reader: reader, paths: paths).design()
         }

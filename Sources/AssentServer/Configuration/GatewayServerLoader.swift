@@ -48,7 +48,7 @@ struct GatewayServerLoader {
     /// What belongs to the server that has the engine.
     private static let engineKeys = [
         "realms", "database", "masterKeyFile", "dataDirectory", "passwordCost", "passwords", "pages", "outbound",
-        "clockDifferenceSeconds", "transactionsPerMinute", "journeyStartsPerMinute", "checksPerAddress",
+        "notify", "clockDifferenceSeconds", "transactionsPerMinute", "journeyStartsPerMinute", "checksPerAddress",
         "cookieSameSite", "cookiePartitioned",
     ]
 

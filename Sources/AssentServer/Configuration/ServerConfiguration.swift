@@ -99,6 +99,9 @@ public struct ServerConfiguration: Sendable {
     /// Whom the server may call of itself.
     package var outbound = OutboundSettings()
 
+    /// The service that brings users what concerns their devices; `nil` when that is only logged.
+    var webhook: WebhookSettings?
+
     /// Whether the database server's clock goes as the nodes' do, so that it may say what they go by.
     var isDatabaseTimed: Bool { clockDifferenceSeconds != nil }
 

@@ -25,6 +25,23 @@ extension ServerExamination {
                 + "\(app.maximumInstances) at most, and are deleted after \(app.days) days without use")
     }
 
+    /// Where what concerns users' devices goes. The rest of the URL may be what lets a caller in.
+    static func webhook(_ configuration: ServerConfiguration) -> [Diagnosis] {
+        guard let webhook = configuration.webhook, let origin = try? Origin(webhook.url) else { return [] }
+        guard configuration.realms.contains(where: { $0.signing != nil }) else {
+            return [
+                Diagnosis(
+                    .note, "notify has nothing to send: no realm has the section signing, so no user has a device")
+            ]
+        }
+        return [
+            Diagnosis(
+                .fine,
+                "what concerns users' devices is sent to \(origin), signed (notify): each node must reach it, and a "
+                    + "host in a private network must be in outbound.privateHosts")
+        ]
+    }
+
     /// Proxies that are everybody.
     static func proxies(_ configuration: ServerConfiguration) -> [Diagnosis] {
         configuration.trustedProxies.networks.filter { $0.length == 0 }.map {

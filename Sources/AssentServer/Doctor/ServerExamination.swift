@@ -22,6 +22,7 @@ package enum ServerExamination {
         }
         findings += unseen(configuration)
         findings += providers(configuration)
+        findings += webhook(configuration)
         findings += proxies(configuration)
         findings += closedRoutes(configuration)
         findings += kinds(configuration)

@@ -33,6 +33,7 @@ public final class IdentityServer: Service {
     /// Whether this node deletes now what has expired.
     let isCleaning = Locked(false)
     private let notifier: (any Notifier)?
+    private let webhook: WebhookNotifier?
     private let logger: Logger
 
     /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can
@@ -42,8 +43,8 @@ public final class IdentityServer: Service {
     ///   - configuration: how the server is set up.
     ///   - clock: where the time comes from.
     ///   - random: where keys and ids come from.
-    ///   - notifier: brings users at once what happens to their devices and what waits for them, by push or mail;
-    ///     without one it is only logged, and devices hear it when they ask.
+    ///   - notifier: brings users at once what happens to their devices and what waits for them, by push or mail,
+    ///     where the file has no `notify`; without either it is only logged, and devices hear it when they ask.
     ///   - logger: where the server writes.
     /// - Throws: ``/AssentConfiguration/ConfigurationError`` with what to do.
     public init(
@@ -51,9 +52,16 @@ public final class IdentityServer: Service {
         random: any RandomSource = SystemRandom(), notifier: (any Notifier)? = nil, logger: Logger
     ) async throws {
         self.configuration = configuration
-        self.notifier = notifier
         self.logger = logger
+        guard notifier == nil || configuration.webhook == nil else {
+            throw ConfigurationError(
+                file: configuration.file, line: nil,
+                "notify: this program has a channel of its own to users: take the section out of the file")
+        }
         try StartCheck.run(configuration)
+        let webhook = try configuration.webhookNotifier(clock: clock, random: random, logger: logger)
+        self.webhook = webhook
+        self.notifier = notifier ?? webhook
         let store = try await OpenedStore(configuration, clock: clock, random: random, logger: logger)
         directory = store.directory
         lock = store.lock
@@ -201,9 +209,17 @@ public final class IdentityServer: Service {
         let group = ServiceGroup(
             configuration: .init(services: services(upstream), logger: logger))
         let deadlines = Deadlines()
+        // Not a child: it goes on after the group, and is ended by hand.
+        let notifying = Task { [webhook] in
+            guard let webhook else { return }
+            await webhook.run()
+        }
         @Sendable func end(because reason: String) {
             cut(upstream, because: reason)
-            deadlines.add(Int64(configuration.recordingSeconds)) { [self] in abandon() }
+            deadlines.add(Int64(configuration.recordingSeconds)) { [self] in
+                abandon()
+                notifying.cancel()
+            }
         }
         let result: Result<Void, any Error>
         do {
@@ -228,6 +244,9 @@ public final class IdentityServer: Service {
         }
         await connections.waitUntilServed()
         await upstream.shutdown()
+        deadlines.add(Int64(configuration.recordingSeconds)) { notifying.cancel() }
+        await webhook?.finish()
+        await notifying.value
         // Its last statement may still wait for the database's server: the deadline is for that as well.
         await letGo()
         deadlines.cancel()

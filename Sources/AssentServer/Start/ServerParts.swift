@@ -234,6 +234,9 @@ extension ServerConfiguration {
         }
     }
 
+    /// All addresses that the server calls of itself.
+    var calledAddresses: [String] { keyAddresses + [webhook?.url].compactMap(\.self) }
+
     /// What fetches the keys of clients; `nil` when no client has keys at an address.
     fileprivate func clientKeys(_ context: EngineContext) throws -> ClientKeyCache? {
         guard !keyAddresses.isEmpty else { return nil }

@@ -42,10 +42,10 @@ struct StartCheck: Sendable {
             _ = try ServerCredentials.files(certificate: certificate, privateKey: privateKey, in: configuration.file)
         },
         StartCheck(name: "outbound") { configuration in
-            guard !configuration.keyAddresses.isEmpty else { return }
+            guard !configuration.calledAddresses.isEmpty else { return }
             do {
                 _ = try OutboundCalls(
-                    to: configuration.keyAddresses, settings: configuration.outbound, clock: SystemClock(),
+                    to: configuration.calledAddresses, settings: configuration.outbound, clock: SystemClock(),
                     logger: Logger(label: "assent.outbound") { _ in SwiftLogNoOpLogHandler() })
             } catch {
                 throw ConfigurationError(

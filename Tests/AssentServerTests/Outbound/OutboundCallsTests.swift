@@ -39,6 +39,47 @@ struct OutboundCallsTests {
         #expect(request.headerFields.map(\.name) == [.accept])
     }
 
+    @Test("One POST of what is handed over, and any status of 2xx is well")
+    func handOver() async throws {
+        let transport = InMemoryTransport { _ in Self.reply(202) }
+        try await OutboundCalls(transport).post(
+            Array("{}".utf8), to: Self.url, fields: [.contentType: "application/json"])
+        let exchange = try #require(transport.exchanges.first)
+        #expect(transport.exchanges.count == 1)
+        #expect(exchange.request.method == .post && exchange.request.path == "/jwks?v=1" && exchange.text == "{}")
+        #expect(exchange.request.headerFields.map(\.name) == [.contentType])
+        for status in [302, 307, 404, 500] {
+            let refusing = InMemoryTransport { _ in Self.reply(status, location: "https://app.example/other") }
+            await #expect(throws: OutboundCalls.Failure.status(status)) {
+                try await OutboundCalls(refusing).post([], to: Self.url, fields: [:])
+            }
+            #expect(refusing.exchanges.count == 1)
+        }
+        await #expect(throws: OutboundCalls.Failure.refusedURL) {
+            try await OutboundCalls(transport).post([], to: "http://app.example/", fields: [:])
+        }
+    }
+
+    @Test("Without TLS only this machine is called, and only by a server under development")
+    func plain() async throws {
+        let service = try await TestUpstream.start()
+        let url = "http://localhost:\(service.port)/"
+        var settings = OutboundSettings()
+        settings.timeout = .seconds(600)
+        settings.privateHosts = [try NormalizedHost("localhost")]
+        func post() async throws {
+            try await OutboundCalls(
+                to: [url], settings: settings, clock: ManualClock(),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            ).post([], to: url, fields: [:])
+        }
+        await #expect(throws: OutboundCalls.Failure.failed(.invalidRequest)) { try await post() }
+        settings.allowsPlainLoopback = true
+        await #expect(throws: Never.self) { try await post() }
+        #expect(service.requests.count == 1)
+        await service.stop()
+    }
+
     @Test(
         "A redirect is not followed, and no other status than 200 has content",
         arguments: [301, 302, 303, 307, 308, 204, 404, 500])
