@@ -110,9 +110,7 @@ struct ClientProfile: Sendable {
         }
         configuration.transport = transport
         configuration.clock = clock
-        var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
-        logger.logLevel = .warning
-        configuration.logger = logger
+        configuration.logger = .ofClient()
         return try Assent(configuration)
     }
 }

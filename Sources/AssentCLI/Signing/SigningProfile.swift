@@ -18,8 +18,7 @@ struct SigningProfile: Sendable {
     static func open(_ client: ClientOptions, keys options: DeviceKeyOptions? = nil) async throws -> SigningProfile {
         let profile = try client.load()
         let store = try await DeviceStore.open(profile, choosing: options)
-        var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
-        logger.logLevel = .warning
+        let logger = Logger.ofClient()
         let (transport, shutdown) = try network(profile, logger)
         return SigningProfile(
             device: SigningDevice(

@@ -93,6 +93,20 @@ public struct DisplayText: Hashable, Sendable, CustomStringConvertible {
         return lines
     }
 
+    /// One line of somebody else for a terminal, as it is but for line breaks, what a terminal would act upon, and what
+    /// changes the order in which the rest is read: that becomes visible, as `\u{A}`. Tabs stay.
+    package static func lineForTerminal(_ text: String) -> String {
+        var line = ""
+        for scalar in text.unicodeScalars {
+            if scalar == "\t" || !scalar.actsOnTerminal {
+                line.unicodeScalars.append(scalar)
+            } else {
+                line += visible(scalar)
+            }
+        }
+        return line
+    }
+
     /// A JSON text of one line for scripts and for a terminal: what may not be shown is escaped, as `\u202E`. Every
     /// reader reads the same.
     package static func escapedJSON(_ json: String) -> String {

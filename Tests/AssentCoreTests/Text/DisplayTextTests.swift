@@ -75,6 +75,14 @@ struct DisplayTextTests {
         #expect(DisplayText.linesForTerminal("") == "")
     }
 
+    @Test("One line for a terminal has no break either")
+    func line() {
+        let text = "a\r\nb\tc\u{1B}[2J\u{9B}K\u{202E}f\u{1F468}\u{200D}\u{1F467}\\"
+        let visible = "a\\u{D}\\u{A}b\tc\\u{1B}[2J\\u{9B}K\\u{202E}f\u{1F468}\u{200D}\u{1F467}\\"
+        #expect(DisplayText.lineForTerminal(text).utf8.elementsEqual(visible.utf8))
+        #expect(DisplayText.lineForTerminal("") == "")
+    }
+
     @Test("JSON has what may not be shown as escapes, and says the same")
     func json() throws {
         let value: JSONValue = ["\u{9B}2K": "é\u{1B}\u{7F}\u{202E}\u{200B}\u{E0041}\\\"\n€"]

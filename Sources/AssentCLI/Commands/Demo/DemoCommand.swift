@@ -49,7 +49,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = Console(json: json)
-        var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
+        var logger = Logger.ofClient()
         logger.logLevel = .error
         let sources = DemoWorld.Sources(configurationFile: config, programs: Self.programs)
         var ofStory = sources

@@ -49,7 +49,8 @@ struct ServeCommand: AsyncParsableCommand {
         signal(SIGXFSZ, SIG_IGN)
         let log = LogStream()
         let console = Console(warnings: log)
-        var logger = Logger(label: "assent", factory: { StreamLogHandler(label: $0, stream: log) })
+        let lines = LogLines { log.write($0 + "\n") }
+        var logger = Logger(label: "assent", factory: { StreamLogHandler(label: $0, stream: lines) })
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .notice
         do {
             if gatewayOnly { return try await serveGateway(console, logger) }
