@@ -246,6 +246,28 @@ struct OutcomeTests {
         #expect(outcome.lines.allSatisfy { !$0.contains("\u{1B}") })
     }
 
+    @Test(
+        "A transaction's id is one word of the command that somebody is told to type, whatever a server wrote there",
+        arguments: [
+            ("t-1_2.3", "t-1_2.3"), ("$(reboot)", "'$(reboot)'"), ("a;b`c`|d", "'a;b`c`|d'"),
+            ("a'$(b)'", #"'a'"'"'$(b)'"'"''"#), ("a\\'b", #"'a\\'"'"'b'"#),
+        ])
+    func quotedID(id: String, word: String) {
+        let pending = PendingRequest(transactionID: id, idempotencyKey: nil)
+        let outcome = Outcome(AuthorizationError(.outcomeUnknown, "the connection ended", pending: pending))
+        #expect(outcome.lines.last == "Do not repeat it. Run the same command again with --ask \(word)")
+    }
+
+    @Test("What a shell makes of such a word is the text itself")
+    func shell() throws {
+        let home = try VaultCommandTests.Home()
+        for text in ["", "plain", "$(echo x)`echo y`", "a'b\"c\\d; e | f & g > h * ~ # !", "'", "''", "é\n-"] {
+            let ended = try home.run(
+                URL(fileURLWithPath: "/bin/sh"), ["-c", "printf '<%s>' \(ShellWord.quoted(text))"])
+            #expect(ended.out == "<\(text)>", "\(ended.err)")
+        }
+    }
+
     @Test("A reader that has enough, as head does, is no failure worth a word, and the status is that of SIGPIPE")
     func closedPipe() async throws {
         let home = try VaultCommandTests.Home()

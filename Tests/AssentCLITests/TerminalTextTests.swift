@@ -32,8 +32,11 @@ struct TerminalTextTests {
         #expect(
             lines == [
                 #"For other apps, the signing issuer:  https://am.example\u{9B}2K"#,
-                #"On the device:  assent device enroll ZFECE\u{1B}[1A"#, #"text\u{202E}"#,
+                #"On the device:  assent device enroll 'ZFECE\u{1B}[1A'"#, #"text\u{202E}"#,
             ])
+        let command = DeviceCommand.Invite.lines(
+            code: "A; rm -rf ~ 'x", issuer: "https://am.example", qr: nil, resets: false)
+        #expect(command.last == #"On the device:  assent device enroll 'A; rm -rf ~ '"'"'x'"#)
         let reset = DeviceCommand.Invite.lines(code: "ZFECE-1", issuer: "https://am.example", qr: nil, resets: true)
         #expect(reset.last == "On the device:  assent device renew ZFECE-1" && reset.count == 2)
     }

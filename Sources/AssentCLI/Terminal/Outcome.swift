@@ -86,9 +86,7 @@ struct Outcome: Equatable {
         case is TrustFileError: self.init(.configuration, words)
         case is JourneyFailure: self.init(.failed, "The journey did not end: \(words)")
         case let error as AuthorizationError where error.code == .outcomeUnknown:
-            self.init(
-                .unknown, "The outcome is unknown: \(words)",
-                "Do not repeat it. Run the same command again with --ask \(error.pending?.argument ?? "<id>")")
+            self.init(.unknown, "The outcome is unknown: \(words)", Self.askInstead(about: error.pending))
         case let error as AuthorizationError: self.init(Self.refusals.contains(error.code) ? .refused : .failed, words)
         case let error as TokenError where error.code == .signInNeeded:
             self.init(.failed, Self.signInFirst(error))
@@ -111,9 +109,7 @@ struct Outcome: Equatable {
     private init(_ error: ResourceError, _ words: String) {
         switch error.code {
         case .outcomeUnknown:
-            self.init(
-                .unknown, "The outcome is unknown: \(words)",
-                "Do not repeat it. Run the same command again with --ask \(error.pending?.argument ?? "<id>")")
+            self.init(.unknown, "The outcome is unknown: \(words)", Self.askInstead(about: error.pending))
         case .userNotAuthenticated: self.init(.failed, Self.signInFirst(error))
         case .deviceNotAuthenticated, .deviceDeregistered:
             self.init(.failed, "Register this installation first: assent register. \(words)")
@@ -121,6 +117,12 @@ struct Outcome: Equatable {
         case .actionCancelled, .approvalNeeded: self.init(.refused, words)
         default: self.init(error.transportError?.mayHaveHadEffect == true ? .unknown : .failed, words)
         }
+    }
+
+    /// What to type where nobody knows what became of a request. The transaction's id is the server's word.
+    private static func askInstead(about pending: PendingRequest?) -> String {
+        let id = pending.map { ShellWord.quoted($0.argument) } ?? "<id>"
+        return "Do not repeat it. Run the same command again with --ask \(id)"
     }
 
     /// Asks for a sign-in, and says why. The error's own advice is left out if it only asks for a sign-in again.

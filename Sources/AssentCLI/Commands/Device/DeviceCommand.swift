@@ -89,7 +89,8 @@ struct DeviceCommand: AsyncParsableCommand {
         static func lines(code: String, issuer: String, qr: String?, resets: Bool) -> [String] {
             let command = resets ? "renew" : "enroll"
             var lines = [
-                "For other apps, the signing issuer:  \(issuer)", "On the device:  assent device \(command) \(code)",
+                "For other apps, the signing issuer:  \(issuer)",
+                "On the device:  assent device \(command) \(ShellWord.quoted(code))",
             ]
             if let qr { lines.append(qr) }
             return lines.map { DisplayText.escapedForTerminal($0) }
