@@ -30,6 +30,8 @@ package enum ConfiguredBackup {
                 try DatabaseLocation(
                     configuration, in: DataDirectory(unchecked: configuration.dataDirectory), node: "")
             }
+        // What writes it opens it by its name.
+        try PrivateFile.checkPlace(path)
         // Until it was read the file is an empty one, which nobody can restore: a command that is killed must not leave
         // a part of a backup under the name of a whole one.
         try PrivateFile.create(path, [])

@@ -73,6 +73,24 @@ enum PrivateFile {
         }
     }
 
+    /// Refuses a place where another user could put a file of their own, or a link, under the name that a program is
+    /// given to write to: in a directory that they own or may write to, unless that is one like `/tmp`, where everybody
+    /// keeps what is theirs.
+    static func checkPlace(_ path: String) throws {
+        let parent = (path as NSString).deletingLastPathComponent
+        var status = stat()
+        guard stat(parent.isEmpty ? "." : parent, &status) == 0 else {
+            throw ConfigurationError(file: path, line: nil, "cannot be made: \(reason())")
+        }
+        let isSticky = status.st_mode & 0o1000 != 0
+        guard [geteuid(), 0].contains(status.st_uid), status.st_mode & 0o022 == 0 || isSticky else {
+            throw ConfigurationError(
+                file: path, line: nil,
+                "cannot be made: other users own its directory or can write there, and could put a file of theirs in "
+                    + "its place. Name a directory of your own")
+        }
+    }
+
     /// Syncs a file that another program has written, and gives its size.
     static func settle(_ path: String) throws -> Int {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)

@@ -94,6 +94,28 @@ struct ConfiguredBackupTests {
         #expect(FileManager.default.fileExists(atPath: path + "2.part"))
     }
 
+    @Test("In a directory where others can put a file or a link in its place, no backup is made")
+    func others() async throws {
+        let world = try CopyWorld()
+        let configuration = try world.sqlite()
+        try await filled(world, configuration).close()
+        let directory = world.path("shared")
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        for mode in [0o777, 0o775, 0o722] as [mode_t] {
+            try #require(chmod(directory, mode) == 0)
+            let error = await #expect(throws: ConfigurationError.self) {
+                try await ConfiguredBackup.run(configuration, to: directory + "/backup")
+            }
+            #expect(error?.message.contains("other users own its directory or can write there") == true)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
+        }
+        // As /tmp is: nobody takes a file of another user away there.
+        for mode in [0o1777, 0o755] as [mode_t] {
+            try #require(chmod(directory, mode) == 0)
+            #expect(try await ConfiguredBackup.run(configuration, to: directory + "/backup-\(mode)") > 4096)
+        }
+    }
+
     @Test("What is wrong with the new file is told of that, and not of the database")
     func blame() async throws {
         let world = try CopyWorld()
