@@ -60,6 +60,20 @@ struct EvidenceTests {
         }
     }
 
+    @Test("A text that a relying party wrote is told as one text, also where it looks like several")
+    func texts() {
+        let (txn, key) = (SigningID(random: SystemRandom()), KeyThumbprint(random: SystemRandom()))
+        let note = "x | Amount | 900.00 EUR"
+        let decided = EvidenceFinding.decided(
+            txn: txn, kid: key, status: "accept", label: "Approve",
+            texts: ["Shop", "", "Amount", "1.00 EUR", "Note", note, "Note", #"y", "Amount", "900.00 EUR"#, "Approve"])
+        let quoted = #""Shop", "Amount", "1.00 EUR", "Note", "x | Amount | 900.00 EUR", "Note", "#
+        #expect(decided.sentence.contains("with these texts: " + quoted), "\(decided.sentence)")
+        #expect(decided.sentence.hasSuffix(#""y\", \"Amount\", \"900.00 EUR", "Approve""#))
+        let asked = EvidenceFinding.request(txn: txn, .policyTransaction(["/alpha", "", "a | b"]))
+        #expect(asked.sentence.hasSuffix(#"the gateway's: "/alpha", "", "a | b""#), "\(asked.sentence)")
+    }
+
     @Test("Without a trusted identity key the exit status is 64, with another one it is 2")
     func roots() throws {
         let vectors = try Vectors.load()

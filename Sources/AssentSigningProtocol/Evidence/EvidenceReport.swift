@@ -1,3 +1,5 @@
+import AssentCore
+
 /// What a bundle of evidence proves, what it only claims, and what is wrong with it.
 ///
 /// Its sentences quote the bundle: escape them before they reach a terminal (``/AssentCore/DisplayText``).
@@ -43,17 +45,23 @@ package enum EvidenceFinding: Hashable, Sendable {
                 + "\(keys.map(\.text).joined(separator: ", "))."
         case .endorsed(let sequence, let key): "The old key \(key) endorsed key set \(sequence)."
         case .decided(let txn, let kid, let status, let label, let texts):
-            "The key \(kid) signed \"\(status)\" (\"\(label)\") for transaction \(txn), for the document with these "
-                + "texts: \(texts.filter { !$0.isEmpty }.joined(separator: " | "))"
+            "The key \(kid) signed \"\(status)\" (\(Self.quoted([label]))) for transaction \(txn), "
+                + "for the document with these texts: \(Self.quoted(texts.filter { !$0.isEmpty }))"
         case .refusedBlindly(let txn, let kid, let status):
             "The key \(kid) signed \"\(status)\" for transaction \(txn) without its document."
         case .sameDecision(let txn, let device): "The device key \(device) signed the same decision about \(txn)."
         case .request(let txn, .details(let text)): "The request of transaction \(txn) is: \(text)"
         case .request(let txn, .policyTransaction(let fields)):
-            "The request of transaction \(txn) is the gateway's: \(fields.joined(separator: " | "))"
+            "The request of transaction \(txn) is the gateway's: \(Self.quoted(fields))"
         case .confirmed(let txn, let slot, let evaluation):
             "A key of the slot \(slot.rawValue) confirmed evaluation \(evaluation) for transaction \(txn)."
         }
+    }
+
+    /// Texts one after the other, each in JSON's quotation marks. A relying party has written some of them: one must
+    /// not look like several, as if the user had seen another amount.
+    private static func quoted(_ texts: [String]) -> String {
+        texts.map { JSONValue.string($0).serialized() }.joined(separator: ", ")
     }
 }
 
