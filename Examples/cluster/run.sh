@@ -57,6 +57,7 @@ as_postgres pg_ctl -D "$primary/data" -l "$primary/log" -w start >/dev/null
 as_postgres psql -h "$primary" -U postgres -XAtq -v ON_ERROR_STOP=1 <<END
 CREATE ROLE assent LOGIN PASSWORD '$(cat "$place/database-password")';
 CREATE DATABASE assent OWNER assent ENCODING 'UTF8' TEMPLATE template0;
+REVOKE CONNECT ON DATABASE assent FROM PUBLIC;
 END
 as_postgres pg_basebackup -h "$primary" -U postgres -D "$replica/data" -R -C -S replica -c fast \
     -d "host=$primary user=postgres application_name=replica" -X stream

@@ -126,5 +126,22 @@ struct PostgreSQLServersExaminationTests {
         found = try await findings(configuration)
         for danger in dangers { #expect(found.contains { $0.isNote && $0.text.contains(danger) }, "\(danger)") }
     }
+
+    @Test("A schema that every role may put functions into is noted: another's would run with Assent's rights")
+    func shared() async throws {
+        let place = try await PostgreSQLPlace()
+        let isNoted = {
+            try await findings(place.configuration).contains { $0.isNote && $0.text.contains("Every role") }
+        }
+        // So it is in PostgreSQL 14, where nobody has granted it.
+        try await place.sql("GRANT CREATE ON SCHEMA public TO PUBLIC")
+        #expect(try await isNoted())
+        let database = place.configuration.database
+        try await place.sql("REVOKE CONNECT ON DATABASE \(database) FROM PUBLIC")
+        #expect(try await !isNoted())
+        try await place.sql("GRANT CONNECT ON DATABASE \(database) TO PUBLIC")
+        try await place.sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        #expect(try await !isNoted())
+    }
 }
 #endif
