@@ -101,7 +101,7 @@ let package = Package(
             name: "AssentHummingbird",
             dependencies: [
                 "AssentCore", "AssentEnforcement", hummingbird, .product(name: "NIOCore", package: "swift-nio"),
-                httpTypes, logging,
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), httpTypes, logging,
             ]),
         .target(
             name: "AssentResources",
@@ -304,7 +304,8 @@ let package = Package(
         .testTarget(
             name: "AssentHummingbirdTests",
             dependencies: [
-                "AssentHummingbird", "AssentEnforcement", "AssentCore", "AssentTesting", hummingbird, httpTypes,
+                "AssentHummingbird", "AssentEnforcement", "AssentCore", "AssentTesting", "TestSupport", hummingbird,
+                httpTypes,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ]),

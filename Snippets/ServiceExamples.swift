@@ -28,6 +28,21 @@ func router(_ policies: PolicyClient) throws -> Router<BasicEnforcedContext> {
     return router
 }
 
+func application(
+    _ policies: PolicyClient, _ router: Router<BasicEnforcedContext>
+) throws -> some ApplicationProtocol {
+    // snippet: reporting begin
+    let reporting = OutcomeReporting()
+    let protected = try PolicyMiddleware<BasicEnforcedContext>(
+        policies, origin: "https://pay.bank.example", binding: .json, reporting: reporting)
+    router.group("transfers").add(middleware: protected).post { _, context in
+        try context.allowed().transactionID ?? "nothing"
+    }
+    let application = Application(router: router, services: [reporting])
+    // snippet: reporting end
+    return application
+}
+
 func decide(_ policies: PolicyClient, session: Secret, body: [UInt8], transaction: String?) async throws -> Bool {
     // snippet: decide begin
     var request = EnforcedRequest(

@@ -17,6 +17,16 @@ public struct EnforcementError: AssentError {
     /// Whether the same question may be answered later.
     public var isTransient: Bool { code == .unavailable }
 
+    /// Whether the same report is refused whenever it comes again.
+    package var isLasting: Bool {
+        switch code {
+        // There were too many of them at once.
+        case .refused: status != 429
+        case .unknownPolicySet: true
+        default: false
+        }
+    }
+
     /// An error with its explanation.
     public init(_ code: Code, _ detail: String, status: Int? = nil) {
         self.code = code

@@ -23,6 +23,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
     private let policies: PolicyClient
     private let origin: Origin
     private let binding: BoundContent?
+    private let reporting: OutcomeReporting
 
     /// A middleware.
     ///
@@ -31,8 +32,12 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
     ///   - origin: scheme, host and port under which clients know the service, and policies name it. What a request
     ///     says of its host is not believed.
     ///   - binding: the content that the policies bind; `nil` where they bind none. A policy that does denies then.
+    ///   - reporting: tells the server again what became of requests, where it has not heard it; one of the
+    ///     middleware's own by default.
     /// - Throws: `EnforcementError` `invalidConfiguration` when `origin` is none.
-    public init(_ policies: PolicyClient, origin: String, binding: BoundContent? = nil) throws(EnforcementError) {
+    public init(
+        _ policies: PolicyClient, origin: String, binding: BoundContent? = nil, reporting: OutcomeReporting? = nil
+    ) throws(EnforcementError) {
         do throws(WireError) {
             self.origin = try Origin(origin)
         } catch {
@@ -40,6 +45,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
         }
         self.policies = policies
         self.binding = binding
+        self.reporting = reporting ?? OutcomeReporting(logger: policies.logger)
     }
 
     /// Asks the policies, and hands the request to its handler where they allow it.
@@ -58,7 +64,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
         context.access = access
         guard let id = access.transactionID else { return try await next(request, context) }
         let (passed, carrying) = (request, context)
-        return try await reporting(id) { try await next(passed, carrying) }
+        return try await carryOut(id) { try await next(passed, carrying) }
     }
 
     /// What the policies allow of a request, whose content is in memory afterwards where they bind it.
@@ -105,7 +111,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
     }
 
     /// Runs the handler of a request whose transaction is used up, and tells the server what became of it.
-    private func reporting(_ id: String, _ handler: () async throws -> Response) async throws -> Response {
+    private func carryOut(_ id: String, _ handler: () async throws -> Response) async throws -> Response {
         do {
             let response = try await handler()
             await report(.answered(status: response.status.code), of: id)
@@ -122,18 +128,14 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
         }
     }
 
-    /// Also when the client has gone away meanwhile. A report that is lost makes the outcome unknown, after a time.
+    /// Also when the client has gone away meanwhile. The client waits for the first try alone.
     private func report(_ outcome: EnforcementOutcome, of id: String) async {
         guard policies.reportsOutcomes else { return }
-        let policies = policies
-        await Task {
-            do throws(EnforcementError) {
-                try await policies.report(outcome, ofTransaction: id)
-            } catch {
-                policies.logger.error(
-                    "an outcome could not be reported",
-                    metadata: ["transaction": "\(id)", "outcome": "\(outcome)", "error": "\(error)"])
-            }
+        await Task { [policies, reporting] in
+            await reporting.tell(
+                .init(id) { () async throws(EnforcementError) in
+                    try await policies.report(outcome, ofTransaction: id)
+                })
         }.value
     }
 

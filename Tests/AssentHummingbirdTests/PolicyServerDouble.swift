@@ -25,6 +25,9 @@ final class PolicyServerDouble: Sendable {
     let reports = Locked<[String]>([])
     let reportStatus = Locked(200)
 
+    /// How many of the next reports it does not hear.
+    let lostReports = Locked(0)
+
     /// How often it was asked for the user of a session, and whether that is alive.
     let lookUps = Locked(0)
     let isAlive = Locked(true)
@@ -56,20 +59,27 @@ final class PolicyServerDouble: Sendable {
         }
         if path.contains("_action=report") {
             reports.withLock { $0.append(exchange.text) }
+            let isLost = lostReports.withLock { lost in
+                defer { lost = max(0, lost - 1) }
+                return lost > 0
+            }
+            if isLost { throw HTTPTransportError(.connectionClosed, "Cut.", mayHaveHadEffect: true) }
             return .json(reportStatus.withLock { $0 }, [:])
         }
         questions.withLock { $0.append(exchange.text) }
         return try decision.withLock { $0 }(exchange)
     }
 
-    private func application(binding: BoundContent?) throws -> some ApplicationProtocol {
+    private func application(
+        binding: BoundContent?, reporting: OutcomeReporting?, isService: Bool
+    ) throws -> some ApplicationProtocol {
         let policies = PolicyClient(
             try PolicyServer("https://am.example/am", realm: "alpha"), policySet: "payments",
             credentials: GivenSession(Secret("pep-session")),
             transport: InMemoryTransport { try self.answer($0) })
         let router = Router(context: BasicEnforcedContext.self)
         let middleware = try PolicyMiddleware<BasicEnforcedContext>(
-            policies, origin: "https://pay.example", binding: binding)
+            policies, origin: "https://pay.example", binding: binding, reporting: reporting)
         router.group("payments").add(middleware: middleware).post { request, context in
             let access = try context.allowed()
             let body = try await request.body.collect(upTo: 1 << 16)
@@ -81,20 +91,23 @@ final class PolicyServerDouble: Sendable {
             _ = try context.allowed()
             return Response(status: .ok)
         }
-        return Application(router: router)
+        guard isService, let reporting else { return Application(router: router) }
+        return Application(router: router, services: [reporting])
     }
 
-    /// Posts to the service.
+    /// Posts to the service, which stops after that.
     func post(
         _ target: String = "/payments", _ fields: [(String, String)] = PolicyServerDouble.json,
-        body: String = #"{"to":"Bob"}"#, binding: BoundContent? = .json
+        body: String = #"{"to":"Bob"}"#, binding: BoundContent? = .json, reporting: OutcomeReporting? = nil,
+        isService: Bool = false
     ) async throws -> TestResponse {
         var headers = HTTPFields()
         for (name, value) in fields {
             if let name = HTTPField.Name(name) { headers.append(HTTPField(name: name, value: value)) }
         }
         let (target, all) = (target, headers)
-        return try await application(binding: binding).test(.router) { client in
+        let application = try application(binding: binding, reporting: reporting, isService: isService)
+        return try await application.test(.router) { client in
             try await client.execute(uri: target, method: .post, headers: all, body: ByteBuffer(string: body))
         }
     }

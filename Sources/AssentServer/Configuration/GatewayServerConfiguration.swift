@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEnforcement
 
 /// How a gateway without an engine is set up: the operator's YAML file, read and checked (`assent serve
 /// --gateway-only`). It has no database, no master key and no journeys.

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEnforcement
 import Logging
 
 /// What became of forwarded requests, with a memory for each realm: what the engine of one does not hear keeps nothing

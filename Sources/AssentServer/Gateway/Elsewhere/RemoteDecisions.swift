@@ -77,13 +77,12 @@ struct RemoteDecisions: GatewayDecisions {
     /// Tells the engine that nothing was forwarded, whether a question took the transaction or will yet.
     private func reportNotForwarded(_ exchange: Exchange) async {
         guard let transaction = exchange.question.transaction else { return }
-        let engine = exchange.engine
+        let statement = OutcomeStatement(
+            transaction: transaction, attempt: exchange.question.attempt, outcome: .notForwarded)
         await exchange.outcomes.add(
             .init(
-                statement: OutcomeStatement(
-                    transaction: transaction, attempt: exchange.question.attempt, outcome: .notForwarded),
-                mayBeEarly: WaitingTime(TimeInterval(TransactionAttempt.repetition), from: clock.now),
-                send: { (statement) async throws(EnforcementError) in try await engine.report(statement) }))
+                statement, to: exchange.engine,
+                mayBeEarly: WaitingTime(TimeInterval(TransactionAttempt.repetition), from: clock.now)))
     }
 
     private func answer(
@@ -221,11 +220,9 @@ private struct RemoteGrant: GatewayGrant {
         guard let transaction else { return .sent(await send().0) }
         return await Task { [attempt, outcomes, engine] in
             let (response, outcome) = await send()
-            await outcomes.add(
-                .init(
-                    statement: OutcomeStatement(
-                        transaction: transaction, attempt: attempt, outcome: EnforcementOutcome(outcome)),
-                    send: { (statement) async throws(EnforcementError) in try await engine.report(statement) }))
+            let statement = OutcomeStatement(
+                transaction: transaction, attempt: attempt, outcome: EnforcementOutcome(outcome))
+            await outcomes.add(.init(statement, to: engine))
             return .sent(response)
         }.value
     }

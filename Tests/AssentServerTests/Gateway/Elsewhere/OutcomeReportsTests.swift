@@ -18,15 +18,11 @@ struct OutcomeReportsTests {
         let failure = Locked<EnforcementError.Code?>(nil)
 
         func report(_ id: Int, mayBeEarly: WaitingTime? = nil) -> OutcomeReports.Report {
-            .init(
-                statement: OutcomeStatement(
-                    transaction: "t\(id)", attempt: "attempt", outcome: .answered(status: 200)),
-                mayBeEarly: mayBeEarly,
-                send: { (statement) async throws(EnforcementError) in
-                    tries.update { $0 += 1 }
-                    if let code = failure.withLock({ $0 }) { throw EnforcementError(code, "It failed.", status: 404) }
-                    heard.update { $0.append(statement.transaction) }
-                })
+            .init("t\(id)", mayBeEarly: mayBeEarly) { () async throws(EnforcementError) in
+                tries.update { $0 += 1 }
+                if let code = failure.withLock({ $0 }) { throw EnforcementError(code, "It failed.", status: 404) }
+                heard.update { $0.append("t\(id)") }
+            }
         }
     }
 

@@ -1,11 +1,11 @@
 import AssentCore
 
 /// Room that several memories share, beyond what each has for itself.
-final class SharedRoom: Sendable {
+package final class SharedRoom: Sendable {
     private let free: Locked<Int>
 
     /// Room for so many.
-    init(_ count: Int) {
+    package init(_ count: Int) {
         free = Locked(max(0, count))
     }
 

@@ -1,22 +1,42 @@
-import AssentCore
-import AssentEnforcement
+package import AssentCore
 import Foundation
-import Logging
+package import Logging
 
-/// What became of forwarded requests of one realm, until its engine has heard of it. It is kept in memory alone: what a
+/// What became of approved requests of one realm, until its engine has heard of it. It is kept in memory alone: what a
 /// crash takes away is unknown at the engine after ten minutes.
-actor OutcomeReports {
-    /// A statement, and how the engine hears of it.
-    struct Report: Sendable {
-        let statement: OutcomeStatement
-        /// How long the engine may not know the transaction as taken though it comes to be: the question that takes it
-        /// is still on its way.
-        var mayBeEarly: WaitingTime?
-        let send: @Sendable (OutcomeStatement) async throws(EnforcementError) -> Void
+package actor OutcomeReports {
+    /// What became of one request, and how the engine hears of it.
+    package struct Report: Sendable {
+        package let transaction: String
+        let mayBeEarly: WaitingTime?
+        package let send: @Sendable () async throws(EnforcementError) -> Void
+
+        /// A report.
+        ///
+        /// - Parameters:
+        ///   - transaction: the transaction that was taken for the request.
+        ///   - mayBeEarly: how long the engine may not know the transaction as taken though it comes to be: the
+        ///     question that takes it is still on its way.
+        ///   - send: tells the engine.
+        package init(
+            _ transaction: String, mayBeEarly: WaitingTime? = nil,
+            send: @escaping @Sendable () async throws(EnforcementError) -> Void
+        ) {
+            self.transaction = transaction
+            self.mayBeEarly = mayBeEarly
+            self.send = send
+        }
+
+        /// A statement to an engine that is asked on Assent's own wire.
+        package init(_ statement: OutcomeStatement, to engine: EnforcementClient, mayBeEarly: WaitingTime? = nil) {
+            self.init(statement.transaction, mayBeEarly: mayBeEarly) { () async throws(EnforcementError) in
+                try await engine.report(statement)
+            }
+        }
     }
 
-    /// How many are kept, unless a test says otherwise; then the oldest one goes.
-    static let usualCapacity = 10_000
+    /// How many are kept, unless something else is said; then the oldest one goes.
+    package static let usualCapacity = 10_000
 
     /// How many are sent at once.
     private static let atOnce = 16
@@ -51,7 +71,7 @@ actor OutcomeReports {
 
     /// An empty memory. Nothing is sent before ``run()``. What does not fit into its own capacity has room in `shared`
     /// as long as there is any.
-    init(
+    package init(
         capacity: Int = OutcomeReports.usualCapacity, sharing shared: SharedRoom? = nil, clock: any WallClock,
         logger: Logger
     ) {
@@ -63,39 +83,39 @@ actor OutcomeReports {
     }
 
     /// How many the engine has not heard of.
-    var count: Int { waiting.count }
+    package var count: Int { waiting.count }
 
     /// Whether it waits before it tries again.
-    var isPausing: Bool { waitingTime?.isOver(at: clock.now) == false }
+    package var isPausing: Bool { waitingTime?.isOver(at: clock.now) == false }
 
     /// Takes a report over. It is sent at once if the engine answers, else again and again.
-    func add(_ report: Report) {
+    package func add(_ report: Report) {
         if waiting.count >= capacity + borrowed, shared?.take() == true {
             borrowed += 1
         } else if waiting.count >= capacity + borrowed, waiting.count > sending {
             let dropped = waiting.remove(at: sending)
             logger.error(
                 "an outcome is forgotten, since too many wait for the engine: it will say that it is unknown",
-                metadata: ["transaction": "\(dropped.statement.transaction)"])
+                metadata: ["transaction": "\(dropped.transaction)"])
         }
         waiting.append(report)
         wake.yield()
     }
 
     /// Sends what there is, and what comes, until ``finish()``.
-    func run() async {
+    package func run() async {
         for await _ in wakes { await sendAll() }
         // Once more, without waiting for an engine that does not answer.
         await sendAll()
         for report in waiting {
             logger.error(
                 "the engine was not told what became of a request: it will say that it is unknown",
-                metadata: ["transaction": "\(report.statement.transaction)"])
+                metadata: ["transaction": "\(report.transaction)"])
         }
     }
 
     /// Ends ``run()`` after one more try.
-    func finish() {
+    package func finish() {
         isFinishing = true
         pause?.cancel()
         wake.finish()
@@ -165,13 +185,13 @@ actor OutcomeReports {
 
     private static func tell(_ report: Report, at now: Date, logger: Logger) async -> Hearing {
         do throws(EnforcementError) {
-            try await report.send(report.statement)
+            try await report.send()
             return .over
         } catch {
             let metadata: Logger.Metadata = [
-                "transaction": "\(report.statement.transaction)", "error": "\(error.code.rawValue)",
+                "transaction": "\(report.transaction)", "error": "\(error.code.rawValue)",
             ]
-            guard error.code == .refused else {
+            guard error.isLasting else {
                 logger.warning("the engine has not heard yet what became of a request", metadata: metadata)
                 return .failed
             }
