@@ -361,10 +361,10 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentConfiguration", "AssentEnforcement", "AssentEngine", "AssentJOSE",
-                "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentOTP", "AssentPayload", "AssentTesting",
-                "AssentTrust", "AssentVault", "SigningTesting", "StoreTesting", "TestSupport", hummingbird, httpTypes,
-                logging, crypto,
+                "AssentServer", "AssentConfiguration", "AssentEnforcement", "AssentEngine", "AssentHummingbird",
+                "AssentJOSE", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentOTP", "AssentPayload",
+                "AssentTesting", "AssentTrust", "AssentVault", "SigningTesting", "StoreTesting", "TestSupport",
+                hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "InMemoryLogging", package: "swift-log"),

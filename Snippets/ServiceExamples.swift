@@ -28,6 +28,30 @@ func router(_ policies: PolicyClient) throws -> Router<BasicEnforcedContext> {
     return router
 }
 
+func engine(secret: Secret, transport: any HTTPTransport) throws -> EnforcementClient {
+    // snippet: engine begin
+    let server = try PolicyServer("https://am.bank.example/am", realm: "/alpha")
+    let account = ClientAccount(server, clientID: "payments", secret: secret, transport: transport)
+    let engine = EnforcementClient(server, credentials: account, transport: transport)
+    // snippet: engine end
+    return engine
+}
+
+func router(_ engine: EnforcementClient) throws -> Router<BasicEnforcedContext> {
+    let router = Router(context: BasicEnforcedContext.self)
+    // snippet: tokens begin
+    var route = EnforcedRoute(policySet: "payments", scopes: ["payments"])
+    route.claims = ["email"]
+    let protected = try PolicyMiddleware<BasicEnforcedContext>(
+        engine, route, origin: "https://pay.bank.example", binding: .json)
+    router.group("transfers").add(middleware: protected).post { _, context in
+        let access = try context.allowed()
+        return "\(access.user.name) pays, with \(access.scopes ?? ["a session"])"
+    }
+    // snippet: tokens end
+    return router
+}
+
 func application(
     _ policies: PolicyClient, _ router: Router<BasicEnforcedContext>
 ) throws -> some ApplicationProtocol {

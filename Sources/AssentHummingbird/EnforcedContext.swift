@@ -35,17 +35,23 @@ public struct EnforcedAccess: Hashable, Sendable {
     /// Whose request it is.
     public let user: EnforcedUser
 
-    /// What the policies say of the user, by name.
+    /// What the policies say of the user, or what the server knows of them where it was asked, by name.
     public let claims: [String: [String]]
 
     /// The transaction that was used up for this request; `nil` when none was needed. It names the request once and
     /// for all: as a key against carrying it out twice.
     public let transactionID: String?
 
+    /// The scopes of the caller's access token; `nil` for a caller with a session, whom no scope limits.
+    public let scopes: [String]?
+
     /// An access.
-    public init(user: EnforcedUser, claims: [String: [String]] = [:], transactionID: String? = nil) {
+    public init(
+        user: EnforcedUser, claims: [String: [String]] = [:], transactionID: String? = nil, scopes: [String]? = nil
+    ) {
         self.user = user
         self.claims = claims
         self.transactionID = transactionID
+        self.scopes = scopes
     }
 }

@@ -59,16 +59,23 @@ public actor OutcomeReporting: Service {
             try await report.send()
         } catch {
             let metadata: Logger.Metadata = ["transaction": "\(report.transaction)", "error": "\(error)"]
-            guard !error.isLasting, !isFinished else {
+            guard !error.isLasting else {
                 logger.error("an outcome could not be reported", metadata: metadata)
                 return
             }
             logger.warning("the server has not heard yet what became of a request", metadata: metadata)
-            await tellLater(report)
+            await add(report)
         }
     }
 
-    private func tellLater(_ report: OutcomeReports.Report) async {
+    /// Tells the server what became of a request, without a wait for that.
+    func add(_ report: OutcomeReports.Report) async {
+        guard !isFinished else {
+            logger.error(
+                "an outcome is forgotten, since the service stops: the server will say that it is unknown",
+                metadata: ["transaction": "\(report.transaction)"])
+            return
+        }
         // It is known here before anything waits, so that a stop ends it.
         if running == nil { running = Task { [reports] in await reports.run() } }
         await reports.add(report)

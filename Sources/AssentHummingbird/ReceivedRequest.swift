@@ -7,6 +7,19 @@ struct ReceivedRequest {
     /// The URL that is decided on: the service's own origin, and the target without what names a transaction.
     let resource: CanonicalResource
 
+    /// Its method.
+    let method: String
+
+    /// Its `Content-Type`.
+    let contentType: String?
+
+    /// The values of the fields `Authorization` and `DPoP`, unchecked.
+    let authorization: [String]
+    let proofs: [String]
+
+    /// The URL that a proof must be made for: the service's own origin, and the target as it was sent.
+    let proofURL: String
+
     /// The transaction that it names.
     let transactionID: String?
 
@@ -19,6 +32,9 @@ struct ReceivedRequest {
     /// The longest session token that is asked about.
     private static let tokenLimit = 4096
     private static let keyLimit = 1024
+
+    /// By which scheme it presents an access token; `nil` where it presents none.
+    var tokenScheme: TokenScheme? { TokenCredentials(authorization).scheme }
 
     /// Reads a request.
     ///
@@ -45,6 +61,11 @@ struct ReceivedRequest {
             throw Refusal(400, "The request names more than one transaction.")
         }
         self.resource = resource
+        method = request.method.rawValue
+        contentType = request.headers[.contentType]
+        authorization = request.headers[values: .authorization]
+        proofs = request.headers[values: .dpop]
+        proofURL = "\(origin)\(path)"
         transactionID = named.first.flatMap { $0.isEmpty ? nil : $0 }
         if let transactionID, transactionID.utf8.count > 256 {
             throw Refusal(400, "The request names a transaction that there cannot be.")

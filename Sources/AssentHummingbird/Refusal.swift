@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEnforcement
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -9,6 +10,7 @@ struct Refusal: Error {
     let detail: String
     var members = JSONObject()
     var fields = HTTPFields()
+    var nonce: String?
 
     init(_ status: Int, _ detail: String, members: JSONObject = JSONObject(), fields: HTTPFields = [:]) {
         self.status = status
@@ -18,9 +20,23 @@ struct Refusal: Error {
     }
 
     /// Nobody is named, or nobody who is signed in.
-    static func signInFirst(_ server: String, realm: String) -> Refusal {
+    static func signInFirst(_ server: PolicyServer, _ detail: String = "Sign in first.") -> Refusal {
         Refusal(
-            401, "Sign in first.", fields: [.wwwAuthenticate: #"SSOADVICE realm="\#(realm)",am_uri="\#(server)""#])
+            401, detail,
+            fields: [.wwwAuthenticate: #"SSOADVICE realm="\#(server.realm)",am_uri="\#(server.url)""#])
+    }
+
+    /// The user must do something first, as the challenge says.
+    static func advised(_ challenge: String) -> Refusal {
+        Refusal(
+            401, "The user must do something first: see WWW-Authenticate.", fields: [.wwwAuthenticate: challenge])
+    }
+
+    /// The same, with the nonce for the client's next proof where there is one.
+    func giving(nonce: String?) -> Refusal {
+        var refusal = self
+        refusal.nonce = nonce
+        return refusal
     }
 
     /// The policies could not be asked.
@@ -62,6 +78,7 @@ struct Refusal: Error {
         fields[.cacheControl] = "no-cache, no-store, must-revalidate"
         fields[.pragma] = "no-cache"
         fields[.expires] = "0"
+        fields.give(nonce: nonce)
         if status.code == 503 { fields[.retryAfter] = "1" }
         return Response(
             status: status, headers: fields,

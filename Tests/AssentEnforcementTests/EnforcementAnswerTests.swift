@@ -12,11 +12,13 @@ struct EnforcementAnswerTests {
         var grant = EnforcementAnswer.Grant()
         grant.user = .init(id: "u-1", name: "ana")
         grant.user?.claims = ["email": "ana@bank.example"]
+        grant.scopes = ["accounts", "openid"]
         grant.transaction = "t-1"
         grant.identity = Secret("signed-token")
         grant.newNonce = "nonce"
         var kept = EnforcementAnswer.Grant()
         kept.keepSeconds = 60
+        kept.scopes = []
         var advised = EnforcementAnswer.Advised(try Advice(transactionID: "t-1"))
         advised.acrValues = ["urn:bank:code"]
         advised.hasToken = true

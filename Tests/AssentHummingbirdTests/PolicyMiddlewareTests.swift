@@ -183,16 +183,17 @@ struct PolicyMiddlewareTests {
         #expect(double.questions.withLock { $0.count } == 1)
     }
 
-    @Test("An access token is nobody here, with a proof or without: whose it is only the server could verify")
+    @Test("Where AM's question is asked an access token is nobody, with a proof or without, and the client is told")
     func accessTokens() async throws {
         let double = PolicyServerDouble(Self.allowed)
-        for fields in [
-            [("Authorization", "Bearer a.b.c")], [("Authorization", "DPoP a.b.c"), ("DPoP", "d.e.f")],
-            [("Authorization", "Bearer \(PolicyServerDouble.session)")],
-            [("Cookie", "iPlanetDirectoryPro=\(PolicyServerDouble.session)")],
+        for (fields, isToken) in [
+            ([("Authorization", "Bearer a.b.c")], true), ([("Authorization", "DPoP a.b.c"), ("DPoP", "d.e.f")], true),
+            ([("Authorization", "Bearer \(PolicyServerDouble.session)")], true),
+            ([("Cookie", "iPlanetDirectoryPro=\(PolicyServerDouble.session)")], false),
         ] {
             let reply = try await double.post("/payments", [("Content-Type", "application/json")] + fields)
             #expect(reply.status == .unauthorized && reply.headers[.wwwAuthenticate]?.hasPrefix("SSOADVICE") == true)
+            #expect(reply.text.contains("takes no access token") == isToken)
         }
         #expect(double.questions.withLock { $0.isEmpty } && double.calls.withLock { $0.isEmpty })
         #expect(try await double.post().status == .created)

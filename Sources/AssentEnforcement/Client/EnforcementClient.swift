@@ -1,21 +1,34 @@
-package import AssentCore
+public import AssentCore
 import Foundation
 import HTTPTypes
-import Logging
+public import Logging
 
-/// Asks Assent's engine, over the network, what it says of the requests that a gateway elsewhere got
-/// (docs/enforcement-wire.md). It keeps nothing, and where it throws, nothing is allowed.
-package struct EnforcementClient: Sendable {
+/// Asks Assent's engine, over the network, what it says of the requests that a service or a gateway elsewhere got, on
+/// Assent's own wire (docs/enforcement-wire.md): it takes sessions, access tokens and their proofs. AM has no such
+/// wire; ``PolicyClient`` is for that.
+///
+/// ```swift
+/// let server = try PolicyServer("https://am.bank.example/am", realm: "/alpha")
+/// let account = ClientAccount(server, clientID: "payments", secret: secret, transport: transport)
+/// let engine = EnforcementClient(server, credentials: account, transport: transport)
+/// ```
+///
+/// It keeps nothing, and where it throws, nothing is allowed.
+public struct EnforcementClient: Sendable {
     /// The server, and the realm that decides.
-    package let server: PolicyServer
+    public let server: PolicyServer
 
     /// Bounds of each call.
-    package var limits = HTTPLimits(
+    public var limits = HTTPLimits(
         connect: .seconds(5), read: .seconds(10), total: .seconds(10), replyBytes: 256 << 10)
 
+    /// What is logged: which decisions failed and why, never a credential.
+    public let logger: Logger
+
+    package let clock: any WallClock
+    package let random: any RandomSource
     private let credentials: any EnforcementCredentials
     private let transport: any HTTPTransport
-    private let clock: any WallClock
 
     /// The two calls but for what is in them, or why there are none.
     private let decision: Result<HTTPCall, EnforcementError>
@@ -28,17 +41,22 @@ package struct EnforcementClient: Sendable {
     ///
     /// - Parameters:
     ///   - server: the server, and the realm that decides.
-    ///   - credentials: access tokens of the client of the gateway's group.
+    ///   - credentials: access tokens of a client of a group of the server's `enforcement:`.
     ///   - transport: carries the questions; it verifies the server.
     ///   - clock: tells how long a question has taken.
-    package init(
+    ///   - random: names the questions.
+    ///   - logger: where failures go.
+    public init(
         _ server: PolicyServer, credentials: any EnforcementCredentials, transport: any HTTPTransport,
-        clock: any WallClock = SystemClock()
+        clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom(),
+        logger: Logger = Logger(label: "assent.enforcement", factory: { _ in SwiftLogNoOpLogHandler() })
     ) {
         self.server = server
         self.credentials = credentials
         self.transport = transport
         self.clock = clock
+        self.random = random
+        self.logger = logger
         decision = Self.call(server.enforcement("decide"))
         outcome = Self.call(server.enforcement("outcome"))
     }

@@ -1,13 +1,14 @@
 public import AssentCore
 
-/// The credentials by which a service shows the policy server that it may ask about others: a session of a user of its
-/// own, who has the role `pep`.
+/// The credentials by which a service shows the server that it may ask about others: for ``PolicyClient`` a session of
+/// a user of its own, who has the role `pep` (``ServiceAccount``); for ``EnforcementClient`` an access token of a
+/// client of its own (``ClientAccount``).
 public protocol EnforcementCredentials: Sendable {
-    /// The session.
+    /// The session, or the access token.
     ///
-    /// - Parameter refused: a session that the server does not accept any more; `nil` when nothing is known against
+    /// - Parameter refused: one that the server does not accept any more; `nil` when nothing is known against
     ///   the present one.
-    /// - Returns: the present session, or another one than `refused`.
+    /// - Returns: the present one, or another one than `refused`.
     /// - Throws: ``EnforcementError`` `notSignedIn` when there is none, `unavailable` when the server cannot be asked.
     func session(replacing refused: Secret?) async throws(EnforcementError) -> Secret
 }

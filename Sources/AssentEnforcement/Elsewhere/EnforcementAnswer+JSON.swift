@@ -8,6 +8,7 @@ extension EnforcementAnswer {
         case .granted(let grant):
             json["answer"] = "granted"
             if let user = grant.user { json["user"] = user.json }
+            if let scopes = grant.scopes { json["scopes"] = .array(scopes.map { .string($0) }) }
             json.set("transaction", grant.transaction)
             json.set("identity", grant.identity?.reveal())
             json["keepSeconds"] = .integer(grant.keepSeconds)
@@ -88,6 +89,9 @@ extension EnforcementAnswer.Grant {
     fileprivate init(_ members: inout WireMembers) throws(WireError) {
         self.init()
         if let inner = try members.optionalMembers("user") { user = try EnforcementAnswer.User(inner) }
+        if members.value("scopes") != nil {
+            scopes = try members.texts("scopes", count: EnforcementBounds.scopes, upTo: EnforcementBounds.name)
+        }
         transaction = try members.optionalText("transaction", upTo: EnforcementBounds.name)
         identity = try members.optionalText("identity", upTo: EnforcementBounds.field).map { Secret($0) }
         guard let keep = try members.optionalInteger("keepSeconds", in: 0...86_400) else {

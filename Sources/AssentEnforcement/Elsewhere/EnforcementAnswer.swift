@@ -29,6 +29,9 @@ package enum EnforcementAnswer: Sendable, Equatable {
         /// Who calls; `nil` for nobody who is known, and for a client that calls for itself.
         package var user: User?
 
+        /// The scopes of the caller's access token; `nil` for a caller without one.
+        package var scopes: [String]?
+
         /// The transaction that was taken for it.
         package var transaction: String?
 

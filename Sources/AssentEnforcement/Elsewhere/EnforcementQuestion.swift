@@ -157,6 +157,10 @@ package enum EnforcementBounds {
     package static let fields = 4
     /// How many elements a list has.
     package static let list = 64
+    /// How many scopes an access token is told to have.
+    package static let scopes = 1000
+    /// For how many seconds the same question with a transaction has the same answer.
+    package static let repetitionSeconds: Int64 = 30
     /// Of an attempt: at least 128 random bits as base64url, 22 characters.
     package static let attempt = 22...64
     /// The largest body that a group can be allowed to send.

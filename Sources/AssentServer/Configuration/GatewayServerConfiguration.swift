@@ -78,7 +78,7 @@ package struct EngineSettings: Sendable {
         package let id: String
 
         /// What it proves itself with.
-        let proof: EngineAccount.Proof
+        let proof: Proof
 
         /// The key that its access tokens belong to; `nil` for bearer tokens.
         var proofKey: (any SigningKey)?

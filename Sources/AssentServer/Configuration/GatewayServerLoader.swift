@@ -139,7 +139,7 @@ struct GatewayServerLoader {
         guard reader.has("secretFile") != reader.has("privateKey") else {
             throw reader.issue(nil, "a client has secretFile or privateKey")
         }
-        let proof: EngineAccount.Proof
+        let proof: EngineSettings.Client.Proof
         if let file = reader.optionalString("secretFile") {
             let secret = try PrivateFile.text(paths.resolve(file)).trimmingCharacters(in: .whitespacesAndNewlines)
             guard !secret.isEmpty else { throw reader.issue("secretFile", "is empty") }

@@ -73,9 +73,9 @@ package enum GatewayExamination {
         for (realm, client) in engine.realms.sorted(by: { $0.key < $1.key }) {
             do {
                 let random = SystemRandom()
-                let account = try EngineAccount(
-                    engine, realm: realm, client,
-                    transport: try engine.transport(of: client, over: transport, clock: clock, random: random),
+                let account = try engine.account(
+                    of: client, realm: realm,
+                    over: try engine.transport(of: client, over: transport, clock: clock, random: random),
                     clock: clock, random: random)
                 _ = try await account.session(replacing: nil)
                 findings.append(Diagnosis(.fine, "the engine knows the client \(client.id) of \(realm)"))

@@ -38,7 +38,8 @@ struct AdviceReply {
         let isStandard = client.hasTokenAlone && !client.acrValues.isEmpty
         if isStandard || isScript || request.headers[.authenticateResponse]?.lowercased() == "header" {
             var response = Response.problem(401, "The user must do something first: see WWW-Authenticate.")
-            response.headers[.wwwAuthenticate] = try challenges(advice, realm: realm, client)
+            response.headers[.wwwAuthenticate] = try advice.challenges(
+                server: serverURL, realm: realm, scheme: client.scheme, acrValues: client.acrValues)
             return response
         }
         let isNavigation = mode == "navigate"
@@ -49,16 +50,5 @@ struct AdviceReply {
             server: serverURL, goto: back, realm: realm, encoding: .xml)
         response.headers[.cacheControl] = "no-store"
         return response
-    }
-
-    /// AM's challenge and, for a client with an access token, the standard's behind it. They are one field: some of
-    /// AM's clients read the last field only, and others look at its beginning.
-    private func challenges(_ advice: Advice, realm: String, _ client: Client) throws -> String {
-        let challenge = try advice.challengeFieldValue(server: serverURL, realm: realm)
-        guard !client.acrValues.isEmpty else { return challenge }
-        let standard = TokenChallenge(
-            client.scheme, error: InsufficientAuthentication.errorCode,
-            parameters: [.init(name: "acr_values", value: client.acrValues.joined(separator: " "))])
-        return challenge + "," + (try standard.fieldValue())
     }
 }

@@ -1,10 +1,11 @@
 import AssentCore
+import AssentEnforcement
 import AssentEngine
 import HTTPTypes
 import Hummingbird
 
 /// The body of a request that a policy may bind: what is hashed is what will be forwarded.
-struct BoundBodyReader: Sendable {
+struct BoundBodyReader: EnforcedContent {
     private let request: Request
     private let mediaType: String
     private let limit: Int
@@ -55,6 +56,10 @@ struct BoundBodyReader: Sendable {
     ///
     /// - Throws: as ``checked()``.
     func check(_ bytes: [UInt8]) throws { try check(bytes, try type()) }
+
+    func tooLarge(_ limit: Int) -> any Error {
+        RequestError(413, "The request is larger than \(limit) bytes.")
+    }
 
     private func check(_ bytes: [UInt8], _ type: BoundMediaType?) throws {
         guard let type else {

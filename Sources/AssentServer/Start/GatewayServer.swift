@@ -205,8 +205,7 @@ extension EngineSettings {
         var clients: [String: EnforcementClient] = [:]
         for (realm, client) in realms {
             let transport = try self.transport(of: client, over: transport, clock: clock, random: random)
-            let account = try EngineAccount(
-                self, realm: realm, client, transport: transport, clock: clock, random: random)
+            let account = try self.account(of: client, realm: realm, over: transport, clock: clock, random: random)
             clients[realm] = EnforcementClient(
                 try PolicyServer(url, realm: realm), credentials: account, transport: transport, clock: clock)
         }

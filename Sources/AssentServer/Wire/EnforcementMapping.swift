@@ -103,6 +103,7 @@ extension EnforcementAnswer {
                 named.claims = caller.claims(question.claims)
                 grant.user = named
             }
+            grant.scopes = caller.caller.scopes?.sorted()
             grant.transaction = taken?.id
             grant.identity = caller.identity
             grant.keepSeconds = Int(caller.keepSeconds)

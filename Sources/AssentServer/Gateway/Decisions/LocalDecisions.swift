@@ -65,16 +65,8 @@ extension CredentialRefusal {
 
     /// The same by its parts.
     init(_ scheme: TokenScheme, error: String?, detail: String, nonce: String?, scopes: [String]) throws {
-        let isScope = error == OAuthError.Code.insufficientScope.rawValue
-        var challenge = TokenChallenge(scheme, error: error)
-        if isScope, !scopes.isEmpty {
-            challenge.parameters = [.init(name: "scope", value: scopes.joined(separator: " "))]
-        }
-        let field =
-            isScope && scheme == .bearer
-            ? #"Bearer error="insufficient_scope", scope="\#(scopes.joined(separator: " "))""#
-            : try challenge.fieldValue()
-        self.init(status: isScope ? 403 : 401, detail: detail, challenge: field, nonce: nonce)
+        let answer = try TokenChallenge.answer(scheme, error: error, scopes: scopes)
+        self.init(status: answer.status, detail: detail, challenge: answer.field, nonce: nonce)
     }
 }
 

@@ -42,29 +42,27 @@ struct RemoteDecisions: GatewayDecisions {
         let asked = question.asked(attempt: random.token())
         let isKept = question.isCacheable && Self.safeMethods.contains(asked.method)
         let key = isKept ? cache.key(of: asked, realm: realm) : nil
-        var exchange = Exchange(engine: engine, outcomes: outcomes, question: asked, body: body)
+        var exchange = EnforcementExchange(engine, asked, content: body)
         if let key, let grant = cache.grant(key) {
-            return GatewayAnswer(verdict: .granted(remoteGrant(grant, question, exchange), body: nil), newNonce: nil)
+            let kept = remoteGrant(grant, question, exchange, outcomes)
+            return GatewayAnswer(verdict: .granted(kept, body: nil), newNonce: nil)
         }
         let began = clock.now
         let answer: EnforcementAnswer
         do {
-            answer = try await exchange.answer()
+            answer = try await exchange.answer(at: clock) { await outcomes.add($0) }
         } catch {
-            let mayHaveActed = (error as? EnforcementError)?.mayHaveActed ?? false
-            if exchange.isRepeated || mayHaveActed { await reportNotForwarded(exchange) }
             guard let error = error as? EnforcementError else { throw error }
             return undecided(error, exchange)
         }
-        if exchange.leavesTransactionOpen(answer) { await reportNotForwarded(exchange) }
         if let key, case .granted(let grant) = answer, grant.transaction == nil, grant.newNonce == nil {
             cache.keep(grant, key, seconds: min(question.cacheSeconds, grant.keepSeconds), from: began)
         }
-        return try self.answer(answer, to: question, exchange)
+        return try self.answer(answer, to: question, exchange, outcomes)
     }
 
     /// What the client is told without an answer. Its transaction may have been taken all the same.
-    private func undecided(_ error: EnforcementError, _ exchange: Exchange) -> GatewayAnswer {
+    private func undecided(_ error: EnforcementError, _ exchange: EnforcementExchange) -> GatewayAnswer {
         logger.error(
             "the engine did not decide", metadata: ["error": "\(error.code.rawValue)", "detail": "\(error.detail)"])
         if let refusal = error.clientsFault { return GatewayAnswer(verdict: .denied(.refused(refusal))) }
@@ -74,24 +72,14 @@ struct RemoteDecisions: GatewayDecisions {
         return GatewayAnswer(verdict: .denied(.outcomeUnknown))
     }
 
-    /// Tells the engine that nothing was forwarded, whether a question took the transaction or will yet.
-    private func reportNotForwarded(_ exchange: Exchange) async {
-        guard let transaction = exchange.question.transaction else { return }
-        let statement = OutcomeStatement(
-            transaction: transaction, attempt: exchange.question.attempt, outcome: .notForwarded)
-        await exchange.outcomes.add(
-            .init(
-                statement, to: exchange.engine,
-                mayBeEarly: WaitingTime(TimeInterval(TransactionAttempt.repetition), from: clock.now)))
-    }
-
     private func answer(
-        _ answer: EnforcementAnswer, to question: GatewayQuestion, _ exchange: Exchange
+        _ answer: EnforcementAnswer, to question: GatewayQuestion, _ exchange: EnforcementExchange,
+        _ outcomes: OutcomeReports
     ) throws -> GatewayAnswer {
         switch answer {
         case .granted(let grant):
             GatewayAnswer(
-                verdict: .granted(remoteGrant(grant, question, exchange), body: exchange.bytes),
+                verdict: .granted(remoteGrant(grant, question, exchange, outcomes), body: exchange.bytes),
                 newNonce: grant.newNonce)
         case .advised(let advised):
             GatewayAnswer(
@@ -116,75 +104,12 @@ struct RemoteDecisions: GatewayDecisions {
     }
 
     private func remoteGrant(
-        _ grant: EnforcementAnswer.Grant, _ question: GatewayQuestion, _ exchange: Exchange
+        _ grant: EnforcementAnswer.Grant, _ question: GatewayQuestion, _ exchange: EnforcementExchange,
+        _ outcomes: OutcomeReports
     ) -> RemoteGrant {
         RemoteGrant(
             grant: grant, recheck: question.recheck(isApproved: grant.transaction != nil), engine: exchange.engine,
-            attempt: exchange.question.attempt, outcomes: exchange.outcomes, random: random)
-    }
-}
-
-/// One question with what the engine wants to know of the body: it is asked twice at most.
-private struct Exchange {
-    let engine: EnforcementClient
-    /// What the same engine has not heard of.
-    let outcomes: OutcomeReports
-    private(set) var question: EnforcementQuestion
-    let body: BoundBodyReader
-
-    /// The body, once it was read.
-    private(set) var bytes: [UInt8]?
-
-    /// Whether a reply was lost, so that a question was asked again.
-    private(set) var isRepeated = false
-
-    init(
-        engine: EnforcementClient, outcomes: OutcomeReports, question: EnforcementQuestion, body: BoundBodyReader
-    ) {
-        self.engine = engine
-        self.outcomes = outcomes
-        self.question = question
-        self.body = body
-    }
-
-    mutating func answer() async throws -> EnforcementAnswer {
-        // A short body beside a transaction is most likely what was approved, and saves a question.
-        if question.transaction != nil, body.isShort, !question.credentials.isEmpty {
-            let read = try await body.bytes()
-            bytes = read
-            question.content = .digest(SHA2.sha256(read))
-        }
-        let answer = try await ask()
-        guard case .needBody(let form, let limit) = answer else { return answer }
-        let read: [UInt8]
-        if let bytes {
-            try body.check(bytes)
-            read = bytes
-        } else {
-            read = try await body.checked()
-        }
-        bytes = read
-        guard form == .digest || read.count <= limit else {
-            throw RequestError(413, "The request is larger than \(limit) bytes.")
-        }
-        question.content = form == .whole ? .whole(read) : .digest(SHA2.sha256(read))
-        return try await ask()
-    }
-
-    private mutating func ask() async throws -> EnforcementAnswer {
-        let asked = await engine.decide(question)
-        isRepeated = isRepeated || asked.isRepeated
-        return try asked.answer.get()
-    }
-
-    /// Whether a question whose reply was lost may have taken the transaction, though this answer to the same question
-    /// lets nothing through. Where another request has taken it, the engine does not record what it is told.
-    func leavesTransactionOpen(_ answer: EnforcementAnswer) -> Bool {
-        guard isRepeated, question.transaction != nil else { return false }
-        return switch answer {
-        case .advised, .denied, .refused, .alreadyTaken: true
-        case .granted, .needBody: false
-        }
+            attempt: exchange.question.attempt, outcomes: outcomes, random: random)
     }
 }
 
@@ -229,9 +154,6 @@ private struct RemoteGrant: GatewayGrant {
 }
 
 extension EnforcementError {
-    /// Whether the engine may have taken a transaction though there is no answer that could be used.
-    fileprivate var mayHaveActed: Bool { code == .outcomeUnknown || code == .malformedReply }
-
     /// What the client is told where the engine cannot read what it has sent; `nil` for anything else.
     fileprivate var clientsFault: EngineError? {
         guard code == .refused else { return nil }
