@@ -162,12 +162,18 @@ struct ServiceDoorTests {
                 (seen, "invalid_dpop_proof"), (ServerFixture.bearer(token), "invalid_token"),
                 (ServerFixture.dpop(token), "invalid_dpop_proof"),
                 (try await service.proved(token, by: thief), "invalid_token"),
-                (evil + (try await service.proved(token, by: mine) { $0.url = "https://evil.example/accounts" }),
-                    "invalid_dpop_proof"),
-                (try await service.proved(token, by: mine) { $0.url = "https://localhost/accounts" },
-                    "invalid_dpop_proof"),
-                (try await service.proved(token, by: mine) { $0.url = Service.origin + "/nods" },
-                    "invalid_dpop_proof"),
+                (
+                    evil + (try await service.proved(token, by: mine) { $0.url = "https://evil.example/accounts" }),
+                    "invalid_dpop_proof"
+                ),
+                (
+                    try await service.proved(token, by: mine) { $0.url = "https://localhost/accounts" },
+                    "invalid_dpop_proof"
+                ),
+                (
+                    try await service.proved(token, by: mine) { $0.url = Service.origin + "/nods" },
+                    "invalid_dpop_proof"
+                ),
                 (try await service.proved(token, by: mine) { $0.method = "POST" }, "invalid_dpop_proof"),
                 (another + another.filter { $0.0 == "DPoP" }, "invalid_dpop_proof"),
             ] as [([(String, String)], String)] {
@@ -195,7 +201,8 @@ struct ServiceDoorTests {
             let narrow = try await fixture.tokens(session: session, scope: "openid profile").access
             let foreign = try await fixture.tokens(session: session, client: "partner-app").access
             for (fields, status, error) in [
-                (ServerFixture.bearer("x"), 401, "invalid_token"), (ServerFixture.bearer(foreign), 401, "invalid_token"),
+                (ServerFixture.bearer("x"), 401, "invalid_token"),
+                (ServerFixture.bearer(foreign), 401, "invalid_token"),
                 (ServerFixture.bearer(narrow), 403, "insufficient_scope"),
                 (ServerFixture.session(session) + ServerFixture.bearer("x"), 401, "invalid_token"),
                 (ServerFixture.bearer(good) + ServerFixture.bearer(good), 401, "invalid_token"),
