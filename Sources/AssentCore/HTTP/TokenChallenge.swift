@@ -59,6 +59,7 @@ extension Advice {
     ///   - realm: the realm.
     ///   - scheme: by which scheme the client's token came.
     ///   - acrValues: what a new token must be asked for with; empty where that would not help.
+    /// - Returns: the value of `WWW-Authenticate`.
     /// - Throws: ``WireError`` when a value cannot stand in a challenge.
     package func challenges(
         server: String, realm: String, scheme: TokenScheme, acrValues: [String]

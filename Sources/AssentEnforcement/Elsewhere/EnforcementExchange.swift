@@ -54,6 +54,7 @@ package struct EnforcementExchange: Sendable {
     ///   - clock: tells for how long a question may still be on its way.
     ///   - report: takes what the engine must hear: that nothing is forwarded, where a question has taken the
     ///     transaction, or will yet, and nothing is let through.
+    /// - Returns: what it has decided.
     /// - Throws: ``EnforcementError``, and what the content throws. Nothing is let through then.
     package mutating func answer(
         at clock: any WallClock, reporting report: @Sendable (OutcomeReports.Report) async -> Void
