@@ -179,8 +179,10 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
             Exchange(
                 isHTTP10: isHTTP10, isLast: isHTTP10 || isLastRead || RequestHeadRules.isLast(head),
                 awaitsContinue: !isHTTP10 && RequestHeadRules.awaitsContinue(head)))
+        let saysLength = head.headers.contains(name: "Content-Length")
         let length = head.headers.first(name: "Content-Length").flatMap { Int($0) }
-        let isTimed = length.map { $0 > 0 } ?? head.headers.contains(name: "Transfer-Encoding")
+        // The parser also takes a blank behind the number, and one up to 2^64-1: a body is waited for all the same.
+        let isTimed = length.map { $0 > 0 } ?? (saysLength || head.headers.contains(name: "Transfer-Encoding"))
         incoming = Incoming(began: context.eventLoop.now, length: length, isTimed: isTimed)
         pausedSince = nil
     }

@@ -79,6 +79,17 @@ struct RequestWatchTests {
         #expect(try reply(.requestTimeout)?.headers["Connection"] == ["close"])
     }
 
+    @Test(
+        "No spelling of its length frees a body from its time",
+        arguments: ["10 ", "10\t", "0010", "9223372036854775808", "18446744073709551615"])
+    func strangeLength(_ length: String) throws {
+        try receive(head([("Content-Length", length)]), bytes(1))
+        advance(.seconds(19))
+        #expect(fault() == nil)
+        advance(.seconds(1))
+        #expect(fault() is BodyTimeout)
+    }
+
     @Test("A body that does not come is late in the same way behind one that has come together with its head")
     func silentAfterWhole() throws {
         let pipeline = channel.pipeline.syncOperations
