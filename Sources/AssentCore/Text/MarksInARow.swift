@@ -19,13 +19,15 @@ package enum MarksInARow {
         return false
     }
 
-    /// All characters that are sorted are marks.
-    private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
+    /// Whether a character is one that may be sorted: all of them are marks, or become marks where characters of other
+    /// widths are taken for the same.
+    static func isMark(_ scalar: Unicode.Scalar) -> Bool {
         // The first mark is U+0300.
         guard scalar.value >= 0x300 else { return false }
         return switch scalar.properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: true
-        default: false
+        // The narrow sound marks of Japanese.
+        default: scalar.value == 0xFF9E || scalar.value == 0xFF9F
         }
     }
 }

@@ -31,12 +31,17 @@ package enum NameFolding {
         return apply(folded, \.lowercaseMapping)
     }
 
+    /// What is seen of `text`. What stood between its marks may be gone, and a long row of them takes a time that grows
+    /// with the square of its length: what exceeds the bound of every text is left out, so that such names are alike.
     private static func visible(_ text: String) -> String {
-        String(
-            String.UnicodeScalarView(
-                text.unicodeScalars.filter { scalar in
-                    scalar.properties.generalCategory != .format && !scalar.properties.isDefaultIgnorableCodePoint
-                }))
+        var seen = String.UnicodeScalarView()
+        var marks = 0
+        for scalar in text.unicodeScalars
+        where scalar.properties.generalCategory != .format && !scalar.properties.isDefaultIgnorableCodePoint {
+            marks = MarksInARow.isMark(scalar) ? marks + 1 : 0
+            if marks <= MarksInARow.limit { seen.append(scalar) }
+        }
+        return String(seen)
     }
 
     private static func apply(_ text: String, _ mapping: KeyPath<Unicode.Scalar.Properties, String>) -> String {

@@ -30,7 +30,7 @@ struct MarksInARowTests {
 
     @Test(
         "All kinds of marks are counted, also those of which Unicode says no order",
-        arguments: ["\u{300}", "\u{20DD}", "\u{302E}", "\u{F73}", "\u{FE0F}", "\u{1D165}"])
+        arguments: ["\u{300}", "\u{20DD}", "\u{302E}", "\u{F73}", "\u{FE0F}", "\u{1D165}", "\u{FF9E}"])
     func kinds(_ mark: String) {
         #expect(MarksInARow.areTooMany(in: "e" + String(repeating: mark, count: MarksInARow.limit + 1)))
     }

@@ -38,6 +38,17 @@ struct NameFoldingTests {
         }
     }
 
+    @Test(
+        "Marks between which nobody sees anything make no row that is slow to compare",
+        arguments: ["\u{200D}", "\u{200B}", "\u{AD}", "\u{3164}", "\u{FF9E}"])
+    func rowsOfMarks(_ between: String) {
+        let marks = String(repeating: "\u{316}\u{301}", count: MarksInARow.limit / 2)
+        let name = "e" + String(repeating: marks + between, count: 20)
+        #expect(!MarksInARow.areTooMany(in: NameFolding.fold(name)))
+        // What is left out keeps no name apart from another.
+        #expect(NameFolding.fold(name) == NameFolding.fold(name + marks))
+    }
+
     @Test("Names that nobody takes for the same stay apart, on one level and on two")
     func different() throws {
         for text in [
