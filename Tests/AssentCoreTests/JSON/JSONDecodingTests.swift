@@ -45,6 +45,21 @@ struct JSONDecodingTests {
         #expect(claims.page?.host() == "a.example")
     }
 
+    @Test("An object of many names is read as a dictionary in one walk, and means the same as one of few")
+    func manyMembers() throws {
+        let numbers = (0..<50_000).map { JSONObject.Member(name: "m\($0)", value: .integer($0)) }
+        let read = try JSONObject(numbers).decode([String: Int].self)
+        #expect(read.count == numbers.count && read["m49999"] == 49_999)
+        struct Account: Decodable, Equatable { let id: Int, note: String? }
+        for others in [0, 100] {
+            var members = Array(numbers.prefix(others))
+            #expect(throws: JSONDecodingError.self) { try JSONObject(members).decode(Account.self) }
+            members += [JSONObject.Member(name: "id", value: 1), JSONObject.Member(name: "id", value: 2)]
+            // The last one of a name, as everywhere.
+            #expect(try JSONObject(members).decode(Account.self) == Account(id: 2, note: nil))
+        }
+    }
+
     @Test("Integers beyond 2^53 keep all their digits", arguments: [Int64.max, .min, 9_007_199_254_740_993])
     func integers(value: Int64) throws {
         #expect(try JSONValue.integer(value).decode(Int64.self) == value)

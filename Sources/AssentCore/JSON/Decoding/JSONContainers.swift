@@ -31,10 +31,30 @@ extension JSONValueDecoder: SingleValueDecodingContainer {
 struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let object: JSONObject
     let codingPath: [any CodingKey]
+    /// Where the last member of each name is, by the name's bytes; only where there are many.
+    private let positions: [[UInt8]: Int]?
+
+    init(object: JSONObject, codingPath: [any CodingKey]) {
+        self.object = object
+        self.codingPath = codingPath
+        // A dictionary asks for each name that there is: to walk over the members each time would take a time that
+        // grows with the square of their number.
+        guard object.members.count > 16 else {
+            positions = nil
+            return
+        }
+        positions = Dictionary(
+            object.members.enumerated().map { (Array($1.name.utf8), $0) }, uniquingKeysWith: { _, last in last })
+    }
 
     var allKeys: [Key] { object.names.compactMap(Key.init(stringValue:)) }
 
-    func contains(_ key: Key) -> Bool { object[key.stringValue] != nil }
+    func contains(_ key: Key) -> Bool { member(key.stringValue) != nil }
+
+    private func member(_ name: String) -> JSONValue? {
+        guard let positions else { return object[name] }
+        return positions[Array(name.utf8)].map { object.members[$0].value }
+    }
 
     func decodeNil(forKey key: Key) throws -> Bool { try decoder(key).decodeNil() }
 
@@ -72,7 +92,7 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder(forKey key: Key) throws -> any Decoder { try decoder(key) }
 
     private func decoder(_ key: some CodingKey) throws -> JSONValueDecoder {
-        guard let value = object[key.stringValue] else {
+        guard let value = member(key.stringValue) else {
             throw JSONDecodingError(.missing, at: codingPath + [key], "The member is missing.")
         }
         return try JSONValueDecoder(value, at: codingPath + [key])
