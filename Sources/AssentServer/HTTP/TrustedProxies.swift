@@ -40,8 +40,10 @@ struct TrustedProxies: Sendable, Hashable {
         var rest = fields[values: name].joined(separator: ",")[...]
         var client = connection
         for _ in 0..<Self.hops {
-            let comma = rest.lastIndex(of: ",")
-            let entry = comma.map { rest[rest.index(after: $0)...] } ?? rest
+            // By bytes: backwards through signs that join, as letters of flags do, each character takes as long as all
+            // before it.
+            let comma = rest.utf8.lastIndex(of: UInt8(ascii: ","))
+            let entry = comma.map { rest[rest.utf8.index(after: $0)...] } ?? rest
             guard entry.utf8.count <= Self.entryLength, let address = address(in: entry) else { return connection }
             client = address
             guard contain(address), let comma else { return client }
