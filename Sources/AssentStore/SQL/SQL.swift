@@ -29,7 +29,7 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     package init(stringInterpolation: StringInterpolation) { self = stringInterpolation.sql }
 
     /// Values with commas between them.
-    init(list values: [SQLValue]) {
+    package init(list values: [SQLValue]) {
         marked = values.map { _ in String(Self.mark) }.joined(separator: ", ")
         arguments = values
     }

@@ -27,6 +27,33 @@ struct SigningWaitingTests {
         #expect(try await state.value(clock) == .approved)
     }
 
+    @Test("However many wait, each is heard of, and no statement asks for all of them")
+    func crowd() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let clock = world.base.clock
+        let (txn, _) = try await world.asked()
+        let bell = world.provider.parties.realm.bell
+        let crowd = Waiting {
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 * SigningBell.pieceLimit {
+                    group.addTask {
+                        let other = SigningID(random: SystemRandom())
+                        await bell.wait(for: .container(other), besides: [other, txn], seconds: 5)
+                    }
+                }
+            }
+        }
+        await crowd.untilSleeping(clock)
+        let state = Waiting { try await world.provider.parties.view(txn.text, client: "shop", wait: 25).state }
+        await state.untilSleeping(clock)
+        let start = clock.now
+        _ = try await device.approve(txn, container)
+        #expect(try await state.value(clock) == .approved)
+        #expect(clock.now.timeIntervalSince(start) < 5)
+        try await crowd.value(clock)
+    }
+
     @Test("A clock that is set back lets nobody wait longer")
     func setBack() async throws {
         let world = try await SigningWorld()

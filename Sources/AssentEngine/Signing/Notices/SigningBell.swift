@@ -21,6 +21,10 @@ final class SigningBell: Sendable {
     /// The longest wait, in seconds.
     static let longest = 25
 
+    /// For how many topics one statement asks: with what each of them knows besides, fewer parameters than databases
+    /// take.
+    static let pieceLimit = 500
+
     private struct Waiter {
         let id: UInt64
         let topic: Topic
@@ -89,18 +93,21 @@ final class SigningBell: Sendable {
     /// Looks until nobody waits any more.
     private func look() async {
         while true {
-            let (now, topics, known, late) = state.withLock { state -> (Date, Set<Topic>, [String], [Waiter]) in
+            let (now, waiting, late) = state.withLock { state -> (Date, [Topic: [SigningID]], [Waiter]) in
                 // Read in here: nobody who waits has begun later.
                 let now = context.clock.now
                 let late = Self.remove(&state) { $0.time.isOver(at: now) }
                 if state.waiting.isEmpty { state.isLooking = false }
-                return (now, Set(state.waiting.map(\.topic)), state.waiting.flatMap(Self.pairs), late)
+                // A container can only have one that waits, and the others know of nothing besides.
+                let waiting = Dictionary(
+                    state.waiting.map { ($0.topic, $0.known) }, uniquingKeysWith: { first, _ in first })
+                return (now, waiting, late)
             }
             for waiter in late { waiter.continuation.resume() }
-            if topics.isEmpty { return }
+            if waiting.isEmpty { return }
             do {
                 try await context.clock.sleep(until: now.addingTimeInterval(Self.interval))
-                let ready = try await ready(topics, besides: known)
+                let ready = try await ready(waiting)
                 let rung = state.withLock { state in Self.remove(&state) { ready.contains($0.topic) } }
                 for waiter in rung { waiter.continuation.resume() }
             } catch {
@@ -110,16 +117,29 @@ final class SigningBell: Sendable {
         }
     }
 
-    /// What a container waits for besides, as the statement names it: a container can only have one that waits.
-    private static func pairs(_ waiter: Waiter) -> [String] {
-        guard case .container(let did) = waiter.topic else { return [] }
-        return waiter.known.map { "\(did) \($0)" }
+    /// Which topics have something to see, besides what is known of each.
+    private func ready(_ waiting: [Topic: [SigningID]]) async throws -> Set<Topic> {
+        var found: Set<Topic> = []
+        var rest = Array(waiting)[...]
+        while !rest.isEmpty {
+            found.formUnion(try await ready(among: rest.prefix(Self.pieceLimit)))
+            rest = rest.dropFirst(Self.pieceLimit)
+        }
+        return found
     }
 
-    private func ready(_ topics: Set<Topic>, besides known: [String]) async throws -> Set<Topic> {
+    private func ready(among piece: ArraySlice<(key: Topic, value: [SigningID])>) async throws -> Set<Topic> {
         let now = context.clock.epochSeconds
-        let containers = Self.list(topics.compactMap { if case .container(let did) = $0 { did.text } else { nil } })
-        let transactions = Self.list(topics.compactMap { if case .transaction(let txn) = $0 { txn.text } else { nil } })
+        var (dids, txns, known): ([SQLValue], [SQLValue], [SQLValue]) = ([], [], [])
+        for (topic, others) in piece {
+            switch topic {
+            case .container(let did):
+                dids.append(.text(did.text))
+                known += others.map { SQLValue.text("\(did) \($0)") }
+            case .transaction(let txn): txns.append(.text(txn.text))
+            }
+        }
+        let (containers, transactions) = (Self.list(dids), Self.list(txns))
         let rows = try await context.database.run(
             .read(
                 """
@@ -144,7 +164,5 @@ final class SigningBell: Sendable {
     }
 
     /// The values of `IN`; a text that nothing is named by when there are none.
-    private static func list(_ ids: [String]) -> SQL {
-        ids.reduce("''") { list, id in "\(list), \(id)" }
-    }
+    private static func list(_ values: [SQLValue]) -> SQL { values.isEmpty ? "''" : SQL(list: values) }
 }
