@@ -157,7 +157,10 @@ private struct ChallengeParser {
             switch byte {
             case UInt8(ascii: "\""):
                 scanner.offset += 1
-                return String(decoding: text, as: UTF8.self)
+                let value = String(decoding: text, as: UTF8.self)
+                // In the whole field, backslashes may have stood between them.
+                guard !MarksInARow.areTooMany(in: value) else { throw scanner.malformed }
+                return value
             case UInt8(ascii: "\\"):
                 scanner.offset += 1
                 guard let escaped = scanner.current, isText(escaped) else { throw scanner.malformed }

@@ -78,6 +78,14 @@ struct ChallengeTests {
         }
     }
 
+    @Test("Backslashes between marks hide no row of them that is slow to compare")
+    func marks() {
+        for (count, isTaken) in [(MarksInARow.limit, true), (MarksInARow.limit + 1, false)] {
+            let row = String(repeating: "\\\u{301}", count: count)
+            #expect(((try? Challenge.parse("A a=\"e\(row)\"")) != nil) == isTaken)
+        }
+    }
+
     @Test("Scheme and parameter names are found whatever their case")
     func caseInsensitive() throws {
         let challenge = try #require(try Challenge.parse("ssoAdvice AM_URI=x").first)
