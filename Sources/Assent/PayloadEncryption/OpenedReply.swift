@@ -88,8 +88,9 @@ private final class SealedContent: Sendable {
         var opener: FrameOpener
         var reader = BinaryHTTPReader(.reply)
         var response: HTTPResponse?
-        /// What has opened and was not read yet.
-        var opened: [[UInt8]] = []
+        /// What has opened and was not read yet, in one piece: a server may send a content in pieces of one byte, and
+        /// the first of many would be taken from a list in a time that grows with their number.
+        var opened: [UInt8] = []
         /// The bytes of content, and those of the message.
         var count = 0
         var received: Int
@@ -134,10 +135,11 @@ private final class SealedContent: Sendable {
     /// The next bytes of content; `nil` at the end.
     func next() async throws -> [UInt8]? {
         while true {
-            let (piece, hasEnded, failure) = state.withLock { state in
-                (state.opened.isEmpty ? nil : state.opened.removeFirst(), state.hasEnded, state.failure)
+            let (opened, hasEnded, failure) = state.withLock { state in
+                defer { state.opened = [] }
+                return (state.opened, state.hasEnded, state.failure)
             }
-            if let piece { return piece }
+            if !opened.isEmpty { return opened }
             if let failure { throw failure }
             if hasEnded { return nil }
             try await read()
@@ -196,7 +198,7 @@ private final class SealedContent: Sendable {
                             return state.failure
                         }
                         state.count += bytes.count
-                        state.opened.append(bytes)
+                        state.opened.join(bytes)
                     }
                 }
                 if let length = state.length, length > limit { state.failure = Self.tooLarge(limit) }

@@ -47,6 +47,18 @@ struct SealedBackPressureTests {
         #expect(read == content && pulled.withLock { $0 } > 40)
     }
 
+    @Test("A content that a server sends in pieces of one byte is handed on in few")
+    func tinyPieces() async throws {
+        let (listener, content) = (SealedListener(), SystemRandom().bytes(100_000))
+        listener.isInBytes.withLock { $0 = true }
+        let call = try HTTPCall(.post, url: SealedListener.origin + "/transfers", body: HTTPBody(content))
+        let reply = try await listener.transport().send(call)
+        var reading = reply.body.makeAsyncIterator()
+        var pieces: [[UInt8]] = []
+        while let next = try await reading.next() { pieces.append(next) }
+        #expect(pieces.count < 10 && Array(pieces.joined()) == content)
+    }
+
     @Test("Of a request's content no more is asked for than is sent, but for one chunk", arguments: [true, false])
     func request(isLengthKnown: Bool) async throws {
         let (pulled, content) = (Locked(0), SystemRandom().bytes(400_000))

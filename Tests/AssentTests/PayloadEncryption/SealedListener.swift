@@ -29,6 +29,8 @@ final class SealedListener: Sendable {
     let isBare = Locked(false)
     /// Whether its sealed replies are cut off behind a chunk that has all of them, but is not the last.
     let isCutOff = Locked(false)
+    /// Whether the content of its sealed replies comes in pieces of one byte.
+    let isInBytes = Locked(false)
     /// What its sealed replies set as a cookie.
     let cookie = Locked<String?>(nil)
 
@@ -107,7 +109,13 @@ final class SealedListener: Sendable {
         var fields: HTTPFields = [.retryAfter: "7"]
         if let surplus = surplus.withLock({ $0 }) { fields[.contentLength] = String(content.count + surplus) }
         if let cookie = cookie.withLock({ $0 }) { fields[.setCookie] = cookie }
-        var reply = BinaryHTTPWriter.response(HTTPResponse(status: .created, headerFields: fields), content: content)
+        let response = HTTPResponse(status: .created, headerFields: fields)
+        var reply = BinaryHTTPWriter.response(response, content: content)
+        if isInBytes.withLock({ $0 }) {
+            reply = BinaryHTTPWriter.head(response)
+            for byte in content { reply += [1, byte] }
+            reply += BinaryHTTPWriter.end
+        }
         reply += Padding.bytes(behind: reply.count)
         // Of known length, 201.
         if isBare.withLock({ $0 }) { reply = [1, 0x40, 0xC9] }
