@@ -211,6 +211,7 @@ struct SecureCookieStoreTests {
             "", "no JSON", "{}", #"{"format":2,"cookies":[]}"#, #"{"format":1}"#, #"{"format":1,"cookies":[{}]}"#,
             #"{"format":1,"cookies":[{"name":"a","value":"1;evil","host":"am.example.com","path":"/","secure":true,"httpOnly":true,"expires":null}]}"#,
             #"{"format":1,"cookies":[{"name":"a","value":"1\r\nX: y","host":"am.example.com","path":"/","secure":true,"httpOnly":true,"expires":null}]}"#,
+            #"{"format":1,"cookies":[{"name":"a","value":"1","host":"am.example.com","path":"/","secure":true,"httpOnly":true,"expires":9223372036854775807}]}"#,
         ])
     func damaged(_ record: String) async throws {
         try await secrets.update(SecureCookieStore.secretName, to: Secret(record), expected: .absent)

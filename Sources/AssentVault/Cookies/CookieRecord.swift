@@ -41,11 +41,15 @@ enum CookieRecord {
             // What would change the Cookie field of a request cannot have been set by a server.
             (name + content).utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ";") })
         else { throw damaged }
-        let expires = value["expires"]?.integer.map { Date(timeIntervalSince1970: Double($0) / 1_000) }
+        let expires = value["expires"]?.integer
+        guard expires.map(times.contains) ?? true else { throw damaged }
         return Cookie(
             name: name, value: Secret(content), host: host, path: path, isSecure: isSecure, isHTTPOnly: isHTTPOnly,
-            expires: expires)
+            expires: expires.map { Date(timeIntervalSince1970: Double($0) / 1_000) })
     }
+
+    /// Milliseconds that a server can have set: up to the year 9999. One far beyond could not be written again.
+    private static let times: ClosedRange<Int64> = -253_402_300_800_000...253_402_300_800_000
 
     private static func milliseconds(_ date: Date) -> Int64 {
         Int64((date.timeIntervalSince1970 * 1_000).rounded(.down))
