@@ -40,6 +40,10 @@ struct ReceivedRequest {
     ///
     /// - Throws: ``Refusal`` with status 400, 403 or 414.
     init(_ request: Request, origin: Origin, sessionField: HTTPField.Name) throws(Refusal) {
+        // Before any of them is compared with something, and before it is known who sends them.
+        guard !request.headers.contains(where: { MarksInARow.areTooMany(in: $0.value) }) else {
+            throw Refusal(400, "A header field has too many marks in a row.")
+        }
         guard let path = request.head.path, path.utf8.first == UInt8(ascii: "/") else {
             throw Refusal(400, "The request target must be a path.")
         }

@@ -216,6 +216,17 @@ struct PolicyMiddlewareTests {
     }
 
     @Test(
+        "A header field that is slow to compare is compared with nothing, also when nobody is signed in",
+        arguments: ["X-TxID", "Content-Encoding", "Idempotency-Key", "iPlanetDirectoryPro"])
+    func marks(_ name: String) async throws {
+        let double = PolicyServerDouble(Self.allowed)
+        let value = "t" + String(repeating: "\u{301}", count: MarksInARow.limit + 1)
+        let reply = try await double.post("/payments", [("Content-Type", "application/json"), (name, value)])
+        #expect(reply.status == .badRequest)
+        #expect(double.lookUps.withLock { $0 } == 0 && double.questions.withLock { $0.isEmpty })
+    }
+
+    @Test(
         "A path that the router takes for another one is refused before a policy is asked",
         arguments: ["/payments/", "/payments//", "/payments/?_txid=t-1"])
     func slash(_ target: String) async throws {
