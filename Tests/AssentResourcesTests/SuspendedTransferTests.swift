@@ -77,6 +77,17 @@ struct SuspendedTransferTests {
         }
     }
 
+    @Test("A part of a content that is longer than what is accepted is refused at its header, whatever it has")
+    func partOfTooMuch() async throws {
+        let chunked =
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"one\"\r\nAccept-Ranges: bytes\r\n\r\n5\r\n"
+        try await interrupted(first: chunked, second: Self.part("bytes 5-\(Int.max - 1)/\(Int.max)")) {
+            world, told, _ in
+            #expect(told.error?.number == -1103)
+            #expect(world.files.isEmpty)
+        }
+    }
+
     @Test(
         "Without a strong ETag and Accept-Ranges the connection is lost, and what is known is told",
         arguments: [

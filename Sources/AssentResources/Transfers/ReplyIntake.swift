@@ -50,6 +50,8 @@ struct ReplyIntake: Sendable {
             guard isSame, let part = ContentPart(response.headerFields[.contentRange]), part.first == count,
                 part.last == part.total - 1, total ?? part.total == part.total
             else { throw Self.otherPart }
+            // A first reply without a length has bounded nothing, and the app is told this number.
+            guard part.total <= limit else { throw Self.tooLong }
             total = part.total
             return
         }
