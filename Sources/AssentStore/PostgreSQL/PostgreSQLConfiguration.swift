@@ -96,6 +96,9 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
     /// Milliseconds between two looks at all servers.
     package var watchInterval = 5_000
 
+    /// Milliseconds that a stop waits for the node's last mark. A server that answers needs a small part of it.
+    package var stopLimit = 2_000
+
     /// A node with a data directory.
     package struct Node: Sendable, Hashable {
         /// Its id.

@@ -328,6 +328,7 @@ struct PostgreSQLFailoverTests {
         let (_, nodes) = try await ledger {
             $0.requiresStandby = false
             $0.watchInterval = 3_600_000
+            $0.stopLimit = Patience.seconds * 1_000
             Self.wait(&$0)
         }
         let copied = try await pair.primary.offPool { try PostgreSQLServer(copyOf: $0) }

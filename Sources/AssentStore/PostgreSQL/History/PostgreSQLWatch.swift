@@ -15,9 +15,6 @@ final class PostgreSQLWatch: Sendable {
         case withMark
     }
 
-    /// How long a stop waits for the last mark. A server that answers needs a small part of it.
-    private static let patience: Duration = .seconds(2)
-
     init(_ keeper: PostgreSQLKeeper) {
         self.keeper = keeper
         bell = try? PostgreSQLBell()
@@ -29,14 +26,14 @@ final class PostgreSQLWatch: Sendable {
 
     /// Ends the thread, which first writes the mark if something was committed since the last one: otherwise a backup
     /// from just before the stop could not be told from what the node has used. A program that remembers no mark writes
-    /// none.
+    /// none. It is waited for no longer than ``PostgreSQLConfiguration/stopLimit``.
     func finish() async {
         guard bell != nil, keeper.configuration.node != nil else { return end() }
         end(.withMark)
-        let hasEnded = thread.stream
+        let (hasEnded, limit) = (thread.stream, Duration.milliseconds(keeper.configuration.stopLimit))
         await withTaskGroup(of: Void.self) { group in
             group.addTask { for await _ in hasEnded {} }
-            group.addTask { try? await Task.sleep(for: Self.patience) }
+            group.addTask { try? await Task.sleep(for: limit) }
             await group.next()
             group.cancelAll()
         }
