@@ -96,6 +96,10 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
     /// Milliseconds between two looks at all servers.
     package var watchInterval = 5_000
 
+    /// Milliseconds for which a node's id that another process has is asked for again: the server hears a moment later
+    /// that a process has ended.
+    package var holdLimit = 3_000
+
     /// Milliseconds that a stop waits for the node's last mark. A server that answers needs a small part of it.
     package var stopLimit = 2_000
 
@@ -114,11 +118,12 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
     }
 
     /// Lets everything that is waited for take so many seconds: for tests, which must not fail on a busy machine. A
-    /// transaction that stands still is ended as before, since others wait for that where its `COMMIT` was lost.
+    /// transaction that stands still is ended as before, since others wait for that where its `COMMIT` was lost; and a
+    /// stop waits as before, since the server may have gone first.
     package mutating func bePatient(seconds: Int) {
         let limit = seconds * 1_000
         (waitLimit, connectLimit, statementLimit, lockLimit) = (limit, limit, limit, limit)
-        (commitLimit, outcomeLimit, overdueLimit) = (limit, limit, limit)
+        (commitLimit, outcomeLimit, overdueLimit, holdLimit) = (limit, limit, limit, limit)
     }
 
     /// The TLS to one of the hosts; `nil` means: if the server offers it, and nothing is verified.

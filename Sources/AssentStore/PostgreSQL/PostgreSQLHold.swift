@@ -11,10 +11,6 @@ final class PostgreSQLHold: NodeHold {
     private let bell: PostgreSQLBell
     private let state = Locked(State.held)
 
-    /// How long a name that another process has is asked for again: the server hears a moment later that a process has
-    /// ended.
-    private static let patience = Duration.seconds(3)
-
     private init() throws { bell = try PostgreSQLBell() }
 
     deinit { bell.ring() }
@@ -37,7 +33,8 @@ final class PostgreSQLHold: NodeHold {
             Thread.detachNewThread {
                 do {
                     let session = try open(configuration, bell)
-                    guard try lock(name, session) else { return continuation.resume(returning: false) }
+                    let limit = Duration.milliseconds(configuration.holdLimit)
+                    guard try lock(name, session, limit) else { return continuation.resume(returning: false) }
                     continuation.resume(returning: true)
                     _ = session.waitForBell()
                     state.withLock { $0 = .lost }
@@ -59,7 +56,7 @@ final class PostgreSQLHold: NodeHold {
         return try PostgreSQLOpening(configuration: configuration).open(host, bell: bell)
     }
 
-    private static func lock(_ name: String, _ session: PostgreSQLSession) throws -> Bool {
+    private static func lock(_ name: String, _ session: PostgreSQLSession, _ limit: Duration) throws -> Bool {
         let key = SHA2.sha256(Array("assent node \(name)".utf8)).prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
         // A machine that has lost its power does not end its connections: the server then finds out within a minute.
         let watch = PostgreSQLCommand(
@@ -68,7 +65,7 @@ final class PostgreSQLHold: NodeHold {
                 set_config('tcp_keepalives_count', '3', false)
             """, isKept: false)
         let ask = PostgreSQLCommand("SELECT pg_try_advisory_lock(\(key)) AS held", isKept: false)
-        let end = ContinuousClock.now + patience
+        let end = ContinuousClock.now + limit
         _ = try session.exchange([watch])
         while true {
             let answer = try session.exchange([ask]).first

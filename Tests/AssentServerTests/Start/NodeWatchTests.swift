@@ -52,7 +52,21 @@ struct NodeWatchTests {
         var configuration = try await offPool { try server.makeDatabase() }
         configuration.connections = 2
         configuration.bePatient(seconds: Patience.seconds)
+        // Who is to be refused an id need not ask for long, and the others ask once it is free.
+        configuration.holdLimit = 100
         return configuration
+    }
+
+    /// Waits until the server has noticed that the process that had a node's id has ended.
+    private static func untilFree(_ configuration: PostgreSQLConfiguration) async throws {
+        let server = try await PostgreSQLServer.shared()
+        let held = """
+            SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            """
+        try await Patience.wait(until: "no id is held") {
+            try await server.offPool { try $0.sql(held, in: configuration.database) } == "0"
+        }
     }
 
     @Test("A clock that is off is logged from 5 seconds on, and from the limit on the node is not ready")
@@ -126,7 +140,8 @@ struct NodeWatchTests {
 
     @Test("A start with the node id of another server is refused, until that one has ended")
     func copiedID() async throws {
-        let location = DatabaseLocation.postgresql(try await Self.database())
+        let configuration = try await Self.database()
+        let location = DatabaseLocation.postgresql(configuration)
         let directory = DataDirectory(unchecked: "/data")
         let first = try await NodeWatch.hold("a", location, in: directory)
         let error = await #expect(throws: ConfigurationError.self) {
@@ -135,6 +150,7 @@ struct NodeWatchTests {
         #expect(error?.file == "/data/node" && error?.message.contains("has this node id") == true)
         try await NodeWatch.hold("b", location, in: directory).release()
         first.release()
+        try await Self.untilFree(configuration)
         try await NodeWatch.hold("a", location, in: directory).release()
     }
 
@@ -149,7 +165,7 @@ struct NodeWatchTests {
             atPath: directory + "/data", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         try PrivateFile.create(directory + "/data/node", try PrivateFile.read(data))
         let error = await #expect(throws: ConfigurationError.self) {
-            try await ServerFixture(kept: directory, node: node)
+            try await ServerFixture(kept: directory, node: node, configuring: { $0.postgreSQL?.holdLimit = 100 })
         }
         #expect(error?.message.contains("has this node id") == true)
         await first.stop()
@@ -172,7 +188,8 @@ struct NodeWatchTests {
 
     @Test("An id whose connection was lost is taken again; when another server was faster, the node is not ready")
     func lostConnection() async throws {
-        let node = try await Node(try await Self.database())
+        let configuration = try await Self.database()
+        let node = try await Node(configuration)
         let hold = try #require(try await node.location.hold(node: "a"))
         let watch = node.watch(hold, limit: nil)
         func end(_ hold: any NodeHold) async throws {
@@ -184,6 +201,7 @@ struct NodeWatchTests {
                         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
                     """))
             while hold.isHeld { await Task.yield() }
+            try await Self.untilFree(configuration)
         }
         try await end(hold)
         await watch.look()
@@ -191,11 +209,13 @@ struct NodeWatchTests {
         let second = try await node.location.hold(node: "a")
         #expect(second == nil)
         watch.end()
+        try await Self.untilFree(configuration)
         let other = try #require(try await node.location.hold(node: "a"))
         await watch.look()
         #expect(await node.reason(watch) == "nodeIDTaken")
         #expect(node.complaints == [.error])
         other.release()
+        try await Self.untilFree(configuration)
         await watch.look()
         #expect(watch.reason == nil)
         watch.end()
