@@ -213,7 +213,12 @@ struct PostgreSQLFailoverTests {
 
     @Test("A wait for the standby that an administrator cancels or ends is not taken for a commit")
     func interrupted() async throws {
-        let (_, nodes) = try await ledger()
+        let (_, nodes) = try await ledger {
+            // It still waits when it is interrupted, however late that is.
+            $0.commitLimit = 60_000
+            // A mark is a commit, too, and would be the one that is interrupted.
+            $0.watchInterval = 3_600_000
+        }
         for (number, function) in ["pg_cancel_backend", "pg_terminate_backend"].enumerated() {
             pair.link.stall()
             let lost = Task {
