@@ -301,12 +301,35 @@ struct ConfiguredCopyTests {
                     SELECT 'row ' || n, n, 'e', 'o', '{}', n FROM numbers
                     """))
         }
+        // However late it is killed, it has come no further than that row.
+        _ = try await world.open(target) { database in
+            try await database.run(
+                [
+                    SQLStatement(
+                        """
+                        CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS
+                        'BEGIN
+                            IF NEW.id = ''row 20000'' THEN PERFORM pg_sleep_for(''1 minute''); END IF;
+                            RETURN NEW;
+                        END'
+                        """),
+                    SQLStatement("CREATE TRIGGER stall BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION stall()"),
+                ])
+        }
+        try await CopyWorld.waitUntilUnused(target)
         let program = try WatchedProcess.product("assent")
         let words = ["database", "copy", "--config", source.file, "--to", target.file]
         let process = try WatchedProcess.start([program] + words)
         #expect(await process.nextLine() == "Copying   attempts  1 rows")
         await process.stop()
         #expect(await Self.problems(target).contains { $0.contains("has not ended") })
+        // The server does not notice it while it sleeps.
+        let name = try #require(target.postgreSQL?.database)
+        try await PostgreSQLServer.shared().offPool {
+            _ = try $0.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'")
+        }
+        try await CopyWorld.waitUntilUnused(target)
+        _ = try await world.open(target) { try await $0.run([SQLStatement("DROP TRIGGER stall ON audit")]) }
         try await CopyWorld.waitUntilUnused(target)
         let terminal = try PseudoTerminal()
         let again = try SpawnedProcess(program, words, environment: ["PATH": "/usr/bin:/bin"], at: terminal)
