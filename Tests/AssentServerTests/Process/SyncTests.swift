@@ -1,5 +1,6 @@
 import AssentCore
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentServer
@@ -28,12 +29,24 @@ struct SyncTests {
 
         /// What has been synced with success, in order.
         func synced() throws -> [String] {
-            try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").compactMap { line in
-                guard line.hasSuffix("= 0"), let start = line.firstIndex(of: "<"), let end = line.lastIndex(of: ">")
-                else { return nil }
-                return String(line[line.index(after: start)..<end])
-            }
+            SyncTrace.synced(in: try String(contentsOfFile: file, encoding: .utf8))
         }
+    }
+
+    @Test("A call that another thread's comes between stands in two lines, and one that failed is none")
+    func lines() {
+        let trace = """
+            100   fsync(7</data/master.key>)          = 0
+            100   fsync(8</data/a (b)> <unfinished ...>
+            12345 fdatasync(9</data/assent.sqlite-wal> <unfinished ...>
+            100   <... fsync resumed>)              = 0
+            100   fsync(7</data>)                   = -1 EIO (Input/output error)
+            12345 <... fdatasync resumed>)          = 0
+            100   fdatasync(7</data/lost> <unfinished ...>
+            100   <... fdatasync resumed>)          = -1 EIO (Input/output error)
+            100   fsync(7</data/end> <unfinished ...>) = ?
+            """
+        #expect(SyncTrace.synced(in: trace) == ["/data/master.key", "/data/a (b)", "/data/assent.sqlite-wal"])
     }
 
     @Test(

@@ -33,8 +33,7 @@ struct VaultSyncTests {
             try running.endInput()
             let result = await running.result()
             #expect(result.status == 0, "\(result.errors)")
-            let calls = try String(contentsOfFile: trace, encoding: .utf8)
-            let synced = Set(calls.matches(of: /<([^>]+)>\) += 0/).map { String($0.1) })
+            let synced = Set(SyncTrace.synced(in: try String(contentsOfFile: trace, encoding: .utf8)))
             let state = URL(fileURLWithPath: typist.program.home + "/state").resolvingSymlinksInPath().path
             let kept = synced.filter { $0.hasPrefix(state) }
             // A file is written beside its place and moved there, so it has had another name.
