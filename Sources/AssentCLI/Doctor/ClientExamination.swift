@@ -24,7 +24,7 @@ struct ClientExamination {
     var asksServer = true
 
     /// A least time for each connection and each question.
-    var leastLimit: Duration?
+    var leastLimit = LeastLimit.ofCalls()
 
     func findings() async -> [Diagnosis] {
         let path = file ?? places.configurationFile(profile: profile)

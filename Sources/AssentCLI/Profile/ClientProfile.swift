@@ -132,6 +132,7 @@ extension ClientFile {
         // A provider under development on this machine: the file says so by its URL.
         configuration.allowPlaintextLoopback = isProviderOnly && issuer?.hasPrefix("http://") == true
         if let authority { configuration.trustRoots = .pemFile(authority) }
+        configuration.leastLimit = LeastLimit.ofCalls()
         return configuration
     }
 }

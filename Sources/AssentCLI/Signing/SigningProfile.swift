@@ -37,8 +37,8 @@ struct SigningProfile: Sendable {
         }
         let configuration = profile.file.configuration(vault: .memory)
         let transport = try NIOTransport(
-            configuration: NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins),
-            logger: logger)
+            configuration: NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins)
+                .withLeastLimit(configuration.leastLimit), logger: logger)
         return (transport, { await transport.shutdown() })
     }
 

@@ -215,7 +215,7 @@ struct RequestKindsTests {
                 BuiltProgram.beside("assent").path, ["web", "https://shop.bank.example/orders"],
                 environment: [
                     "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
-                    "PATH": "/usr/bin:/bin", "TERM": "dumb",
+                    "PATH": "/usr/bin:/bin", "TERM": "dumb", "ASSENT_LEAST_SECONDS": "\(Patience.seconds)",
                 ], at: terminal)
             try await terminal.wait(for: "PIN of ana: ")
             newcomer.typist.catchUp()

@@ -51,7 +51,7 @@ struct UsersTerminalTests {
             "/bin/sh", ["-c", "\(width)'\(program)' \(command); echo the end"],
             environment: [
                 "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
-                "PATH": "/usr/bin:/bin", "TERM": "dumb",
+                "PATH": "/usr/bin:/bin", "TERM": "dumb", "ASSENT_LEAST_SECONDS": "\(Patience.seconds)",
             ], at: terminal)
         try await terminal.wait(for: "the end")
         _ = await typed.ended()

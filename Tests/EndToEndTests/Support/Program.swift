@@ -66,7 +66,7 @@ struct Program: Sendable {
             typing: typing,
             environment: [
                 "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
-                "PATH": "/usr/bin:/bin",
+                "PATH": "/usr/bin:/bin", "ASSENT_LEAST_SECONDS": "\(Patience.seconds)",
             ].merging(environment) { $1 })
     }
 

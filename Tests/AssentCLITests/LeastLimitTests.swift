@@ -1,0 +1,15 @@
+import Testing
+
+@testable import AssentCLI
+
+@Suite("How long the program waits at least")
+struct LeastLimitTests {
+    @Test("is what its environment says, if that is a number of seconds up to a day, and else nothing")
+    func environment() {
+        #expect(LeastLimit.ofCalls(["ASSENT_LEAST_SECONDS": "3600"]) == .seconds(3600))
+        for text in ["", "long", "-1", "86401", "99999999999999999999"] {
+            #expect(LeastLimit.ofCalls(["ASSENT_LEAST_SECONDS": text]) == nil, "\(text)")
+        }
+        #expect(LeastLimit.ofCalls([:]) == nil)
+    }
+}
