@@ -50,19 +50,24 @@ worked() { # seconds of the processor's that the tests have used, and all that t
 }
 stands_still() { # seconds since a test began or ended, since then or the last look at it: seconds of work
     (($1 >= 6 * silence)) && return 0
-    (($1 < silence || $1 % silence != 0)) && return 1
+    (($1 - looked < silence)) && return 1
     # A twentieth of a core; less than nothing when a program has ended, and its work is no longer known.
-    local work=$(($(worked) - before))
-    before=$((before + work))
-    ((work >= 0 && work * 20 < silence))
+    local work=$(($(worked) - before)) time=$(($1 - looked))
+    before=$((before + work)) looked=$1
+    ((work >= 0 && work * 20 < time))
 }
-seen=0 silent=0 before=0
-while kill -0 $tests 2>/dev/null; do
-    size=$(stat -c %s "$log")
-    if ((size > seen && $(events $seen) > 0)); then
-        seen=$size silent=0 before=$(worked)
-    elif stands_still $silent; then
-        break
+# To look costs as much as a test does, so it is done now and then.
+pause=$((silence < 60 ? 1 : 10))
+seen=0 silent=0 before=0 looked=0
+for ((second = 0; ; second++)); do
+    kill -0 $tests 2>/dev/null || break
+    if ((second % pause == 0)); then
+        size=$(stat -c %s "$log")
+        if ((size > seen && $(events $seen) > 0)); then
+            seen=$size silent=0 looked=0 before=$(worked)
+        elif stands_still $silent; then
+            break
+        fi
     fi
     sleep 1
     silent=$((silent + 1))
