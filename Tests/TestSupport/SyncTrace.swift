@@ -6,6 +6,7 @@ package enum SyncTrace {
     /// ended, without.
     ///
     /// - Parameter trace: what was written.
+    /// - Returns: their paths.
     package static func synced(in trace: String) -> [String] {
         var begun: [String: String] = [:]
         var synced: [String] = []
