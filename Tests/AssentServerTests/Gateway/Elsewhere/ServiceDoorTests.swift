@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEnforcement
+import AssentServer
 import AssentTesting
 import HTTPTypes
 import Hummingbird
