@@ -53,9 +53,9 @@ struct WebhookReceiver {
     }
 
     /// Whether an attempt is signed as Standard Webhooks has it, by RFC 2104 and not by what the server uses.
-    static func isSigned(_ request: TestUpstream.Request) throws -> Bool {
-        let id = try #require(request.values("webhook-id").first)
-        let timestamp = try #require(request.values("webhook-timestamp").first)
+    static func isSigned(_ request: TestUpstream.Request) -> Bool {
+        guard let id = request.values("webhook-id").first, let timestamp = request.values("webhook-timestamp").first
+        else { return false }
         let signed = Array("\(id).\(timestamp).".utf8) + request.body
         let padded = key + [UInt8](repeating: 0, count: 64 - key.count)
         let (innerPad, outerPad) = (padded.map { $0 ^ 0x36 }, padded.map { $0 ^ 0x5C })
