@@ -143,5 +143,21 @@ struct PostgreSQLServersExaminationTests {
         try await place.sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
         #expect(try await !isNoted())
     }
+
+    @Test("What that note says to do leaves Assent its own way in, also to a database that it does not own")
+    func ownWayIn() async throws {
+        let place = try await PostgreSQLPlace()
+        try await place.sql("ALTER DATABASE \(place.configuration.database) OWNER TO postgres")
+        try await place.sql("GRANT CREATE ON SCHEMA public TO PUBLIC")
+        let found = try await findings(place.configuration)
+        let note = try #require(found.first { $0.text.contains("Every role") }).text
+        let advice = try #require(note.components(separatedBy: "Keep others out: ").last)
+        try await place.sql(try #require(advice.components(separatedBy: ". Where").first))
+        for (role, isLetIn) in [("public", "f"), ("assent", "t")] {
+            let answer = try await place.sql("SELECT has_database_privilege('\(role)', current_database(), 'CONNECT')")
+            #expect(answer == isLetIn, "\(role)")
+        }
+        #expect(try await findings(place.configuration).allSatisfy { !$0.text.contains("Every role") })
+    }
 }
 #endif
