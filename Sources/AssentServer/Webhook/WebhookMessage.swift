@@ -34,12 +34,15 @@ struct WebhookMessage: Sendable {
     /// Whether it may be sent at `now`.
     func isDue(at now: Date) -> Bool { pause?.isOver(at: now) ?? true }
 
+    /// Whether nobody needs it any more at `now`.
+    func isExpired(at now: Date) -> Bool { expiresAt.map { now.timeIntervalSince1970 >= TimeInterval($0) } ?? false }
+
     /// The same after one more attempt that has failed; `nil` when there is not to be another one, or it would come too
     /// late.
     func afterFailure(at now: Date) -> WebhookMessage? {
         guard failures < Self.pauses.count else { return nil }
         let pause = WaitingTime(Self.pauses[failures], from: now)
-        if let expiresAt, pause.end.timeIntervalSince1970 >= TimeInterval(expiresAt) { return nil }
+        guard !isExpired(at: pause.end) else { return nil }
         var message = self
         message.failures += 1
         message.pause = pause

@@ -76,12 +76,23 @@ actor WebhookNotifier: Notifier {
     private func sendDue() async {
         while !Task.isCancelled {
             let now = clock.now
+            dropExpired(at: now)
             let batch = Array(waiting.filter { $0.isDue(at: now) }.prefix(Self.atOnce))
             guard !batch.isEmpty else { return }
             let ids = Set(batch.map(\.id))
             waiting.removeAll { ids.contains($0.id) }
             for (index, failure) in await failures(of: batch) { putBack(batch[index], after: failure) }
         }
+    }
+
+    /// A service that takes its time would be sent nothing but what nobody needs any more, each time later.
+    private func dropExpired(at now: Date) {
+        let count = waiting.count { $0.isExpired(at: now) }
+        guard count > 0 else { return }
+        waiting.removeAll { $0.isExpired(at: now) }
+        logger.warning(
+            "messages to the address of notify are given up, since their transactions have expired",
+            metadata: ["messages": "\(count)"])
     }
 
     /// Has ``run()`` look again when the first of those that wait is due.

@@ -176,6 +176,21 @@ struct WebhookNotifierTests {
         }
     }
 
+    @Test("What has expired while it waited is not sent, and keeps nothing else waiting")
+    func late() async throws {
+        try await Self.run(sending: false) { world in
+            await world.notifier.notify(world.news(seconds: 10))
+            await world.notifier.notify(world.removal())
+            world.clock.advance(by: 10)
+            await world.notifier.finish()
+            await world.notifier.run()
+            let sent = try world.receiver.requests.map { try JSONValue.parse($0.body)["type"] }
+            #expect(sent == ["device.removed"])
+            #expect(world.logged("have expired") == 1)
+            #expect(await world.notifier.count == 0)
+        }
+    }
+
     @Test(
         "A service that does not answer, or cannot be reached, is asked again",
         arguments: [HTTPTransportError.Code.timedOut, .connectFailed, .untrustedServer])
