@@ -67,8 +67,11 @@ extension EnforcementError.Code {
     fileprivate var usualAdvice: String? {
         switch self {
         case .invalidConfiguration: "Correct the configuration."
-        case .notSignedIn: "Check name, password and journey of the service's own user."
-        case .forbidden: "Give the service's own user the role pep, in the realm of its users."
+        case .notSignedIn:
+            "Check name, password and journey of the service's own user, or id and secret of its client."
+        case .forbidden:
+            "Give the service's own user the role pep, in the realm of its users, or put its client into a group of "
+                + "enforcement with this policy set and origin."
         case .unknownPolicySet: "Name a policy set of the realm."
         case .unavailable: "Carry nothing out, and have the client try again later."
         case .malformedReply: "Check that the URL is that of the server, without a proxy that changes replies."

@@ -252,6 +252,14 @@ struct PolicyClientTests {
         #expect(throws: EnforcementError(.invalidConfiguration, "")) { try PolicyServer(url, realm: realm) }
     }
 
+    @Test("What to do about a service's credentials is said for a user and for a client")
+    func advice() {
+        for code in [EnforcementError.Code.notSignedIn, .forbidden] {
+            let advice = EnforcementError(code, "").suggestion ?? ""
+            #expect(advice.contains("user") && advice.contains("client"), "\(code)")
+        }
+    }
+
     @Test("A realm is written as AM names it", arguments: [("/", "/"), ("alpha", "/alpha"), ("/a/b", "/a/b")])
     func realms(_ text: String, _ realm: String) throws {
         #expect(try PolicyServer("https://am.example/am/", realm: text).realm == realm)
