@@ -3,7 +3,6 @@ import Crypto
 import Foundation
 import NIOSSL
 import TestSupport
-import Testing
 
 @testable import AssentServer
 
