@@ -85,15 +85,29 @@ struct SentOnceTests {
         let peer = peers.withLock { $0.first }
         peer?.close()
         try await peer?.closed()
-        async let sent = send(transport, server.port)
-        for _ in 0..<10_000 { await Task.yield() }
+        // On the loop that stands still: what it does up to the queued call comes before it looks at its connections.
+        let sent = Task(executorPreference: LoopExecutor(loop: group.next())) { try await send(transport, server.port) }
         gate.signal()
-        let outcome = try await sent
+        let outcome = try await sent.value
         let seen = server.seen
         await transport.shutdown()
         await server.stop()
         try await group.shutdownGracefully()
         return (outcome, seen)
+    }
+
+    /// Runs a task on an event loop.
+    private final class LoopExecutor: TaskExecutor {
+        private let loop: any EventLoop
+
+        init(loop: any EventLoop) {
+            self.loop = loop
+        }
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            loop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        }
     }
 
     @Test("A connection that served nothing before is not taken for a stale one")

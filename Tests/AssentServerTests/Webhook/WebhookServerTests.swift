@@ -36,8 +36,8 @@ struct WebhookServerTests {
                 let token = try await issuer.shop()
                 let made = try await issuer.create(token)
                 #expect(made.status == 201)
-                await receiver.service.waitUntilHeld()
                 await receiver.service.release()
+                await receiver.waitForRequests(2)
                 let requests = receiver.requests
                 #expect(requests.count == 2)
                 for request in requests { #expect(WebhookReceiver.isSigned(request)) }
