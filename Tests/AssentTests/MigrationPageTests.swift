@@ -115,7 +115,7 @@ private struct MigrationPage: CustomTestStringConvertible {
             "`findKeys`", "usage and label", "rename", "`setName`", "`setProperty`", "push id", "`changePassword`",
             "`isRenewable`", "`renew`", "delete a container", "HOTP", "TOTP", "OCRA", "`getDefaultOTPGenerator`",
             "`SyncOTPGenerator`", "`generateAuthenticationRequest`", "user cancel", "notify suspicious",
-        ], words: ["bioPassword", "nil"])
+        ], words: ["bioPassword", "nil", "notify"])
 
     static let authorization = MigrationPage(
         name: "migrating-authorization", snippets: "MigratingAuthorization",

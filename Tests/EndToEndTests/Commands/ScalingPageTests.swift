@@ -29,7 +29,7 @@ struct ScalingPageTests {
             let block = try #require(page.blocks("sql", under: "The database").first).text
             let statements = block.replacing("assent", with: name).replacing("…", with: password)
                 .split(separator: ";").map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
-            try #require(statements.count { !$0.isEmpty } == 2)
+            try #require(statements.count { !$0.isEmpty } == 3)
             // A database cannot be made together with something else.
             for statement in statements where !statement.isEmpty {
                 try await server.offPool { try $0.sql(statement) }
