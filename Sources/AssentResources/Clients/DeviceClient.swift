@@ -24,7 +24,7 @@ public final class DeviceClient: Sendable {
     /// Gets the installation's own token, which is kept in memory. An installation that is to register does so first.
     ///
     /// - Parameter scopes: what access is asked for: scopes that need no user.
-    /// - Throws: ``ResourceError``: `scopeRefused`, `deviceRegistrationFailure`, `deviceDeregistered`,
+    /// - Throws: `ResourceError`: `scopeRefused`, `deviceRegistrationFailure`, `deviceDeregistered`,
     ///   `deviceNotAuthenticated`; `serverNotReachable` when the server gives no answer.
     public func authenticateDevice(scopes: [String]) async throws(ResourceError) {
         do {
@@ -37,7 +37,7 @@ public final class DeviceClient: Sendable {
     /// Sends a request with the installation's own token.
     ///
     /// - Returns: the response, whatever its status.
-    /// - Throws: ``ResourceError``: `deviceNotAuthenticated`, `deviceDeregistered`; `hostRefused`, `invalidMethod`,
+    /// - Throws: `ResourceError`: `deviceNotAuthenticated`, `deviceDeregistered`; `hostRefused`, `invalidMethod`,
     ///   `invalidHeaders`, `invalidRequest` before anything is sent; the transport's.
     public func sendRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
         try await device.send(request)
@@ -62,7 +62,7 @@ public final class DeviceClient: Sendable {
     ///   - download: the request, and where its content goes.
     ///   - progress: is told how much has come.
     /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
-    /// - Throws: ``ResourceError``, as ``sendRequest(_:)-(ResourceRequest)``; `cannotCreateFile`, `cannotWriteToFile`.
+    /// - Throws: `ResourceError`, as ``sendRequest(_:)-(ResourceRequest)``; `cannotCreateFile`, `cannotWriteToFile`.
     public func sendRequest(
         _ download: ResourceDownload, progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }
     ) async throws(ResourceError) -> ResourceResponse {
@@ -85,7 +85,7 @@ public final class DeviceClient: Sendable {
     /// Sends a request without any credential. The host is pinned as for every other kind.
     ///
     /// - Returns: the response, whatever its status.
-    /// - Throws: ``ResourceError``, as ``sendRequest(_:)-(ResourceRequest)``, but nothing about tokens.
+    /// - Throws: `ResourceError`, as ``sendRequest(_:)-(ResourceRequest)``, but nothing about tokens.
     public func sendUnauthenticatedRequest(
         _ request: ResourceRequest
     ) async throws(ResourceError) -> ResourceResponse {
@@ -111,7 +111,7 @@ public final class DeviceClient: Sendable {
     ///   - download: the request, and where its content goes.
     ///   - progress: is told how much has come.
     /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
-    /// - Throws: ``ResourceError``, as ``sendUnauthenticatedRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
+    /// - Throws: `ResourceError`, as ``sendUnauthenticatedRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
     ///   `cannotWriteToFile`.
     public func sendUnauthenticatedRequest(
         _ download: ResourceDownload, progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }

@@ -13,7 +13,7 @@ package final class SharedClients: Sendable {
 
     /// Shares these clients; the same ones may be shared again.
     ///
-    /// - Throws: ``ResourceError`` with code `notConfigured` when others are shared.
+    /// - Throws: `ResourceError` with code `notConfigured` when others are shared.
     package func share(user: UserClient, device: DeviceClient) throws(ResourceError) {
         let isShared = clients.withLock { shared in
             guard let known = shared else {
@@ -31,7 +31,7 @@ package final class SharedClients: Sendable {
 
     /// The shared user client.
     ///
-    /// - Throws: ``ResourceError`` with code `notConfigured`.
+    /// - Throws: `ResourceError` with code `notConfigured`.
     package var user: UserClient {
         get throws(ResourceError) {
             guard let shared = clients.withLock({ $0?.user }) else { throw Self.notConfigured }
@@ -41,7 +41,7 @@ package final class SharedClients: Sendable {
 
     /// The shared device client.
     ///
-    /// - Throws: ``ResourceError`` with code `notConfigured`.
+    /// - Throws: `ResourceError` with code `notConfigured`.
     package var device: DeviceClient {
         get throws(ResourceError) {
             guard let shared = clients.withLock({ $0?.device }) else { throw Self.notConfigured }

@@ -14,7 +14,7 @@ extension UserClient {
     ///
     /// - Parameter target: one of the pages that the server lists for this app, as it is written there.
     /// - Returns: the link.
-    /// - Throws: ``ResourceError``: `webLinkDisabled` when the server has no such links for this app; `invalidRequest`
+    /// - Throws: `ResourceError`: `webLinkDisabled` when the server has no such links for this app; `invalidRequest`
     ///   for a page that is not listed; `userNotAuthenticated`; the transport's.
     public func webLink(to target: String) async throws(ResourceError) -> WebLink {
         do {

@@ -41,7 +41,7 @@ public final class UserClient: Sendable {
     /// - Parameters:
     ///   - user: the user's id or name.
     ///   - scopes: what access is asked for, of the scopes that the app has for this.
-    /// - Throws: ``ResourceError``: `userNotAuthenticatedImplicitly` when nobody with this name is remembered, or the
+    /// - Throws: `ResourceError`: `userNotAuthenticatedImplicitly` when nobody with this name is remembered, or the
     ///   server refuses; `userDeregistered` when the server has signed that the container has ended; `scopeRefused`,
     ///   `deviceDeregistered`; `serverNotReachable` when the server gives no answer.
     public func implicitlyAuthenticate(_ user: String, scopes: [String]) async throws(ResourceError) {
@@ -55,7 +55,7 @@ public final class UserClient: Sendable {
     /// Sends a request with the token of the user who is implicitly authenticated.
     ///
     /// - Returns: the response, whatever its status.
-    /// - Throws: ``ResourceError``: `userNotAuthenticatedImplicitly`, `deviceDeregistered`; `hostRefused`,
+    /// - Throws: `ResourceError`: `userNotAuthenticatedImplicitly`, `deviceDeregistered`; `hostRefused`,
     ///   `invalidMethod`, `invalidHeaders`, `invalidRequest` before anything is sent; the transport's.
     public func sendImplicitRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
         try await implicit.send(request)
@@ -81,7 +81,7 @@ public final class UserClient: Sendable {
     ///   - download: the request, and where its content goes.
     ///   - progress: is told how much has come.
     /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
-    /// - Throws: ``ResourceError``, as ``sendImplicitRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
+    /// - Throws: `ResourceError`, as ``sendImplicitRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
     ///   `cannotWriteToFile`.
     public func sendImplicitRequest(
         _ download: ResourceDownload, progress: @escaping @Sendable (NetworkProgress) -> Void = { _ in }
@@ -105,7 +105,7 @@ public final class UserClient: Sendable {
     /// Sends a request with the user's credential.
     ///
     /// - Returns: the response, whatever its status.
-    /// - Throws: ``ResourceError``: `userNotAuthenticated`; `approvalNeeded` when the server wants an approval;
+    /// - Throws: `ResourceError`: `userNotAuthenticated`; `approvalNeeded` when the server wants an approval;
     ///   `hostRefused`, `invalidMethod`, `invalidHeaders`, `invalidRequest` before anything is sent; the transport's.
     public func sendAuthenticatedRequest(_ request: ResourceRequest) async throws(ResourceError) -> ResourceResponse {
         try await calls.send(request)
@@ -129,7 +129,7 @@ public final class UserClient: Sendable {
     ///   - request: the request.
     ///   - approve: is called with each step of the journey that gets the approval.
     /// - Returns: the response to the last sending.
-    /// - Throws: ``ResourceError``, above all `actionCancelled` when the user declined, and `outcomeUnknown`; what
+    /// - Throws: `ResourceError`, above all `actionCancelled` when the user declined, and `outcomeUnknown`; what
     ///   `approve` throws.
     public func sendAuthenticatedRequest(
         _ request: ResourceRequest, approve: (inout Approval) async throws -> StepAction
@@ -153,7 +153,7 @@ public final class UserClient: Sendable {
     /// Sends a request with the user's credential, and writes the reply's content to a file.
     ///
     /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
-    /// - Throws: ``ResourceError``, as ``sendAuthenticatedRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
+    /// - Throws: `ResourceError`, as ``sendAuthenticatedRequest(_:)-(ResourceRequest)``; `cannotCreateFile`,
     ///   `cannotWriteToFile`.
     public func sendAuthenticatedRequest(
         _ download: ResourceDownload
@@ -168,7 +168,7 @@ public final class UserClient: Sendable {
     ///   - progress: is told how much has come.
     ///   - approve: as for ``sendAuthenticatedRequest(_:approve:)-(ResourceRequest,_)``.
     /// - Returns: the response, whatever its status; its content is in ``ResourceResponse/file`` if that is 2xx.
-    /// - Throws: ``ResourceError``, and what `approve` throws.
+    /// - Throws: `ResourceError`, and what `approve` throws.
     public func sendAuthenticatedRequest(
         _ download: ResourceDownload, progress: (NetworkProgress) -> Void = { _ in },
         approve: (inout Approval) async throws -> StepAction

@@ -60,7 +60,7 @@ public final class ImplicitTokens: AccessTokenSource {
     /// How many users' signers are kept at once.
     private static let users = 8
 
-    /// The token of ``authenticate(user:scopes:sign:)``, renewed when it is about to expire or was refused.
+    /// The token of `authenticate(user:scopes:sign:)`, renewed when it is about to expire or was refused.
     ///
     /// - Throws: ``TokenError``: `implicitUserMissing` when nobody was authenticated, or the registration has ended;
     ///   `sessionChanged` when another user was authenticated meanwhile.

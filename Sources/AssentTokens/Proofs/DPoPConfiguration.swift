@@ -43,7 +43,7 @@ public struct DPoPConfiguration: Sendable {
 
     /// New tokens and sessions belong to the key of this installation's registration, which the first sign-in makes. A
     /// container that is enrolled by such a session belongs to this installation, and its PIN signs its user in here
-    /// (``/Assent/Assent/logIn(_:pin:)``). It needs ``TokenConfiguration/registration``.
+    /// (`Assent.logIn(_:pin:)`). It needs ``TokenConfiguration/registration``.
     public static var installation: DPoPConfiguration {
         DPoPConfiguration(keys: InstallationKeys(), algorithm: .es256, isOn: true)
     }
