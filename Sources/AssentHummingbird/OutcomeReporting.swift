@@ -81,7 +81,7 @@ public actor OutcomeReporting: Service {
         await reports.add(report)
     }
 
-    /// Tells once more what is left, and ends when the time for that is over.
+    /// Reports what is left once more, for `drainSeconds` at most.
     func finish() async {
         isFinished = true
         await reports.finish()

@@ -48,7 +48,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
     ///   - binding: the content that the policies bind; `nil` where they bind none. A policy that does denies then.
     ///   - reporting: tells the server again what became of requests, where it has not heard it; one of the
     ///     middleware's own by default.
-    /// - Throws: `EnforcementError` `invalidConfiguration` when `origin` is none.
+    /// - Throws: `EnforcementError` `invalidConfiguration` when `origin` is not an origin.
     public init(
         _ policies: PolicyClient, origin: String, binding: BoundContent? = nil, reporting: OutcomeReporting? = nil
     ) throws(EnforcementError) {
@@ -81,7 +81,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
     ///   - binding: the content that the policies bind; `nil` where they bind none. A policy that does denies then.
     ///   - reporting: tells the server again what became of requests, where it has not heard it; one of the
     ///     middleware's own by default.
-    /// - Throws: `EnforcementError` `invalidConfiguration` when `origin` is none.
+    /// - Throws: `EnforcementError` `invalidConfiguration` when `origin` is not an origin.
     public init(
         _ engine: EnforcementClient, _ route: EnforcedRoute, origin: String, binding: BoundContent? = nil,
         reporting: OutcomeReporting? = nil

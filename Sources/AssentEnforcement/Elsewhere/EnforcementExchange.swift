@@ -121,6 +121,6 @@ package struct EnforcementExchange: Sendable {
 }
 
 extension EnforcementError {
-    /// Whether the engine may have taken a transaction though there is no answer that could be used.
+    /// Whether the engine may have taken a transaction although no usable answer came.
     package var mayHaveActed: Bool { code == .outcomeUnknown || code == .malformedReply }
 }

@@ -207,7 +207,7 @@ package final class PayloadSessions: Sendable {
     }
 
     /// Keeps what the messages of a session derive their keys with: only somebody who can seal has come here. `nil`
-    /// where there is no room: what is made for both directions, and not kept, takes longer than what one reply needs.
+    /// when the cache is full: keys for both directions that are not kept take longer to make than one reply's.
     private func kept(_ session: ServerSession, of head: FrameHead) -> SessionKeys? {
         guard sessionsWithKeys.withLock({ $0.count < Self.keptKeysLimit }) else { return nil }
         let keys = session.keys

@@ -105,7 +105,7 @@ actor WebhookNotifier: Notifier {
         }
     }
 
-    /// It may have arrived all the same; then its id says that this is no other one.
+    /// The message may have arrived all the same. Then its id tells the service that this is a repetition.
     private func putBack(_ message: WebhookMessage, after failure: OutboundCalls.Failure) {
         let metadata: Logger.Metadata = ["message": "\(message.id)", "error": "\(failure)"]
         guard let later = message.afterFailure(at: clock.now) else {

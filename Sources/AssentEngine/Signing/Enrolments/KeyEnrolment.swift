@@ -10,7 +10,7 @@ struct KeyEnrolment: Sendable, Hashable {
         case committed = "COMMITTED"
         /// It has sent its keys.
         case completed = "COMPLETED"
-        /// The new keys of a container count.
+        /// The new keys of a container are in use.
         case done = "DONE"
         case void = "VOID"
     }
