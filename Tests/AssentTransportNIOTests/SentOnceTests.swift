@@ -81,7 +81,13 @@ struct SentOnceTests {
             configuration: .init(pins: [:], allowPlaintextLoopback: true), eventLoopGroup: group)
         #expect(try await transport.text(.to(server.port, scheme: "http")) == "ok")
         let gate = DispatchSemaphore(value: 0)
-        group.next().execute { gate.wait() }
+        // Only when it stands still: until then it would see the end.
+        await withCheckedContinuation { standing in
+            group.next().execute {
+                standing.resume()
+                gate.wait()
+            }
+        }
         let peer = peers.withLock { $0.first }
         peer?.close()
         try await peer?.closed()

@@ -46,7 +46,8 @@ final class Dial: Sendable {
             self.fail(HTTPTransportError(.timedOut, "No connection was open within the time limit."))
         }
         defer { timer.cancel() }
-        connect(tls: tls, eventLoop: eventLoop)
+        // On the loop, so that the handlers are there before it reads: a server may speak, or close, at once.
+        eventLoop.execute { self.connect(tls: tls, eventLoop: eventLoop) }
         return try await withTaskCancellationHandler {
             try await promise.futureResult.get()
         } onCancel: {

@@ -109,20 +109,25 @@ struct TunnelOpening: Sendable {
         let loop = connection.eventLoop
         // A route with WebSockets has one service.
         let origin = try Origin(headerValue: route.upstream.addresses.first ?? "")
-        let channel = try await ClientBootstrap(group: loop).connectTimeout(.seconds(Int64(settings.connectSeconds)))
-            .connect(host: origin.host.text, port: origin.port).get()
-        connection.closeFuture.whenComplete { _ in channel.close(promise: nil) }
         let answered = loop.makePromise(of: ServiceHead.self)
-        let peer = try await loop.submit {
-            let peer = TunnelPeer(answered)
-            do {
-                try channel.pipeline.syncOperations.addHandler(peer)
-            } catch {
-                answered.fail(error)
-                throw error
-            }
-            return NIOLoopBound(peer, eventLoop: loop)
-        }.get()
+        // On the loop, so that the handler is there before it reads: the service may speak, or close, at once.
+        let connected = loop.flatSubmit {
+            ClientBootstrap(group: loop).connectTimeout(.seconds(Int64(settings.connectSeconds)))
+                .connect(host: origin.host.text, port: origin.port)
+                .flatMapThrowing { channel in
+                    let peer = TunnelPeer(answered)
+                    try channel.pipeline.syncOperations.addHandler(peer)
+                    return (channel, NIOLoopBound(peer, eventLoop: loop))
+                }
+        }
+        let (channel, peer): (any Channel, NIOLoopBound<TunnelPeer>)
+        do {
+            (channel, peer) = try await connected.get()
+        } catch {
+            answered.fail(error)
+            throw error
+        }
+        connection.closeFuture.whenComplete { _ in channel.close(promise: nil) }
         let timer = loop.scheduleTask(in: .seconds(Int64(settings.answerSeconds))) { channel.close(promise: nil) }
         defer { timer.cancel() }
         let head = handshake.request(target: target, authority: origin.authority, fields: fields)
