@@ -44,6 +44,10 @@ public struct GatewayServerConfiguration: Sendable {
     /// How long a stop waits for requests in progress, in seconds.
     package var drainSeconds = 35
 
+    /// Seconds after the end of all connections in which the engine may still be told what became of requests. The file
+    /// does not change it.
+    package var reportingSeconds = 5
+
     /// How many decisions and how many outcomes are kept in memory at most.
     var memory = Memory()
 

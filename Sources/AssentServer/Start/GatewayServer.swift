@@ -96,9 +96,6 @@ public final class GatewayServer: Service {
         get async throws { IdentityServer.withPort(try await listener.port, in: configuration.gateway.publicURL) }
     }
 
-    /// Seconds after the end of all connections in which the engine may still be told what became of requests.
-    private static let reportingSeconds: Int64 = 5
-
     /// Serves until the service group shuts down; what has begun is finished first, as far as `drainSeconds` allows,
     /// and the engine is told what became of it. Cancelling ends all connections at once.
     public func run() async throws {
@@ -139,7 +136,7 @@ public final class GatewayServer: Service {
         }
         await connections.waitUntilServed()
         await upstream.shutdown()
-        deadlines.add(Self.reportingSeconds) { reporting.cancel() }
+        deadlines.add(Int64(configuration.reportingSeconds)) { reporting.cancel() }
         await outcomes.finish()
         await reporting.value
         await engine.shutdown()
@@ -188,7 +185,7 @@ public final class GatewayServer: Service {
             logger.warning("connections were cut", metadata: ["reason": "\(reason)", "connections": "\(count)"])
         }
         Task { await upstream.shutdown() }
-        deadlines.add(Self.reportingSeconds) { [self] in
+        deadlines.add(Int64(configuration.reportingSeconds)) { [self] in
             let count = connections.abandon()
             if count > 0 { logger.warning("requests were given up", metadata: ["requests": "\(count)"]) }
         }

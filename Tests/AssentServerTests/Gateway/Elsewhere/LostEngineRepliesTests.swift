@@ -23,8 +23,11 @@ struct LostEngineRepliesTests {
         }
 
         /// Runs `body` with one, beside an engine and a gateway elsewhere.
-        static func run(_ body: (Payment) async throws -> Void) async throws {
-            try await GatewayAlone.run { alone in try await body(try await Payment(alone)) }
+        static func run(
+            configuring change: (inout GatewayServerConfiguration) -> Void = { _ in },
+            _ body: (Payment) async throws -> Void
+        ) async throws {
+            try await GatewayAlone.run(configuring: change) { alone in try await body(try await Payment(alone)) }
         }
 
         var relay: EngineRelay { alone.relay }
@@ -195,7 +198,8 @@ struct LostEngineRepliesTests {
 
     @Test("An outcome that the engine has not heard is told when the gateway ends")
     func shutdown() async throws {
-        try await Payment.run { payment in
+        // A busy machine may need longer than the usual seconds to tell.
+        try await Payment.run(configuring: { $0.reportingSeconds = Patience.seconds }) { payment in
             payment.relay.lose("outcome", .answers("503 Busy"))
             let answer = try await payment.send()
             #expect(answer.status == 201)
