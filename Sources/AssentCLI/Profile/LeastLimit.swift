@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the limits in time of a client's calls are raised to.
+/// What the limits in time of a client's calls, and of the last steps of a server's stop, are raised to.
 enum LeastLimit {
     /// How long each limit in time of a call is at least; `nil` when the calls' own hold.
     ///
@@ -15,4 +15,7 @@ enum LeastLimit {
         return nil
         #endif
     }
+
+    /// How many seconds the last steps of a stop may take, whose usual number is `usual`.
+    static func ofStop(_ usual: Int) -> Int { max(usual, ofCalls().map { Int($0.components.seconds) } ?? usual) }
 }

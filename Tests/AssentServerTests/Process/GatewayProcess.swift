@@ -61,7 +61,8 @@ final class GatewayProcess: Sendable {
             """
         try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/edge.yaml"))
         let process = try WatchedProcess.start(
-            [try WatchedProcess.product("assent"), "serve", "--gateway-only", "--config", directory + "/edge.yaml"])
+            [try WatchedProcess.product("assent"), "serve", "--gateway-only", "--config", directory + "/edge.yaml"],
+            environment: ServeProcess.patience)
         await process.waitUntilSaid(" serving")
         let words = process.errors.split(whereSeparator: \.isWhitespace)
         let name = "gatewayPort="

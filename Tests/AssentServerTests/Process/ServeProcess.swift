@@ -31,7 +31,8 @@ final class ServeProcess: Sendable {
         guard configuration.map({ $0.firstPublicClient != nil }) ?? true else {
             throw ProcessFailure(description: "The configuration of a server that a test starts needs a public client.")
         }
-        let process = try WatchedProcess.start(prefix + command(directory: directory) + options)
+        let process = try WatchedProcess.start(
+            prefix + command(directory: directory) + options, environment: patience)
         var password: String?
         var issuers: [String] = []
         while let line = await process.nextLine() {
@@ -51,6 +52,9 @@ final class ServeProcess: Sendable {
             gateway: port("gatewayPort", in: process.errors).map { "https://localhost:\($0)" }, password: password,
             issuers: issuers, client: client)
     }
+
+    /// The environment of a server whose stop still records what became of requests, however busy the machine is.
+    static let patience = ["ASSENT_LEAST_SECONDS": "\(Patience.seconds)"]
 
     private static func port(_ name: String, in log: String) -> Int? {
         let words = log.split(whereSeparator: \.isWhitespace)

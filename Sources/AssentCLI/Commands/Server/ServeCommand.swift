@@ -54,7 +54,7 @@ struct ServeCommand: AsyncParsableCommand {
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .notice
         do {
             if gatewayOnly { return try await serveGateway(console, logger) }
-            let configuration = try ServerConfiguration.load(file: config)
+            let configuration = try loaded()
             let server = try await IdentityServer(configuration: configuration, logger: logger)
             let group = ServiceGroup(
                 configuration: .init(
@@ -78,8 +78,16 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
+    private func loaded() throws -> ServerConfiguration {
+        var configuration = try ServerConfiguration.load(file: config)
+        configuration.recordingSeconds = LeastLimit.ofStop(configuration.recordingSeconds)
+        return configuration
+    }
+
     private func serveGateway(_ console: Console, _ logger: Logger) async throws {
-        let gateway = try GatewayServer(configuration: .load(file: config), logger: logger)
+        var configuration = try GatewayServerConfiguration.load(file: config)
+        configuration.reportingSeconds = LeastLimit.ofStop(configuration.reportingSeconds)
+        let gateway = try GatewayServer(configuration: configuration, logger: logger)
         let group = ServiceGroup(
             configuration: .init(
                 services: [
