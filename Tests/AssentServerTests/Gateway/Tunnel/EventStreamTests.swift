@@ -27,8 +27,9 @@ struct EventStreamTests {
             fixture.upstream.answer { request, peer in
                 let path = String(request.line.split(separator: " ").dropFirst().first ?? "")
                 peers.update { $0[path] = peer }
-                peer.send("HTTP/1.1 200 OK\r\nContent-Type: \(type)\r\nTransfer-Encoding: chunked\r\n\r\n")
-                peer.send(Self.chunk("data: \(path)\n\n"))
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: \(type)\r\nTransfer-Encoding: chunked\r\n\r\n"
+                // In one piece: a thread that stood still in between would be silence.
+                peer.send(head + Self.chunk("data: \(path)\n\n"))
             }
             try await body(fixture, peers)
         }
