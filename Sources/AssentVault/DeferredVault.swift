@@ -8,9 +8,13 @@ package actor DeferredVault: SecretStore {
 
     /// The vault in `directory`, which is made when it is missing; see ``FileVault``.
     package init(
-        _ directory: URL, store: String, keys: VaultKeys, clock: any WallClock, random: any RandomSource
+        _ directory: URL, store: String, keys: VaultKeys, lockTimeout: TimeInterval = 10, clock: any WallClock,
+        random: any RandomSource
     ) {
-        open = { try await FileVault.open(directory, store: store, keys: keys, clock: clock, random: random) }
+        open = {
+            try await FileVault.open(
+                directory, store: store, keys: keys, lockTimeout: lockTimeout, clock: clock, random: random)
+        }
     }
 
     package func value(_ name: String) async throws -> StoredSecret? { try await vault().value(name) }

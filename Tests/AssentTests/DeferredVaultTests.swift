@@ -2,6 +2,7 @@ import Assent
 import AssentTesting
 import AssentVault
 import Foundation
+import TestSupport
 import Testing
 
 /// A directory for one test, which goes with it.
@@ -25,9 +26,10 @@ private final class Folder: Sendable {
         let keys =
             passphrase.map { VaultKeys.passphrase(Secret($0)) }
             ?? .softwareFile(folder.url.appending(path: "\(name).key"))
+        // Each of many updates waits for all before it, and each of those for the disk.
         return DeferredVault(
-            folder.url.appending(path: name), store: "default", keys: keys, clock: SystemClock(), random: SystemRandom()
-        )
+            folder.url.appending(path: name), store: "default", keys: keys, lockTimeout: Double(Patience.seconds),
+            clock: SystemClock(), random: SystemRandom())
     }
 
     @Test("It keeps the contract of secret stores", arguments: SecretStoreContract.rules)
