@@ -2,6 +2,7 @@ import Assent
 import AssentTransportNIO
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import AssentResources
@@ -23,8 +24,10 @@ struct TaskWorld: Sendable {
         _ body: (TaskWorld) async throws -> Void
     ) async throws {
         let server = try await PieceServer.running(script)
+        // Also for what sets no limits of its own, such as a journey.
+        let configuration = NIOTransportConfiguration(pins: ["127.0.0.1": .unpinned], allowPlaintextLoopback: true)
         let transport = try NIOTransport(
-            configuration: .init(pins: ["127.0.0.1": .unpinned], allowPlaintextLoopback: true))
+            configuration: configuration.withLeastLimit(.seconds(Patience.seconds)))
         let origin = "\(scheme)://127.0.0.1:\(server.port)"
         let assent = try await ResourceWorld().assent([origin: .nothing]) {
             $0.transport = transport

@@ -6,6 +6,9 @@ import TestSupport
 import Testing
 
 @Suite("The façade's users") struct LoginTests {
+    /// Seconds for a user who comes in any case.
+    private static let unhurried = Double(Patience.seconds)
+
     /// Opens nothing: asks the loopback address itself, as a browser does at the end of a sign-in.
     private func browser(_ change: @escaping @Sendable (String) -> String = { $0 }) -> @Sendable (String) -> Void {
         { url in
@@ -17,8 +20,12 @@ import Testing
                     configuration: NIOTransportConfiguration(
                         trustRoots: .system, pins: [:], allowPlaintextLoopback: true
                     ).withLeastLimit(.seconds(Patience.seconds)))
-                _ = try? await transport.send(
-                    HTTPCall(HTTPRequest(.get, url: change("\(uri)?code=c&state=\(state)"))))
+                let redirect = try HTTPCall(.get, url: change("\(uri)?code=c&state=\(state)"))
+                // The port lets nobody be silent for ten seconds, as a machine that stands still may be.
+                for _ in 0..<20 {
+                    let reply = try? await transport.send(redirect)
+                    if reply != nil { break }
+                }
                 await transport.shutdown()
             }
         }
@@ -38,7 +45,7 @@ import Testing
         }
         _ = try await assent.user()?.token()
         _ = try await assent.send(.get("https://api.bank.example/balanced"))
-        let user = try await assent.signIn(browser: browser())
+        let user = try await assent.signIn(timeout: Self.unhurried, browser: browser())
         #expect(user.session == nil)
         #expect(try await user.token().accessToken == Secret("access"))
         #expect(servers.sent("/token/revoke").count == 2)
@@ -56,7 +63,8 @@ import Testing
         let servers = Servers()
         let assent = try assent(servers)
         let denied = await #expect(throws: TokenError.self) {
-            try await assent.signIn(browser: browser { $0.replacing("code=c", with: "error=access_denied") })
+            try await assent.signIn(
+                timeout: Self.unhurried, browser: browser { $0.replacing("code=c", with: "error=access_denied") })
         }
         #expect(denied?.code == .authorizationRefused && denied?.oauthError == "access_denied")
         let late = await #expect(throws: NIOTransportError.self) {
@@ -64,7 +72,7 @@ import Testing
         }
         #expect(late?.code == .noRedirect)
         let (began, begin) = AsyncStream.makeStream(of: Void.self)
-        let waiting = Task { try await assent.signIn { _ in begin.finish() } }
+        let waiting = Task { try await assent.signIn(timeout: Self.unhurried) { _ in begin.finish() } }
         for await _ in began {}
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
@@ -101,7 +109,7 @@ import Testing
     func browserSignOut() async throws {
         let servers = Servers()
         let assent = try assent(servers)
-        _ = try await assent.signIn(browser: browser())
+        _ = try await assent.signIn(timeout: Self.unhurried, browser: browser())
         let opened = Locked<[String]>([])
         let result = await assent.signOut { url in opened.withLock { $0.append(url) } }
         #expect(result.isComplete && opened.withLock { $0.isEmpty })
