@@ -65,9 +65,7 @@ package actor TrustKeeper {
     package func prepare(_ origin: Origin, until deadline: Date? = nil) async throws(HTTPTransportError) {
         try await load()
         pass()
-        if isDue(hasAsked ? Self.usualInterval : Self.urgentInterval) {
-            Task { await ask() }
-        }
+        if isDue(hasAsked ? Self.usualInterval : Self.urgentInterval) { begin() }
         guard !isUsable(origin) else { return }
         let isOver = await wait(until: deadline)
         guard !isUsable(origin) else { return }
@@ -106,11 +104,17 @@ package actor TrustKeeper {
         } catch {
             return update.current.version
         }
+        begin()
+        await asking?.value
+        return update.current.version
+    }
+
+    /// Begins a round, unless one is under way or it is too early. Known at once to ``finish()``, which may have more
+    /// priority than the call that needs the round.
+    private func begin() {
         if asking == nil, mayAsk {
             asking = Task { await round() }
         }
-        await asking?.value
-        return update.current.version
     }
 
     /// Waits until nothing is asked any more.
