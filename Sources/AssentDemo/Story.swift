@@ -44,11 +44,16 @@ package struct Story: Sendable {
             [world.endpoints.server, world.endpoints.gateway ?? ""].compactMap { try? Origin($0).host.description })
         var roots = TrustRoots.system
         if let file = world.endpoints.authorityFile { roots = .pemFile(file) }
-        return try NIOTransport(
-            configuration: NIOTransportConfiguration(
-                trustRoots: roots,
-                pins: Dictionary(uniqueKeysWithValues: hosts.map { ($0, .pins(world.endpoints.pins)) })
-            ).withLeastLimit(world.leastLimit), clock: clock, logger: logger)
+        var configuration = NIOTransportConfiguration(
+            trustRoots: roots,
+            pins: Dictionary(uniqueKeysWithValues: hosts.map { ($0, .pins(world.endpoints.pins)) }))
+        if let least = world.leastLimit {
+            configuration.leastLimit = least
+            // The reply that is cut off must come on a connection that is there already: of a new one, the cut would
+            // take the handshake.
+            configuration.idleTimeout = max(configuration.idleTimeout, least)
+        }
+        return try NIOTransport(configuration: configuration, clock: clock, logger: logger)
     }
 
     /// Who answers at which port.
