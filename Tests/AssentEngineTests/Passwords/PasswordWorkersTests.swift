@@ -162,7 +162,9 @@ struct PasswordWorkersTests {
             for number in 0..<3 {
                 group.addTask { try await Self.check(workers, Self.caller("a", "\(number)")) { gate.wait() } }
             }
-            while workers.load.inProgress < 3 { await Task.yield() }
+            // Addresses take turns: while a thread is free, the next address's check would be done before the third.
+            await gate.waitUntilReached(by: 2)
+            while workers.load.waiting < 1 { await Task.yield() }
             await #expect(throws: EngineError(.busy)) {
                 try await Self.check(workers, Self.caller("a", "3")) { Issue.record("it was run") }
             }
@@ -246,11 +248,11 @@ private final class HeldDerivation: PasswordDerivation {
     }
 }
 
-/// Holds threads up until it is opened, and lets a task wait until a thread has come to it.
+/// Holds threads up until it is opened, and lets a task wait until threads have come to it.
 private final class ThreadGate: Sendable {
     private let condition = NSCondition()
     private let isOpen = Locked(false)
-    private let isReached = Locked(false)
+    private let reached = Locked(0)
 
     func open() {
         condition.lock()
@@ -260,13 +262,14 @@ private final class ThreadGate: Sendable {
     }
 
     func wait() {
-        isReached.withLock { $0 = true }
+        reached.withLock { $0 += 1 }
         condition.lock()
         while !isOpen.withLock({ $0 }) { condition.wait() }
         condition.unlock()
     }
 
-    func waitUntilReached() async {
-        while !isReached.withLock({ $0 }) { await Task.yield() }
+    /// Waits until so many threads have come to it.
+    func waitUntilReached(by count: Int = 1) async {
+        while reached.withLock({ $0 }) < count { await Task.yield() }
     }
 }
