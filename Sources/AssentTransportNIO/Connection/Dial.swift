@@ -47,7 +47,7 @@ final class Dial: Sendable {
         }
         defer { timer.cancel() }
         // On the loop, so that the handlers are there before it reads: a server may speak, or close, at once.
-        eventLoop.execute { self.connect(tls: tls, eventLoop: eventLoop) }
+        eventLoop.execute { self.connect(tls: tls, eventLoop: eventLoop, deadline: deadline) }
         return try await withTaskCancellationHandler {
             try await promise.futureResult.get()
         } onCancel: {
@@ -55,8 +55,11 @@ final class Dial: Sendable {
         }
     }
 
-    private func connect(tls: TLSClient, eventLoop: any EventLoop) {
-        var bootstrap = ClientBootstrap(group: eventLoop)
+    private func connect(tls: TLSClient, eventLoop: any EventLoop, deadline: NIODeadline) {
+        // Later than this attempt's own limit, which says what has happened. NIO's limit is ten seconds otherwise, also
+        // for a call that may take longer.
+        let limit = max(deadline - NIODeadline.now(), TimeAmount.zero) + TimeAmount.seconds(1)
+        var bootstrap = ClientBootstrap(group: eventLoop).connectTimeout(limit)
         if settings.addressRule != nil {
             bootstrap = bootstrap.resolver(CheckedResolver(on: eventLoop, isAllowed: isAllowed))
         }
