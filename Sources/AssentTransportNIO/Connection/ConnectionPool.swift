@@ -164,7 +164,11 @@ final class ConnectionPool: Sendable {
         }
         defer { state.withLock { $0.dials[permit.connection] = nil } }
         do {
-            if isEnded { throw PoolState.ended }
+            if isEnded {
+                // In a debug build NIO ends the process when a promise is let go of that nobody has kept or broken.
+                _ = dial.abandon(PoolState.ended)
+                throw PoolState.ended
+            }
             seat?.occupy { _ = dial.abandon(PoolState.left) }
             let handle = try await dial.run(tls: tls, deadline: min(deadline, .now() + limits.connect.timeAmount))
             return (handle, dial.pins)
