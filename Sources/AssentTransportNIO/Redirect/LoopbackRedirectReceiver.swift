@@ -31,11 +31,19 @@ public final class LoopbackRedirectReceiver: RedirectReceiver {
     public static func listening(
         at registered: String, timeout: TimeInterval = 300, open: @escaping @Sendable (String) -> Void
     ) async throws -> LoopbackRedirectReceiver {
+        try await listening(at: registered, timeout: timeout, silence: 10, open: open)
+    }
+
+    /// The same, with the number of seconds after which a connection that says nothing is closed. They run in real
+    /// time: tests give more, so that no browser of theirs is given up because a machine is busy.
+    package static func listening(
+        at registered: String, timeout: TimeInterval, silence: Int64, open: @escaping @Sendable (String) -> Void
+    ) async throws -> LoopbackRedirectReceiver {
         let address = try LoopbackAddress(registered)
         let wait = RedirectWait()
         let listeners = try await address.listen { channel in
             channel.eventLoop.makeCompletedFuture {
-                try channel.pipeline.syncOperations.addHandler(IdleStateHandler(allTimeout: .seconds(10)))
+                try channel.pipeline.syncOperations.addHandler(IdleStateHandler(allTimeout: .seconds(silence)))
                 try channel.pipeline.syncOperations.configureHTTPServerPipeline(
                     withPipeliningAssistance: false, withErrorHandling: true)
                 try channel.pipeline.syncOperations.addHandler(RedirectHandler(wait))
