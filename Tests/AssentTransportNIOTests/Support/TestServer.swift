@@ -33,6 +33,13 @@ final class TestServer: Sendable {
     /// The client's end, as a script sees it.
     struct Peer: Sendable {
         let channel: any Channel
+        /// The channel knows them only until it is closed.
+        private let ports: (client: Int?, server: Int?)
+
+        init(channel: any Channel) {
+            self.channel = channel
+            ports = (channel.remoteAddress?.port, channel.localAddress?.port)
+        }
 
         func send(_ text: String) {
             channel.writeAndFlush(ByteBuffer(string: text), promise: nil)
@@ -53,17 +60,22 @@ final class TestServer: Sendable {
 
         /// Waits until this end is closed and the kernel has told the client's end, which is later on a busy machine.
         func closed() async throws {
-            let client = channel.remoteAddress?.port
             try await channel.closeFuture.get()
-            guard let client else { return }
-            let end = ":" + String(client, radix: 16, uppercase: true).leftPadded(to: 4)
-            while try Self.connections().contains(where: { $0.count > 3 && $0[1].hasSuffix(end) && $0[3] == "01" }) {
+            guard let client = ports.client.map(Self.ending), let server = ports.server.map(Self.ending) else { return }
+            while try Self.connections().contains(where: {
+                $0.count > 3 && $0[1].hasSuffix(client) && $0[2].hasSuffix(server) && $0[3] == "01"
+            }) {
                 await Task.yield()
             }
         }
 
-        /// The lines of proc_net_tcp(5) as words: the second is the local address, the fourth the state, of which 01
-        /// is TCP_ESTABLISHED.
+        /// How the addresses of a port end there.
+        private static func ending(_ port: Int) -> String {
+            ":" + String(port, radix: 16, uppercase: true).leftPadded(to: 4)
+        }
+
+        /// The lines of proc_net_tcp(5) as words: the second is the local address, the third the other one, the fourth
+        /// the state, of which 01 is TCP_ESTABLISHED.
         private static func connections() throws -> [[Substring]] {
             try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8).split(separator: "\n")
                 .map { $0.split(separator: " ") }
