@@ -50,14 +50,16 @@ struct SentOnceTests {
 
     @Test("A connection that is known to be closed does not get it: it goes out on a fresh one", arguments: Self.kinds)
     func known(kind: Kind) async throws {
-        let (text, seen) = try await afterUnseenEnd { transport, port in try await transport.text(kind.call(port)) }
+        let (text, seen) = try await Self.afterUnseenEnd { transport, port in
+            try await transport.text(kind.call(port))
+        }
         #expect(text == "ok")
         #expect(seen.requests.count == 2 && seen.connections == 2)
     }
 
     @Test("What the layer above replaces is written without that question, and its error says that it can be replaced")
     func replaced() async throws {
-        let (error, seen) = try await afterUnseenEnd { transport, port in
+        let (error, seen) = try await Self.afterUnseenEnd { transport, port in
             var call = Kind(method: .get, isSentOnce: true).call(port)
             call.isReplacedAbove = true
             return await transport.failure(call)
@@ -68,7 +70,7 @@ struct SentOnceTests {
 
     /// What becomes of a call on a kept connection that the server has closed, which the client's event loop has not
     /// come to see: it stands still while the server closes and the call is queued behind.
-    private func afterUnseenEnd<Outcome: Sendable>(
+    static func afterUnseenEnd<Outcome: Sendable>(
         _ send: @escaping @Sendable (NIOTransport, Int) async throws -> Outcome
     ) async throws -> (outcome: Outcome, seen: TestServer.Counts) {
         let peers = Locked<[TestServer.Peer]>([])
