@@ -7,7 +7,7 @@ import Testing
 struct ReplyTests {
     /// Sends `bytes` as the reply and ends the connection in order.
     private func outcome(
-        of reply: String, method: HTTPRequest.Method = .get, limits: HTTPLimits = .init(),
+        of reply: String, method: HTTPRequest.Method = .get, limits: HTTPLimits = .patient(),
         configure: (inout NIOTransportConfiguration) -> Void = { _ in }
     ) async throws -> Result<(Int, String), any Error> {
         let server = try await TestServer.plaintext { _, peer in
