@@ -17,8 +17,8 @@ struct DemoCommandTests {
         let programs = BuiltProgram.beside("assent").deletingLastPathComponent().path
         let page = place + "/page.html"
         let running = try Program.Running(
-            [
-                "--kill-after=5", "\(Patience.seconds)", "/usr/bin/env", "-C", place, "assent", "demo", "--json",
+            Program.Running.limits + [
+                "/usr/bin/env", "-C", place, "assent", "demo", "--json",
                 "--config", World.configurationFile, "--page", page,
             ], environment: ["HOME": place, "PATH": programs + ":/usr/bin:/bin"])
         let result = await running.result()

@@ -13,7 +13,7 @@ import Testing
 struct FirstCallTests {
     private func start(_ values: [String], _ typist: Typist) throws -> Program.Running {
         try Program.Running(
-            ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside("FirstCall").path] + values, typing: true,
+            Program.Running.limits + [BuiltProgram.beside("FirstCall").path] + values, typing: true,
             environment: ["HOME": typist.program.home, "PATH": "/usr/bin:/bin"])
     }
 

@@ -16,7 +16,7 @@ struct FirstDeviceTests {
             let (inviting, code) = try await desk.invite()
             let values = DemoCommand.firstDevice(world.endpoints, in: device.home + "/first-device")
             let running = try Program.Running(
-                ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside("FirstDevice").path] + values + [code],
+                Program.Running.limits + [BuiltProgram.beside("FirstDevice").path] + values + [code],
                 typing: true, environment: ["HOME": device.home, "PATH": "/usr/bin:/bin"])
             let shown = try await running.line(with: "Type these digits")
             _ = try await desk.confirm(inviting, shown: shown)

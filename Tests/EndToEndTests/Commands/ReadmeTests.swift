@@ -56,9 +56,8 @@ struct ReadmeTests {
         let environment = ["HOME": place, "TMPDIR": place, "PATH": "/usr/bin:/bin"]
         // The page says it for the directory that it is in.
         let demo = try Program.Running(
-            [
-                "--kill-after=5", "\(Patience.seconds)", "/usr/bin/env", "-C", World.package.path,
-                BuiltProgram.beside("assent").path,
+            Program.Running.limits + [
+                "/usr/bin/env", "-C", World.package.path, BuiltProgram.beside("assent").path,
             ] + words.dropFirst(), environment: environment)
         do {
             let client = try await Self.pay(as: demo, environment)
@@ -84,7 +83,7 @@ struct ReadmeTests {
         let transfer = try await demo.line(with: " request POST ")
         func type(_ line: String, _ answers: [String]) async throws -> Program.Result {
             let running = try Program.Running(
-                ["--kill-after=5", "\(Patience.seconds)", "/bin/sh", "-c", line], typing: true,
+                Program.Running.limits + ["/bin/sh", "-c", line], typing: true,
                 environment: environment)
             try running.type(answers)
             try running.endInput()

@@ -349,7 +349,7 @@ struct RequestKindsTests {
         try await Self.run { newcomer in
             let typist = newcomer.typist
             let running = try Program.Running(
-                ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside("FirstResource").path]
+                Program.Running.limits + [BuiltProgram.beside("FirstResource").path]
                     + DemoCommand.firstCall(typist.world.endpoints) + [newcomer.program.home + "/first.key"],
                 typing: true, environment: ["HOME": newcomer.program.home, "PATH": "/usr/bin:/bin"])
             let token = try String(contentsOfFile: newcomer.program.home + "/token.txt", encoding: .utf8)

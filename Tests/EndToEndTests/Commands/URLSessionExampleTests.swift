@@ -15,7 +15,7 @@ struct URLSessionExampleTests {
 
     private func start(_ values: [String], _ typist: Typist) throws -> Program.Running {
         try Program.Running(
-            ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside(Self.program).path] + values, typing: true,
+            Program.Running.limits + [BuiltProgram.beside(Self.program).path] + values, typing: true,
             environment: ["HOME": typist.program.home, "PATH": "/usr/bin:/bin"])
     }
 

@@ -43,7 +43,7 @@ struct DeviceDesk: Sendable {
     func pays(by program: String) async throws {
         try await enrol()
         let running = try Program.Running(
-            ["--kill-after=5", "\(Patience.seconds)", BuiltProgram.beside(program).path]
+            Program.Running.limits + [BuiltProgram.beside(program).path]
                 + DemoCommand.firstCall(world.endpoints), typing: true,
             environment: ["HOME": user.home, "PATH": "/usr/bin:/bin"])
         // The one of now was used to sign in with the command, the next one is good already.

@@ -62,7 +62,7 @@ struct Program: Sendable {
         let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
             .appending(path: "assent").path
         return try Running(
-            ["--kill-after=5", "\(Patience.seconds)"] + prefix + [executable] + arguments,
+            Running.limits + prefix + [executable] + arguments,
             typing: typing,
             environment: [
                 "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
@@ -113,6 +113,11 @@ struct Program: Sendable {
 
     /// The program while it runs.
     final class Running: Sendable {
+        /// What timeout(1) is told before the program. By itself it sends a signal that it gets to the program and then
+        /// to their group, which a server may take for a second Ctrl-C; and from a signal on the program has only the
+        /// seconds of `--kill-after` to end, which a busy machine may need more of.
+        static let limits = ["--foreground", "--kill-after=\(Patience.seconds)", "\(Patience.seconds)"]
+
         private let process: SpawnedProcess
         private let output: Lines
         private let errors: Lines
@@ -151,10 +156,14 @@ struct Program: Sendable {
             return String(word)
         }
 
-        /// Types lines; more may follow.
+        /// Types lines; more may follow. A program that has ended does not read them, which is no error here: on a
+        /// busy machine it may end before the first one is typed, and ``result()`` says what became of it.
+        ///
+        /// - Throws: ``PeerFailure`` when it was started so that nothing can be typed.
         func type(_ lines: [String]) throws {
+            guard let input = process.input else { throw PeerFailure("nothing can be typed at the program") }
             let text = lines.map { $0 + "\n" }.joined()
-            try process.input?.write(contentsOf: Data(text.utf8))
+            try? input.write(contentsOf: Data(text.utf8))
         }
 
         /// Types no more.
