@@ -111,8 +111,9 @@ struct ServeCommand: AsyncParsableCommand {
                 var first: ContinuousClock.Instant?
                 for await _ in signals {
                     guard let first else {
-                        first = .now
                         await group.triggerGracefulShutdown()
+                        // Only now: on a busy machine that has taken a while, in which the same signal has come again.
+                        first = .now
                         continue
                     }
                     // A signal to the process and to its group arrives twice and is meant once.
