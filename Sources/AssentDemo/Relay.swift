@@ -34,6 +34,8 @@ final class Relay: Sendable {
                 guard let port = target() else { return inbound.close() }
                 let reader = proxy.withLock { $0 }
                 return ClientBootstrap(group: inbound.eventLoop)
+                    // Not ten seconds, the usual limit: who connects here has a limit of their own.
+                    .connectTimeout(.hours(1))
                     .connect(host: "127.0.0.1", port: port)
                     .flatMap { outbound in
                         inbound.eventLoop.makeCompletedFuture {

@@ -48,6 +48,8 @@ final class RecordCutter: Sendable {
             .childChannelInitializer { inbound in
                 guard let port = state.withLock({ $0.target }) else { return inbound.close() }
                 return ClientBootstrap(group: inbound.eventLoop)
+                    // Not ten seconds, the usual limit.
+                    .connectTimeout(.hours(1))
                     .connect(host: "127.0.0.1", port: port)
                     .flatMap { outbound in
                         inbound.eventLoop.makeCompletedFuture {
