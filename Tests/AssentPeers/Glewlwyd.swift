@@ -207,7 +207,9 @@ extension Glewlwyd {
             "parameters": [
                 "iss": .string(url), "jwt-type": "ecdsa", "jwt-key-size": "256",
                 "key": .string(key.pemRepresentation), "cert": .string(key.publicKey.pemRepresentation),
-                "jwks-show": true, "access-token-duration": 600, "refresh-token-duration": 86400, "code-duration": 60,
+                "jwks-show": true, "access-token-duration": 600, "refresh-token-duration": 86400,
+                // Between a code and its use there may be minutes on a busy machine, where each request waits its turn.
+                "code-duration": 3600,
                 "refresh-token-rolling": true, "refresh-token-one-use": .string(rotates ? "always" : "never"),
                 "allow-non-oidc": true, "auth-type-code-enabled": true, "auth-type-code-revoke-replayed": true,
                 "auth-type-token-enabled": false, "auth-type-id-token-enabled": true, "auth-type-none-enabled": false,

@@ -165,6 +165,12 @@ struct ProgramTests {
         return readable
     }
 
+    /// What mod_auth_openidc needs besides: the authority, and limits that a busy machine does not meet; its own are
+    /// five seconds for the server's metadata and a minute for tokens.
+    private static func needed(_ authority: String) -> String {
+        "OIDCCABundlePath \(authority)\nOIDCHTTPTimeoutShort 3600\nOIDCHTTPTimeoutLong 3600\n"
+    }
+
     /// A person who has a session comes to an Apache that asks for a sign-in.
     private struct Visit {
         let browser: PeerClient
@@ -212,7 +218,7 @@ struct ProgramTests {
                 }
                 let (process, port) = try await Self.apache(
                     "auth_openidc", block.replacing("/etc/assent", with: directory),
-                    more: "OIDCCABundlePath \(readable)\n", server, directory: directory)
+                    more: Self.needed(readable), server, directory: directory)
                 defer { process.withLock { $0.stop() } }
                 let here = "http://127.0.0.1:\(port)"
                 let published = try await PeerClient().send(.get, here + "/oidc?jwks=rsa").json["keys"]?.array?.first
@@ -236,7 +242,7 @@ struct ProgramTests {
             let readable = try Self.readableAuthority(server)
             defer { try? FileManager.default.removeItem(atPath: readable) }
             let (process, port) = try await Self.apache(
-                "auth_openidc", block, more: "OIDCCABundlePath \(readable)\n", server, directory: directory)
+                "auth_openidc", block, more: Self.needed(readable), server, directory: directory)
             defer { process.withLock { $0.stop() } }
             let here = "http://127.0.0.1:\(port)"
             let html = Self.html

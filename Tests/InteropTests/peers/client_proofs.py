@@ -20,7 +20,8 @@ class Server(JWTBearerClientAssertion):
     """A server that knows one client, and takes each assertion once. Its only name is the issuer."""
 
     def __init__(self):
-        super().__init__(leeway=0)
+        # Assertions are good for a minute, and this script may begin later than that on a busy machine.
+        super().__init__(leeway=3600)
         self.spent = set()
 
     def get_audiences(self):
