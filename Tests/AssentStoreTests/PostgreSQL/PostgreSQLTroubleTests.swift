@@ -114,6 +114,8 @@ struct PostgreSQLTroubleTests {
         await #expect(throws: StoreError(.unavailable, "")) { try await database.run(insertNote("b")) }
         // Where calls may wait for long, as many at once are all served.
         place.configuration.waitLimit = Patience.seconds * 1000
+        // Each waits for the row that the one before it has locked, and a busy machine may take its time to commit.
+        place.configuration.lockLimit = Patience.seconds * 1000
         let patient = try await place.open()
         #expect(await Self.touch(patient, times: 30).served == 30)
     }
