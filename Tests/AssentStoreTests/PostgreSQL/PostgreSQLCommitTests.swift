@@ -160,7 +160,10 @@ struct PostgreSQLCommitTests {
     private func crash(_ server: PostgreSQLServer, _ cut: PostgreSQLProxy.Cut, hasRecord: Bool) async throws {
         let place = try await PostgreSQLPlace(server)
         let proxy = try PostgreSQLProxy(place.configuration)
-        let database = try await DatabaseLocation.postgresql(proxy.configuration).open(
+        var configuration = proxy.configuration
+        // Its mark is a commit, too, and would be the one that is cut.
+        configuration.watchInterval = 3_600_000
+        let database = try await DatabaseLocation.postgresql(configuration).open(
             schema: SQLDatabaseContract.schema, clock: SystemClock())
         _ = try await database.run(insertNote("a"))
         proxy.cutNextCommit(cut, refusing: true)

@@ -67,6 +67,12 @@ struct PostgreSQLFailoverTests {
         configuration.bePatient(seconds: Patience.seconds)
     }
 
+    /// For a test that waits until a commit waits for the standby: a mark is a commit, too, and could be that one,
+    /// before the test's own has begun.
+    private static func markNothing(_ configuration: inout PostgreSQLConfiguration) {
+        configuration.watchInterval = 3_600_000
+    }
+
     @Test("A standby that is silent for a while: what could not be confirmed is unknown, and nothing is lost")
     func paused() async throws {
         let (ledger, nodes) = try await ledger()
@@ -169,7 +175,7 @@ struct PostgreSQLFailoverTests {
 
     @Test("A primary that crashes while commits wait, and comes back without the standby, is not believed until it is")
     func crashedInTheWait() async throws {
-        let (_, nodes) = try await ledger()
+        let (_, nodes) = try await ledger(change: Self.markNothing)
         pair.link.stall()
         let lost = Task { try await nodes[0].run([insertNote("x"), .record(insertNote("r").sql)]) }
         try await pair.untilSomebodyWaits()
@@ -189,7 +195,7 @@ struct PostgreSQLFailoverTests {
 
     @Test("A process of the server that crashes makes it show what waits: nothing is read until the standby is back")
     func crashedProcess() async throws {
-        let (_, nodes) = try await ledger()
+        let (_, nodes) = try await ledger(change: Self.markNothing)
         pair.link.stall()
         let lost = Task { try await nodes[0].run([insertNote("x"), .record(insertNote("r").sql)]) }
         try await pair.untilSomebodyWaits()
@@ -216,8 +222,7 @@ struct PostgreSQLFailoverTests {
         let (_, nodes) = try await ledger {
             // It still waits when it is interrupted, however late that is.
             $0.commitLimit = 60_000
-            // A mark is a commit, too, and would be the one that is interrupted.
-            $0.watchInterval = 3_600_000
+            Self.markNothing(&$0)
         }
         for (number, function) in ["pg_cancel_backend", "pg_terminate_backend"].enumerated() {
             pair.link.stall()
@@ -249,6 +254,7 @@ struct PostgreSQLFailoverTests {
         let (_, nodes) = try await ledger { configuration in
             configuration.requiresStandby = isRequired
             configuration.commitLimit = 60_000
+            Self.markNothing(&configuration)
         }
         pair.link.stall()
         let waiting = Task { try await nodes[0].run([insertNote("x"), .record(insertNote("r").sql)]) }

@@ -190,7 +190,10 @@ struct PostgreSQLExaminationTests {
         let server = try await offPool { try PostgreSQLServer(settings: ["fsync = off"]) }
         let place = try await PostgreSQLPlace(server)
         let proxy = try PostgreSQLProxy(place.configuration)
-        let database = try await DatabaseLocation.postgresql(proxy.configuration).open(
+        var configuration = proxy.configuration
+        // Its mark is a commit, too, and would be the one that is cut.
+        configuration.watchInterval = 3_600_000
+        let database = try await DatabaseLocation.postgresql(configuration).open(
             schema: SQLDatabaseContract.schema, clock: SystemClock())
         _ = try await database.run(insertNote("a"))
         #expect(try await place.location.examine().findings.contains { $0.isProblem && $0.text.contains("fsync") })
