@@ -136,7 +136,8 @@ struct PostgreSQLCommitTests {
     func unknown(hasRecord: Bool) async throws {
         for cut in [PostgreSQLProxy.Cut.after, .before] {
             proxy.accept()
-            let database = try await open(outcomeLimit: 300)
+            // A transaction that is ended because it stands still is looked for as well, and may not be found in time.
+            let database = try await open(outcomeLimit: 300, idleLimit: Patience.seconds * 1_000)
             proxy.cutNextCommit(cut, refusing: true)
             await #expect(throws: StoreError(.outcomeUnknown, "")) {
                 try await database.run([spend, note("b", isRecord: hasRecord)])

@@ -30,8 +30,12 @@ struct PostgreSQLEndedRunTests {
             patient.bePatient(seconds: Patience.seconds)
             try await DatabaseLocation.postgresql(patient)
                 .open(schema: SQLDatabaseContract.schema, clock: SystemClock()).close()
+            // Its first commit is confirmed before the standby is silent. Only `overdueLimit` has to be short.
+            var unhurried = configuration
+            unhurried.commitLimit = Patience.seconds * 1_000
+            unhurried.waitLimit = Patience.seconds * 1_000
             keeper = PostgreSQLKeeper(
-                configuration, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+                unhurried, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
             Thread.detachNewThread { [keeper, isOpen, begins, result] in
                 let told = Result {
                     let session = try keeper.opening.open(bell: PostgreSQLBell())

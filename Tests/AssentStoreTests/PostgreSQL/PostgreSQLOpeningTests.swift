@@ -58,9 +58,12 @@ struct PostgreSQLOpeningTests {
     @Test("A role that may make no tables, another program's tables, a newer schema, and a language without Unicode")
     func contents() async throws {
         let server = place.server
-        let foreign = try await offPool { try server.makeDatabase(options: "TEMPLATE template0") }
+        var foreign = try await offPool { try server.makeDatabase(options: "TEMPLATE template0") }
+        // Else what a busy machine is late with is the reason that is given.
+        foreign.bePatient(seconds: Patience.seconds)
+        let foreignName = foreign.database
         try await offPool {
-            try server.sql("ALTER SCHEMA public OWNER TO postgres", in: foreign.database)
+            try server.sql("ALTER SCHEMA public OWNER TO postgres", in: foreignName)
         }
         var error = try await failure(foreign)
         #expect(error.code == .unavailable && error.detail.contains("42501") && error.detail.contains("Give the role"))
@@ -71,9 +74,10 @@ struct PostgreSQLOpeningTests {
         try await place.open().close()
         error = try await failure(place.configuration, schema: Schema([]))
         #expect(error.code == .newerSchema)
-        let latin = try await offPool {
+        var latin = try await offPool {
             try server.makeDatabase(options: "TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
         }
+        latin.bePatient(seconds: Patience.seconds)
         error = try await failure(latin)
         #expect(error.code == .unavailable && error.detail.contains("ENCODING 'UTF8'"))
     }

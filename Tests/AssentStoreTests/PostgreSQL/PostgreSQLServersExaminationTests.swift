@@ -51,7 +51,10 @@ struct PostgreSQLServersExaminationTests {
     @Test("The servers are named with timeline and generation, one that is behind is a problem, and so is a memory")
     func behind() async throws {
         let pair = try await PostgreSQLPair()
-        let node = try await open(pair.configuration)
+        // No commit waits for a standby, and a slow disk is waited for.
+        var unhurried = pair.configuration
+        unhurried.commitLimit = 60_000
+        let node = try await open(unhurried)
         try await pair.failOver()
         try await PostgreSQLTroubleTests.untilItWrites(node)
         var found = try await findings(pair.configuration)
