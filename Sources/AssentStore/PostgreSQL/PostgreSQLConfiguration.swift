@@ -96,6 +96,9 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
     /// Milliseconds between two looks at all servers.
     package var watchInterval = 5_000
 
+    /// Milliseconds that a look at all servers waits for each of them. One that is late is taken for unreachable.
+    package var surveyLimit = 2_000
+
     /// Milliseconds for which a node's id that another process has is asked for again: the server hears a moment later
     /// that a process has ended.
     package var holdLimit = 3_000
@@ -124,6 +127,7 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
         let limit = seconds * 1_000
         (waitLimit, connectLimit, statementLimit, lockLimit) = (limit, limit, limit, limit)
         (commitLimit, outcomeLimit, overdueLimit, holdLimit) = (limit, limit, limit, limit)
+        surveyLimit = limit
     }
 
     /// The TLS to one of the hosts; `nil` means: if the server offers it, and nothing is verified.

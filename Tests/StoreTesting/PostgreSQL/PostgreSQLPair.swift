@@ -32,6 +32,9 @@ package struct PostgreSQLPair: Sendable {
         // As short as a slow machine allows.
         configuration.commitLimit = 1_500
         configuration.watchInterval = 200
+        // A server that does not run refuses at once, and one that is late is not to be taken for such a one.
+        configuration.connectLimit = Patience.seconds * 1_000
+        configuration.surveyLimit = Patience.seconds * 1_000
         (self.primary, self.standby, self.link, self.configuration) = (primary, standby, link, configuration)
     }
 

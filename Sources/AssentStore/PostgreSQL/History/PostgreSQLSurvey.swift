@@ -24,8 +24,10 @@ struct PostgreSQLSurvey: Sendable {
             })
     }
 
-    /// Looks at the servers, at each for at most so many milliseconds.
-    init(_ configuration: PostgreSQLConfiguration, limit: Int = 2_000) {
+    /// Looks at the servers, at each for at most so many milliseconds; `nil` stands for
+    /// ``PostgreSQLConfiguration/surveyLimit``.
+    init(_ configuration: PostgreSQLConfiguration, limit: Int? = nil) {
+        let limit = limit ?? configuration.surveyLimit
         var configuration = configuration
         configuration.connectLimit = min(configuration.connectLimit, limit)
         configuration.statementLimit = min(configuration.statementLimit, limit)
