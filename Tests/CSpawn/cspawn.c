@@ -121,6 +121,13 @@ int cspawn_wait(pid_t process) {
     return 0;
 }
 
+int cspawn_wait_stopped(pid_t process) {
+    siginfo_t information;
+    while (waitid(P_PID, (id_t)process, &information, WSTOPPED | WEXITED | WNOWAIT) != 0)
+        if (errno != EINTR) return errno;
+    return 0;
+}
+
 int cspawn_reap(pid_t process, int *status) {
     int raw;
     pid_t found = waitpid(process, &raw, WNOHANG);

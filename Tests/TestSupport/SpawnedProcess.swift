@@ -133,6 +133,9 @@ package final class SpawnedProcess: Sendable {
         }
     }
 
+    /// Waits, after `SIGSTOP`, until all of its threads stand still: until then those that are awake go on. It blocks.
+    package func waitUntilStopped() { _ = cspawn_wait_stopped(id) }
+
     /// Starts what kills it when this process ends, however that happens.
     package func guardian() throws -> SpawnedProcess {
         try SpawnedProcess("/bin/sh", ["-c", "read -r _; kill -KILL $0 2>/dev/null", "\(id)"], input: .pipe)

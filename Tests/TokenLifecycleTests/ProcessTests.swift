@@ -91,7 +91,7 @@ struct ProcessTests {
         relay.state.update { $0.faults[.refresh] = .holdReply }
         holder.tell("tokens")
         await relay.state.wait { $0.answered == [.refresh] }
-        holder.stop()
+        try await holder.stop()
         relay.state.update { $0.faults = [:] }
         relay.release()
         for agent in others { agent.tell("crowd") }

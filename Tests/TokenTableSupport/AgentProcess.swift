@@ -96,6 +96,11 @@ package final class AgentProcess: Sendable {
 
     package func kill() { process.signal(SIGKILL) }
 
-    package func stop() { process.signal(SIGSTOP) }
+    /// Stops it, and returns when it stands still.
+    package func stop() async throws {
+        process.signal(SIGSTOP)
+        try await offPool { [process] in process.waitUntilStopped() }
+    }
+
     package func goOn() { process.signal(SIGCONT) }
 }

@@ -27,6 +27,9 @@ int cspawn_file(void);
 /// number of the error.
 int cspawn_wait(pid_t process);
 
+/// Waits until all threads of a child have stopped, or it has ended, and leaves its status to be taken.
+int cspawn_wait_stopped(pid_t process);
+
 /// Takes the status of a child that may have ended: its exit status, or the negative number of the signal that ended it;
 /// INT_MIN when it is no child of this process. Returns whether it had ended.
 int cspawn_reap(pid_t process, int *status);
