@@ -18,6 +18,9 @@ final class RawConnection: Sendable {
     /// What has come back.
     var bytes: [UInt8] { state.value.bytes }
 
+    /// NIO's usual limit of ten seconds also holds for a look-up of the address, whose thread may come late.
+    private static let patience = TimeAmount.seconds(Int64(Patience.seconds))
+
     private static let tls = Result {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.certificateVerification = .none
@@ -29,7 +32,7 @@ final class RawConnection: Sendable {
     static func open(port: Int, withTLS: Bool = true, from address: String? = nil) async throws -> RawConnection {
         let context = try tls.get()
         let state = Watched(State())
-        var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(patience)
         if let address { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: address, port: 0)) }
         let channel =
             try await bootstrap
@@ -50,6 +53,7 @@ final class RawConnection: Sendable {
     static func answers(port: Int, tls: TLSConfiguration) async -> Bool {
         let state = Watched(State())
         let channel = try? await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connectTimeout(patience)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let context = try NIOSSLContext(configuration: tls)
