@@ -1,6 +1,7 @@
 import Foundation
 
-/// What the limits in time of a client's calls, and of the last steps of a server's stop, are raised to.
+/// What the limits in time of a client's calls are raised to, and of what a server waits for: silent connections, the
+/// database, and the last steps of a stop.
 enum LeastLimit {
     /// How long each limit in time of a call is at least; `nil` when the calls' own hold.
     ///

@@ -130,6 +130,16 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
         surveyLimit = limit
     }
 
+    /// Lets a server that runs, and others that use it, take so many seconds at least: for programs that tests start on
+    /// a busy machine. What became of a lost `COMMIT` is looked for as usual, and so is a commit that confirms others:
+    /// a test may take the server away for a while, and calls that wait for a connection then wait for these.
+    package mutating func raiseWaits(toSeconds seconds: Int) {
+        let least = seconds * 1_000
+        (waitLimit, connectLimit) = (max(waitLimit, least), max(connectLimit, least))
+        (statementLimit, lockLimit) = (max(statementLimit, least), max(lockLimit, least))
+        holdLimit = max(holdLimit, least)
+    }
+
     /// The TLS to one of the hosts; `nil` means: if the server offers it, and nothing is verified.
     package func tls(to host: Host) -> TLS? { tls ?? (host.isLocal ? nil : .verified(authority: nil)) }
 

@@ -4,6 +4,7 @@ import AssentCore
 import AssentEngine
 import AssentOTP
 import AssentServer
+import AssentStore
 import Foundation
 import Logging
 import ServiceLifecycle
@@ -81,12 +82,19 @@ struct ServeCommand: AsyncParsableCommand {
     private func loaded() throws -> ServerConfiguration {
         var configuration = try ServerConfiguration.load(file: config)
         configuration.recordingSeconds = LeastLimit.ofStop(configuration.recordingSeconds)
+        if let seconds = LeastLimit.ofCalls().map({ Int($0.components.seconds) }) {
+            configuration.idleSeconds = max(configuration.idleSeconds, seconds)
+            configuration.postgreSQL?.raiseWaits(toSeconds: seconds)
+        }
         return configuration
     }
 
     private func serveGateway(_ console: Console, _ logger: Logger) async throws {
         var configuration = try GatewayServerConfiguration.load(file: config)
         configuration.reportingSeconds = LeastLimit.ofStop(configuration.reportingSeconds)
+        if let seconds = LeastLimit.ofCalls().map({ Int($0.components.seconds) }) {
+            configuration.idleSeconds = max(configuration.idleSeconds, seconds)
+        }
         let gateway = try GatewayServer(configuration: configuration, logger: logger)
         let group = ServiceGroup(
             configuration: .init(
