@@ -5,6 +5,7 @@ import AssentStore
 import AssentTesting
 import Foundation
 import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentEngine
@@ -37,6 +38,8 @@ struct RoundTripTests {
             counted.connections = 1
             // Its looks at the servers would be counted, too.
             counted.watchInterval = 3_600_000
+            // A transaction that is ended because it stands still begins anew, which costs more.
+            counted.idleLimit = Patience.seconds * 1_000
             context = EngineContext(
                 database: try await DatabaseLocation.postgresql(counted).open(clock: fixture.clock),
                 clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,

@@ -10,7 +10,7 @@ import Testing
 struct KindRoundTripTests {
     @Test("A call of an installation or of a remembered user is one statement, as a user's is, with a proof or without")
     func calls() async throws {
-        try await TwoNodes.run(editingBoth: KindDoorTests.file, configuring: TwoNodes.withoutLooks) { nodes in
+        try await TwoNodes.run(editingBoth: KindDoorTests.file, configuring: TwoNodes.countingTrips) { nodes in
             let node = nodes.first
             let door = try await RegistrationDoor(node)
             let url = node.gateway("/every/open")

@@ -178,7 +178,7 @@ struct NodeTroubleTests {
 
     @Test("A request with a session costs one round trip to the database, one that spends a transaction seven more")
     func roundTrips() async throws {
-        try await TwoNodes.run(configuring: TwoNodes.withoutLooks) { nodes in
+        try await TwoNodes.run(configuring: TwoNodes.countingTrips) { nodes in
             let session = try await nodes.first.session()
             let fields = ServerFixture.jsonFields + ServerFixture.session(session)
             let accounts = nodes.first.gateway("/accounts")

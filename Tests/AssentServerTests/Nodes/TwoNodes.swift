@@ -26,6 +26,13 @@ struct TwoNodes: Sendable {
         configuration.postgreSQL?.watchInterval = 3_600_000
     }
 
+    /// For tests that count round trips: a transaction that is ended because it stands still begins anew, which costs
+    /// more. It is not for tests that cut a commit which the server does not see: they wait for that end.
+    static func countingTrips(_ configuration: inout ServerConfiguration) {
+        withoutLooks(&configuration)
+        configuration.postgreSQL?.idleLimit = Patience.seconds * 1_000
+    }
+
     /// Runs `body` beside two nodes and stops them; with a change to the second one's file, or to both files. Their
     /// clocks show `now`, or what they show by default.
     static func run(

@@ -59,7 +59,7 @@ struct SealedRoundTripTests {
             database: proxy.configuration, keyFile: directory + "/key", isOneOfSeveral: false)
         let fixture = try await ServerFixture(
             node: node,
-            configuring: TwoNodes.withoutLooks)
+            configuring: TwoNodes.countingTrips)
         // It reports to other nodes before it sleeps: a late report would be counted.
         while fixture.clock.sleeperCount == 0, !Task.isCancelled { await Task.yield() }
         do {
