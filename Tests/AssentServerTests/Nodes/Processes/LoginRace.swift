@@ -285,7 +285,7 @@ actor LoginRace {
                 jkt: try #require(KeyThumbprint(text: key.thumbprint)), nonce: nonce ?? "nonce",
                 unl: try opened?.unl, jti: jti, issuedAt: Int(now)), with: opened?.key ?? device.deviceKey
         ).compact
-        let client = try await key.assertion(of: instance, to: RacedNodes.issuer, at: now, seconds: 60)
+        let client = try await key.assertion(of: instance, to: RacedNodes.issuer, at: now, seconds: 3000)
         let subject = ProofKey.Subject(
             method: "POST", url: RacedNodes.issuer + "/access_token", token: "", nonce: nonce, issuedAt: now)
         return Presented(
