@@ -71,9 +71,8 @@ struct DevicePINTests {
             }
             #endif
             let path = world.configuration.dataDirectory + "/assent.sqlite"
-            for end in ["", "-wal"] where FileManager.default.fileExists(atPath: path + end) {
-                try FileManager.default.copyItem(atPath: path + end, toPath: home + "/" + name + end)
-            }
+            // The server goes on writing: copies of its files, made one after the other, need not fit together.
+            try await DatabaseLocation.sqlite(path: path).backUp(to: home + "/" + name)
             return home + "/" + name
         }
     }
