@@ -34,8 +34,11 @@ struct DeviceTests {
             .replacing("idleMinutes: 30", with: "idleMinutes: 120")
         sources.configurationFile = directory + "/assent.yaml"
         let name = try #require(example.firstRange(of: "      name: Bank of Example\n"))
-        try edit("\(example[..<name.upperBound])\(more)\(example[name.upperBound...])").write(
-            toFile: sources.configurationFile, atomically: false, encoding: .utf8)
+        // These go by the machine's clock, and one program after the other starts until something is over.
+        let fresh = more.contains("freshSeconds:") ? "" : "      freshSeconds: 3600\n"
+        let text = edit("\(example[..<name.upperBound])\(fresh)\(more)\(example[name.upperBound...])")
+            .replacing("match: number", with: "ttl: 3600, match: number").replacing("ttl: 180}", with: "ttl: 3600}")
+        try text.write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
         let usual = sources.configure
         sources.configure = {
             configuring(&$0)
