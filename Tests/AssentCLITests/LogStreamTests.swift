@@ -108,10 +108,13 @@ struct LogStreamTests {
     }
 
     /// Starts a server and waits until it serves.
-    private func serve(_ home: URL, output: SpawnedProcess.Stream) throws -> SpawnedProcess {
+    private func serve(
+        _ home: URL, output: SpawnedProcess.Stream, environment: [String: String] = [:]
+    ) throws -> SpawnedProcess {
         let process = try SpawnedProcess(
             BuiltProgram.beside("assent").path, ["serve", "--config", home.appending(path: "assent.yaml").path],
-            output: output, errors: .pipe)
+            environment: ProcessInfo.processInfo.environment.merging(environment) { $1 }, output: output,
+            errors: .pipe)
         let errors = try #require(process.errors)
         var log = ""
         while !log.contains(" serving"), case let data = errors.availableData, !data.isEmpty {
@@ -148,7 +151,9 @@ struct LogStreamTests {
     func endedAtOnce() throws {
         let home = try home()
         defer { try? FileManager.default.removeItem(at: home) }
-        let process = try serve(home, output: .pipe)
+        // Its reader takes it, and may have to wait for a processor before that.
+        let process = try serve(
+            home, output: .pipe, environment: ["ASSENT_LEAST_SECONDS": "\(Patience.seconds)"])
         process.signal(SIGTERM)
         let said = try rest(of: process.output)
         #expect(process.wait() == 0)

@@ -153,7 +153,7 @@ private struct GatewayAnnouncement: Service {
 /// it: some of it is shown once.
 private enum Saying {
     /// How long a stop waits for what is being said: a reader that takes it gets all of it.
-    private static let patience = Duration.seconds(2)
+    private static let patience = Duration.seconds(LeastLimit.ofStop(2))
 
     /// Waits until everything was said, or until the stop has waited long enough.
     ///
