@@ -68,8 +68,8 @@ extension Assent.Configuration {
     func signingDevice(_ store: any SecretStore, over transport: any HTTPTransport) -> SigningDevice? {
         deviceKeys.map { keys in
             SigningDevice(
-                store: deviceVault?.store(clock: clock, random: random) ?? store, keys: keys, transport: transport,
-                configuration: device, clock: clock, random: random, logger: logger)
+                store: deviceVault?.store(clock: clock, random: random, leastLimit: leastLimit) ?? store, keys: keys,
+                transport: transport, configuration: device, clock: clock, random: random, logger: logger)
         }
     }
 }

@@ -88,7 +88,7 @@ public final class Assent: Sendable {
         let settings = try configuration.journeyConfiguration()
         let serverOrigin = try Origin(settings.server)
         try Configuration.check(serverOrigin)
-        let store = configuration.vault.store(clock: clock, random: random)
+        let store = configuration.vault.store(clock: clock, random: random, leastLimit: configuration.leastLimit)
         network = try configuration.network(keeping: store)
         let prover = InstallationProver()
         let sealing = try configuration.sealing(network.transport, prover, network.keeper, network.told)

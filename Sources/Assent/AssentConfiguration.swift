@@ -185,8 +185,8 @@ extension Assent {
         /// Carries the calls instead of the pinned transport, for tests. Pins and trust roots are then not looked at.
         public var transport: (any HTTPTransport)?
 
-        /// How long the pinned transport gives each limit in time of a call at least; `nil` when the calls' own limits
-        /// hold.
+        /// How long the pinned transport gives each limit in time of a call at least, and how long the file vault waits
+        /// for its lock at least; `nil` when their own limits hold.
         package var leastLimit: Duration?
 
         /// A configuration; what is not named here has the safe value.
@@ -244,12 +244,14 @@ extension Assent {
         /// In a store of the app's own.
         case store(any SecretStore)
 
-        func store(clock: any WallClock, random: any RandomSource) -> any SecretStore {
+        func store(clock: any WallClock, random: any RandomSource, leastLimit: Duration?) -> any SecretStore {
             switch self {
-            case .memory: MemorySecretStore(clock: clock)
-            case .store(let store): store
+            case .memory: return MemorySecretStore(clock: clock)
+            case .store(let store): return store
             case .file(let directory, let keys, let store):
-                DeferredVault(directory, store: store, keys: keys, clock: clock, random: random)
+                let least = TimeInterval(leastLimit?.components.seconds ?? 0)
+                return DeferredVault(
+                    directory, store: store, keys: keys, lockTimeout: max(10, least), clock: clock, random: random)
             }
         }
     }

@@ -132,7 +132,11 @@ extension ClientFile {
         // A provider under development on this machine: the file says so by its URL.
         configuration.allowPlaintextLoopback = isProviderOnly && issuer?.hasPrefix("http://") == true
         if let authority { configuration.trustRoots = .pemFile(authority) }
-        configuration.leastLimit = LeastLimit.ofCalls()
+        if let least = LeastLimit.ofCalls() {
+            configuration.leastLimit = least
+            // Also where another process of the same home signs in or registers, whose calls have that time.
+            configuration.patience = max(configuration.patience, TimeInterval(least.components.seconds))
+        }
         return configuration
     }
 }
