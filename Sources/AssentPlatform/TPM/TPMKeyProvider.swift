@@ -23,7 +23,6 @@ public import Foundation
 /// Counters are NV indexes, by name, for the whole TPM: name them after a vault's id. Anyone who may use the TPM as
 /// owner can make them jump ahead, never back, and can remove them, which is noticed.
 public actor TPMKeyProvider: KeyProvider {
-    private static let lockTimeout: TimeInterval = 10
     private static let changeLock: Int64 = 0
     /// Its own, so that the keys may lie in the directory of a vault that is being changed.
     private static let lockFile = "tpm.lock"
@@ -35,6 +34,8 @@ public actor TPMKeyProvider: KeyProvider {
     private let presence: (any UserPresence)?
     private let clock: any WallClock
     private let random: any RandomSource
+    /// How many seconds a change waits for other processes.
+    private let lockTimeout: TimeInterval
 
     private let thread = FileThread()
     private let turns = NameQueue()
@@ -57,12 +58,23 @@ public actor TPMKeyProvider: KeyProvider {
         directory: URL, tcti: String = TPMDefaults.tcti, parent: TPMParent = .ownerHierarchy,
         pin: (any UserPresence)?, clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom()
     ) {
+        self.init(
+            directory: directory, tcti: tcti, parent: parent, pin: pin, lockTimeout: 10, clock: clock, random: random)
+    }
+
+    /// The same, and a change waits for other processes for `lockTimeout` seconds: for tests, in which many change keys
+    /// at once on a machine that is busy or stands still.
+    package init(
+        directory: URL, tcti: String, parent: TPMParent = .ownerHierarchy, pin: (any UserPresence)?,
+        lockTimeout: TimeInterval, clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom()
+    ) {
         path = directory.path(percentEncoded: false)
         self.tcti = tcti
         self.parent = parent
         presence = pin
         self.clock = clock
         self.random = random
+        self.lockTimeout = lockTimeout
     }
 
     /// `tpm2`
@@ -331,7 +343,7 @@ public actor TPMKeyProvider: KeyProvider {
     }
 
     func lock(_ files: PosixDirectory) async throws -> any FileLock {
-        let deadline = clock.now.addingTimeInterval(Self.lockTimeout)
+        let deadline = clock.now.addingTimeInterval(lockTimeout)
         let lock = try await clock.poll(until: deadline) {
             try Self.guarded { try files.tryLock(at: Self.changeLock) }
         }

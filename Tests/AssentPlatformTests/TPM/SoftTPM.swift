@@ -2,6 +2,7 @@
 import AssentCore
 import AssentPeers
 import Foundation
+import TestSupport
 
 @testable import AssentPlatform
 
@@ -27,7 +28,8 @@ final class SoftTPM: Sendable {
     func clear() throws { try tpm.clear() }
 
     func provider(_ pin: (any UserPresence)? = KnownSecret(SoftTPM.pin), keys: URL? = nil) -> TPMKeyProvider {
-        TPMKeyProvider(directory: keys ?? self.keys, tcti: tcti, pin: pin)
+        TPMKeyProvider(
+            directory: keys ?? self.keys, tcti: tcti, pin: pin, lockTimeout: TimeInterval(Patience.seconds))
     }
 
     func tool(_ name: String, _ arguments: [String]) throws { try tpm.tool(name, arguments) }
