@@ -13,14 +13,15 @@ struct KeyProviderTests {
         let directory = try TemporaryDirectory()
         try await rule.check {
             SoftwareKeyProvider(
-                file: directory.keyFile, passphrase: KnownSecret(Secret("correct horse")), cost: cheap)
+                file: directory.keyFile, passphrase: KnownSecret(Secret("correct horse")), cost: cheap,
+                lockTimeout: unhurried)
         }
     }
 
     @Test("Software keys in an unprotected file keep it", arguments: KeyProviderContract.rules)
     func unprotected(_ rule: KeyProviderContract.Rule) async throws {
         let directory = try TemporaryDirectory()
-        try await rule.check { SoftwareKeyProvider(unprotectedFile: directory.keyFile) }
+        try await rule.check { SoftwareKeyProvider(unprotectedFile: directory.keyFile, lockTimeout: unhurried) }
     }
 
     @Test("The suite finds a provider that forgets and one that signs something else")

@@ -14,7 +14,7 @@ extension TemporaryDirectory {
     var keyFile: URL { url.appending(path: "vault.key") }
 
     /// Keys in plain sight, the fastest that there are.
-    var keys: VaultKeys { .software(SoftwareKeyProvider(unprotectedFile: keyFile)) }
+    var keys: VaultKeys { .software(SoftwareKeyProvider(unprotectedFile: keyFile, lockTimeout: unhurried)) }
 
     func open() async throws -> FileVault {
         try await FileVault.open(vault, keys: keys, lockTimeout: unhurried)

@@ -29,7 +29,8 @@ enum TokenAgent {
             ).withLeastLimit(.seconds(3600)))
         let vault = try await FileVault.open(
             directory.appending(path: "vault"),
-            keys: .software(SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"))),
+            keys: .software(
+                SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"), lockTimeout: 3600)),
             lockTimeout: 3600)
         let clock = SkippingClock()
         let manager = TokenManager(

@@ -19,7 +19,9 @@ package final class TemporaryVault: Sendable {
     package func open() async throws -> FileVault {
         try await FileVault.open(
             url.appending(path: "vault"),
-            keys: .software(SoftwareKeyProvider(unprotectedFile: url.appending(path: "vault.key"))),
+            keys: .software(
+                SoftwareKeyProvider(
+                    unprotectedFile: url.appending(path: "vault.key"), lockTimeout: Double(Patience.seconds))),
             lockTimeout: Double(Patience.seconds))
     }
 }

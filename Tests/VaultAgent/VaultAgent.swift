@@ -37,7 +37,8 @@ struct VaultAgent {
     private func open() async throws -> FileVault {
         try await FileVault.open(
             directory.appending(path: "vault"),
-            keys: .software(SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"))),
+            keys: .software(
+                SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"), lockTimeout: 3600)),
             lockTimeout: 3600)
     }
 

@@ -17,13 +17,15 @@ public actor SoftwareKeyProvider: KeyProvider {
         case passphrase(any UserPresence, cost: ScryptCost)
     }
 
-    private static let lockTimeout: TimeInterval = 30
+    private static let usualLockTimeout: TimeInterval = 30
 
     private let name: String
     private var sealing: Sealing
     private let directory: @Sendable (_ creating: Bool) throws -> any VaultDirectory
     private let random: any RandomSource
     private let clock: any WallClock
+    /// How many seconds a change waits for other processes.
+    private let lockTimeout: TimeInterval
     private let thread = FileThread()
     private var unsealed: (seal: KeyFile.Seal, key: SymmetricKey)?
 
@@ -52,6 +54,21 @@ public actor SoftwareKeyProvider: KeyProvider {
             directory: Self.opener(file))
     }
 
+    /// The same, and a change waits for other processes for `lockTimeout` seconds: for tests, in which many make a key
+    /// at once on a machine that is busy or stands still.
+    package init(unprotectedFile file: URL, lockTimeout: TimeInterval) {
+        self.init(
+            name: file.lastPathComponent, sealing: .unprotected, random: SystemRandom(), clock: SystemClock(),
+            lockTimeout: lockTimeout, directory: Self.opener(file))
+    }
+
+    /// The same under a passphrase, for tests.
+    package init(file: URL, passphrase: any UserPresence, cost: ScryptCost, lockTimeout: TimeInterval) {
+        self.init(
+            name: file.lastPathComponent, sealing: .passphrase(passphrase, cost: cost), random: SystemRandom(),
+            clock: SystemClock(), lockTimeout: lockTimeout, directory: Self.opener(file))
+    }
+
     /// Keys in a file of `directory`, for tests.
     init(
         name: String, passphrase: (any UserPresence)? = nil, cost: ScryptCost = .standard,
@@ -64,6 +81,7 @@ public actor SoftwareKeyProvider: KeyProvider {
 
     private init(
         name: String, sealing: Sealing, random: any RandomSource, clock: any WallClock,
+        lockTimeout: TimeInterval = SoftwareKeyProvider.usualLockTimeout,
         directory: @escaping @Sendable (_ creating: Bool) throws -> any VaultDirectory
     ) {
         self.name = name
@@ -75,6 +93,7 @@ public actor SoftwareKeyProvider: KeyProvider {
             }
         self.random = random
         self.clock = clock
+        self.lockTimeout = lockTimeout
         self.directory = directory
     }
 
@@ -318,7 +337,7 @@ public actor SoftwareKeyProvider: KeyProvider {
     }
 
     private func lock(_ directory: any VaultDirectory) async throws -> any FileLock {
-        let deadline = clock.now.addingTimeInterval(Self.lockTimeout)
+        let deadline = clock.now.addingTimeInterval(lockTimeout)
         let lock = try await clock.poll(until: deadline) { try Self.guarded { try directory.tryLock(at: 0) } }
         guard let lock else {
             throw KeyProviderError(
