@@ -12,4 +12,13 @@ struct LeastLimitTests {
         }
         #expect(LeastLimit.ofCalls([:]) == nil)
     }
+
+    @Test("is an hour or more for what a gateway calls, and as usual where the environment says less")
+    func serving() {
+        #expect(LeastLimit.ofServing(["ASSENT_LEAST_SECONDS": "3600"]) == 3600)
+        for text in ["", "0", "3599", "86401"] {
+            #expect(LeastLimit.ofServing(["ASSENT_LEAST_SECONDS": text]) == nil, "\(text)")
+        }
+        #expect(LeastLimit.ofServing([:]) == nil)
+    }
 }

@@ -17,6 +17,11 @@ enum LeastLimit {
         #endif
     }
 
-    /// How many seconds the last steps of a stop may take, whose usual number is `usual`.
-    static func ofStop(_ usual: Int) -> Int { max(usual, ofCalls().map { Int($0.components.seconds) } ?? usual) }
+    /// How many seconds a server waits for silent connections, its services, the database and the last steps of a stop;
+    /// `nil` when the usual times hold. Those are shorter than an hour, and less than that is not taken: none of them
+    /// becomes shorter.
+    static func ofServing(_ environment: [String: String] = ProcessInfo.processInfo.environment) -> Int? {
+        guard let seconds = ofCalls(environment)?.components.seconds, seconds >= 3600 else { return nil }
+        return Int(seconds)
+    }
 }

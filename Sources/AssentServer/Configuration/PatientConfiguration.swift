@@ -14,14 +14,29 @@ extension ServerConfiguration {
         gateway?.bePatient(seconds: seconds)
         postgreSQL?.bePatient(seconds: seconds)
     }
+
+    /// The same for a server that is a process of its own: bodies have to end there, and databases go away, so it has
+    /// the usual limits for those. A stop waits as long for its last messages.
+    package mutating func waitForOthers(seconds: Int) {
+        idleSeconds = seconds
+        recordingSeconds = seconds
+        gateway?.bePatient(seconds: seconds)
+        postgreSQL?.raiseWaits(toSeconds: seconds)
+    }
 }
 
 extension GatewayServerConfiguration {
     /// The same for a gateway elsewhere, also with what it asks.
     package mutating func bePatient(seconds: Int) {
+        waitForOthers(seconds: seconds)
+        bodies.bePatient(seconds: seconds)
+    }
+
+    /// The same but for requests' bodies.
+    package mutating func waitForOthers(seconds: Int) {
         engine.leastLimit = .seconds(seconds)
         idleSeconds = seconds
-        bodies.bePatient(seconds: seconds)
+        reportingSeconds = seconds
         gateway.bePatient(seconds: seconds)
     }
 }

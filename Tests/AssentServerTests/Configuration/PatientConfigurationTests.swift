@@ -19,4 +19,16 @@ struct PatientConfigurationTests {
         #expect(server.grace == .seconds(600) && server.total == .seconds(600))
         #expect(gateway.grace == .seconds(600) && gateway.total == nil)
     }
+
+    @Test("A process of its own waits longer for services, and ends bodies as usual")
+    func process() throws {
+        let text = FixtureConfiguration.yaml(upstream: 9080, refusing: 9081)
+        let usual = try ServerConfiguration.parse(text, file: "/etc/assent.yaml")
+        var configuration = usual
+        configuration.waitForOthers(seconds: 3600)
+        let route = try #require(configuration.gateway?.routes.first { $0.name == "bank" })
+        #expect(route.upstream.timeouts.head == 3600 && configuration.idleSeconds == 3600)
+        #expect(configuration.bodies.server.grace == usual.bodies.server.grace)
+        #expect(configuration.bodies.server.total == usual.bodies.server.total)
+    }
 }

@@ -16,7 +16,11 @@ struct ExampleScriptTests {
             [
                 "--kill-after=30", "\(Patience.seconds)", "/bin/bash", example.appending(path: "run.sh").path,
                 BuiltProgram.beside("assent").deletingLastPathComponent().path,
-            ], environment: ["PATH": "/usr/bin:/bin", "ASSENT_EXAMPLE_LIMIT": "\(Patience.seconds)"])
+            ],
+            environment: [
+                "PATH": "/usr/bin:/bin", "ASSENT_EXAMPLE_LIMIT": "\(Patience.seconds)",
+                "ASSENT_LEAST_SECONDS": "\(Patience.seconds)",
+            ])
         let result = await running.result()
         #expect(result.status == 0 && result.output == promised, "\(result.output)\(result.errors)")
     }

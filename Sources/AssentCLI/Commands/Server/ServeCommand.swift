@@ -4,7 +4,6 @@ import AssentCore
 import AssentEngine
 import AssentOTP
 import AssentServer
-import AssentStore
 import Foundation
 import Logging
 import ServiceLifecycle
@@ -81,20 +80,13 @@ struct ServeCommand: AsyncParsableCommand {
 
     private func loaded() throws -> ServerConfiguration {
         var configuration = try ServerConfiguration.load(file: config)
-        configuration.recordingSeconds = LeastLimit.ofStop(configuration.recordingSeconds)
-        if let seconds = LeastLimit.ofCalls().map({ Int($0.components.seconds) }) {
-            configuration.idleSeconds = max(configuration.idleSeconds, seconds)
-            configuration.postgreSQL?.raiseWaits(toSeconds: seconds)
-        }
+        if let seconds = LeastLimit.ofServing() { configuration.waitForOthers(seconds: seconds) }
         return configuration
     }
 
     private func serveGateway(_ console: Console, _ logger: Logger) async throws {
         var configuration = try GatewayServerConfiguration.load(file: config)
-        configuration.reportingSeconds = LeastLimit.ofStop(configuration.reportingSeconds)
-        if let seconds = LeastLimit.ofCalls().map({ Int($0.components.seconds) }) {
-            configuration.idleSeconds = max(configuration.idleSeconds, seconds)
-        }
+        if let seconds = LeastLimit.ofServing() { configuration.waitForOthers(seconds: seconds) }
         let gateway = try GatewayServer(configuration: configuration, logger: logger)
         let group = ServiceGroup(
             configuration: .init(
@@ -153,7 +145,7 @@ private struct GatewayAnnouncement: Service {
 /// it: some of it is shown once.
 private enum Saying {
     /// How long a stop waits for what is being said: a reader that takes it gets all of it.
-    private static let patience = Duration.seconds(LeastLimit.ofStop(2))
+    private static let patience = Duration.seconds(LeastLimit.ofServing() ?? 2)
 
     /// Waits until everything was said, or until the stop has waited long enough.
     ///
