@@ -55,8 +55,9 @@ struct ServedChainTests {
         }
         await #expect(throws: HTTPTransportError(.connectFailed, "")) {
             try await ServedChain.look(
-                at: origin, configuration: .init(trustRoots: roots, pins: ["localhost": .singlePin(TestPKI.otherPin())])
-            )
+                at: origin,
+                configuration: .init(trustRoots: roots, pins: ["localhost": .singlePin(TestPKI.otherPin())]),
+                limit: .seconds(Patience.seconds))
         }
     }
 }

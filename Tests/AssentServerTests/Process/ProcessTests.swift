@@ -255,7 +255,9 @@ final class ProcessWorld: Sendable {
     func assent(_ arguments: [String]) async throws -> (status: Int32, lines: [String], errors: String) {
         let process = try WatchedProcess.start(
             [try WatchedProcess.product("assent")] + arguments,
-            environment: ["XDG_CONFIG_HOME": directory + "/config", "XDG_STATE_HOME": directory + "/state"])
+            environment: ServeProcess.patience.merging(
+                ["XDG_CONFIG_HOME": directory + "/config", "XDG_STATE_HOME": directory + "/state"]
+            ) { $1 })
         processes.withLock { $0.append(process) }
         var lines: [String] = []
         while let line = await process.nextLine() { lines.append(line) }

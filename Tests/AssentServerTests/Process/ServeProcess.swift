@@ -53,7 +53,8 @@ final class ServeProcess: Sendable {
             issuers: issuers, client: client)
     }
 
-    /// The environment of a server whose stop still records what became of requests, however busy the machine is.
+    /// The environment of a program whose calls may take long, and of a server whose stop still records what became of
+    /// requests, however busy the machine is.
     static let patience = ["ASSENT_LEAST_SECONDS": "\(Patience.seconds)"]
 
     private static func port(_ name: String, in log: String) -> Int? {
