@@ -4,6 +4,7 @@ import AssentPeers
 import AssentServer
 import AssentTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -50,8 +51,10 @@ struct BrowserWorld: Sendable {
     func beginLogin(
         _ options: String..., environment: [String: String] = [:]
     ) async throws -> (program: Program.Running, url: String) {
+        // By itself it gives a person five minutes, in which a busy machine may not have shown the page.
+        let limit = options.contains("--timeout") ? [] : ["--timeout", "\(Patience.seconds)"]
         let running = try program.start(
-            ["login", "--config", program.clientFile, "--browser"] + options, environment: environment)
+            ["login", "--config", program.clientFile, "--browser"] + limit + options, environment: environment)
         let line = try await running.line(with: "https://")
         return (running, line.trimmingCharacters(in: .whitespaces))
     }

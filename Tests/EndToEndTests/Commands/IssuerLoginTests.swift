@@ -28,7 +28,9 @@ struct IssuerLoginTests {
         let walking = try await program.run("login", "--config", program.clientFile)
         #expect(walking.status == 1 && walking.errors.contains("--browser"), "\(walking.errors)")
 
-        let login = try program.start(["login", "--browser", "--config", program.clientFile])
+        let login = try program.start([
+            "login", "--browser", "--timeout", "\(Patience.seconds)", "--config", program.clientFile,
+        ])
         let url = try await login.line(with: "response_type=code").trimmingCharacters(in: .whitespaces)
         let location = try await walk(url)
         #expect(try await PeerClient().send(.get, location).status == 200)
