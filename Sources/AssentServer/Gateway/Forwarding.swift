@@ -67,7 +67,7 @@ struct Forwarding: Sendable {
                     method: request.method, scheme: nil, authority: nil, path: served.target(of: resource),
                     headerFields: fields),
                 body: body, to: served.route.upstream, once: transaction != nil)
-            return (response(to: reply, method: request.method), .answered(status: reply.status))
+            return (await response(to: reply, method: request.method), .answered(status: reply.status))
         } catch Upstream.Failure.notForwarded {
             let response = Response.problem(
                 502, "The service cannot be reached. Nothing has happened.", members: members(forwarded: "no"))
@@ -85,8 +85,9 @@ struct Forwarding: Sendable {
         }
     }
 
-    private func response(to reply: HTTPReply, method: HTTPRequest.Method) -> Response {
+    private func response(to reply: HTTPReply, method: HTTPRequest.Method) async -> Response {
         guard let body = method == .head ? ResponseBody() : streams.body(of: reply) else {
+            await Self.end(reply)
             return .problem(
                 504, "The service answers by a stream, and there are as many as there may be. It has been asked.",
                 members: members(forwarded: "unknown"))
@@ -94,6 +95,15 @@ struct Forwarding: Sendable {
         return Response(
             status: .init(code: reply.status),
             headers: ForwardedFields.reply(reply.response.headerFields, cookie: served.fields.cookie), body: body)
+    }
+
+    /// Ends a reply that nobody gets, and the sending of its request. What is left of the request's body is read by the
+    /// client's connection after the answer: if it were still being read for the service as well, that would end the
+    /// process.
+    private static func end(_ reply: HTTPReply) async {
+        let reading = Task<Void, any Error> { for try await _ in reply.body {} }
+        reading.cancel()
+        _ = await reading.result
     }
 
     /// The fields that the service gets. Throws when nothing can be signed.

@@ -181,6 +181,31 @@ struct EventStreamTests {
         }
     }
 
+    @Test("Where a stream without a place began before all of the request was there, nothing reads on for the service")
+    func limitBeforeBody() async throws {
+        try await run("      maxStreams: 1\n") { fixture, peers in
+            let mine = ServerFixture.session(try await fixture.session())
+            let first = try await open(fixture, "/files/a", mine)
+            #expect(await first.wait(for: "data: /files/a\n\n"))
+            fixture.upstream.answerEarly { _, peer in
+                let fields = "Content-Type: \(Self.eventStream)\r\nTransfer-Encoding: chunked"
+                peer.send("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n")
+            }
+            let fields = mine.map { "\($0.0): \($0.1)\r\n" }.joined()
+            let head = "POST /files/b HTTP/1.1\r\nHost: localhost\r\n\(fields)Content-Length: 10\r\n\r\n"
+            // Two that read one body end the process; whether they meet depends on threads.
+            for _ in 0..<200 {
+                let connection = try await fixture.rawConnection()
+                try await connection.send(head + "01234")
+                #expect(await connection.reply().hasPrefix("HTTP/1.1 504 "))
+                await connection.close()
+            }
+            try #require(peers.value["/files/a"]).send(Self.chunk("data: still here\n\n"))
+            #expect(await first.wait(for: "data: still here\n\n"))
+            await first.close()
+        }
+    }
+
     @Test("A transaction is not spent where there is no place for the stream that its request asks for")
     func approvedLimit() async throws {
         try await run("      maxStreams: 1\n") { fixture, peers in
