@@ -79,10 +79,15 @@ package struct SQLRow: Sendable, Hashable {
         return value
     }
 
-    /// A whole number, or `nil` for NULL.
+    /// The server writes no larger number into a column, and none below its negative: in microseconds it is the year
+    /// 2255. So what is computed with numbers of rows always fits, even a thousand times one, and no number that was
+    /// written by hand ends the process.
+    private static let largest: UInt64 = 1 << 53
+
+    /// A whole number, or `nil` for NULL. One that is beyond all that a server writes is reported as `corrupt`.
     package func optionalInteger(_ name: String) throws(StoreError) -> Int64? {
         switch value(name) {
-        case .some(.integer(let value)): value
+        case .some(.integer(let value)) where value.magnitude <= Self.largest: value
         case .some(.null): nil
         default: throw .missing(name)
         }

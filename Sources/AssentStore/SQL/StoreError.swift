@@ -37,7 +37,7 @@ package struct StoreError: AssentError {
     }
 
     static func missing(_ column: String) -> StoreError {
-        StoreError(.corrupt, "column \(column) is missing or has another type")
+        StoreError(.corrupt, "column \(column) is missing, of another type or too large a number")
     }
 
     /// Whether the database cannot serve now, but may later.

@@ -31,6 +31,20 @@ struct SessionsTests {
         #expect(try await sessions.purge() == (isLive ? 0 : 1))
     }
 
+    @Test(
+        "A time that no clock shows, and that somebody has written into the database, is an error",
+        arguments: [("created_at", .min), ("created_at", .max), ("expires_at", .max)] as [(String, Int64)])
+    func rewritten(column: String, value: Int64) async throws {
+        let fixture = try await ProviderFixture(limits: SessionLimits())
+        let sessions = Sessions(fixture.context)
+        _ = try await fixture.context.database.run(
+            SQLStatement("UPDATE sessions SET \(SQL(verbatim: column)) = \(value) WHERE id = \(fixture.session.id)"))
+        await #expect(throws: StoreError(.corrupt, "")) {
+            // The age of such a session is a number that does not fit, and Swift ends the process there.
+            _ = try await sessions.live(token: fixture.sessionToken).map { fixture.clock.epochSeconds - $0.createdAt }
+        }
+    }
+
     @Test("Use is noted at most once a minute", arguments: [(59, 0), (60, 60), (61, 61)])
     func touch(age: Int64, noted: Int64) async throws {
         let fixture = try await ProviderFixture(limits: SessionLimits())

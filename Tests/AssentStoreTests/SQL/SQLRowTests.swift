@@ -32,6 +32,20 @@ struct SQLRowTests {
         #expect(throws: StoreError(.corrupt, "")) { try row.blob("text") }
     }
 
+    @Test("A number with which nothing could be computed is reported as corrupt", arguments: [1, -1] as [Int64])
+    func refusesExtremes(sign: Int64) throws {
+        let largest: Int64 = sign << 53
+        let row = SQLRow([
+            "largest": .integer(largest), "beyond": .integer(largest + sign), "last": .integer(sign > 0 ? .max : .min),
+        ])
+        #expect(try row.integer("largest") == largest)
+        for column in ["beyond", "last"] {
+            #expect(throws: StoreError(.corrupt, "")) { try row.integer(column) }
+            #expect(throws: StoreError(.corrupt, "")) { try row.optionalInteger(column) }
+            #expect(throws: StoreError(.corrupt, "")) { try row.bool(column) }
+        }
+    }
+
     @Test("Values are made of what Swift has")
     func values() {
         #expect(SQLValue(String?.none) == .null)
