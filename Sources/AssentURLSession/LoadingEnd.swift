@@ -59,11 +59,15 @@ enum LoadingEnd: Sendable {
         client?.urlProtocolDidFinishLoading(loader)
     }
 
-    /// Whether Foundation would look for a password and never end the task.
+    /// Whether Foundation would look for a password: then it never ends the task, or sends the request anew past this
+    /// class, without pins. It looks behind every comma, also where that is part of a text, and so does this.
     private static func asksForPassword(_ head: HTTPResponse) -> Bool {
-        guard head.status == .unauthorized, let challenge = head.headerFields[.wwwAuthenticate] else { return false }
-        let scheme = challenge.drop { " \t,".contains($0) }.prefix { !" \t,".contains($0) }
-        return scheme.lowercased() == "basic"
+        guard head.status == .unauthorized, let challenges = head.headerFields[.wwwAuthenticate] else { return false }
+        let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        return challenges.utf8.split(separator: UInt8(ascii: ",")).contains { challenge in
+            let scheme = challenge.drop(while: isSpace).prefix { !isSpace($0) }
+            return String(decoding: scheme, as: UTF8.self).lowercased() == "basic"
+        }
     }
 
     /// The error that a task ends with.

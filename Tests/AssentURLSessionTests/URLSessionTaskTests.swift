@@ -93,10 +93,16 @@ import FoundationNetworking
         #expect(bank.calls.withLock { $0.count } == 2)
     }
 
-    @Test("A 401 that begins with Basic is an error for a delegate, which is not asked for a password")
-    func basicDelegate() async throws {
+    @Test(
+        "A 401 that asks for Basic is an error for a delegate, which is not asked for a password",
+        arguments: [["Basic realm=x"], [#"Bearer realm="x""#, #"Basic realm="x""#]])
+    func basicDelegate(challenges: [String]) async throws {
         let bank = bank.answering { _ in
-            HTTPReply(HTTPResponse(status: .unauthorized, headerFields: [.wwwAuthenticate: "Basic realm=x"]))
+            var response = HTTPResponse(status: .unauthorized)
+            for challenge in challenges {
+                response.headerFields.append(HTTPField(name: .wwwAuthenticate, value: challenge))
+            }
+            return HTTPReply(response)
         }
         let wanted = try request("/accounts")
         let told = try await SessionWitness.told(TaskProtocol.configuration(try await bank.client())) {
@@ -105,7 +111,11 @@ import FoundationNetworking
         #expect(told == ["end challengeNotSupported"])
     }
 
-    @Test("A 401 of another scheme is handed over", arguments: [#"Digest realm="x", nonce="n""#, #"Bearer realm="x""#])
+    @Test(
+        "A 401 of another scheme is handed over",
+        arguments: [
+            #"Digest realm="x", nonce="n""#, #"Bearer realm="x""#, #"Bearer realm="Basic", scope="basic", basics=x"#,
+        ])
     func otherChallenges(challenge: String) async throws {
         let bank = bank.answering { _ in
             HTTPReply(HTTPResponse(status: .unauthorized, headerFields: [.wwwAuthenticate: challenge]))

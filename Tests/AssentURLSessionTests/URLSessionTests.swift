@@ -193,7 +193,12 @@ import FoundationNetworking
         #expect(bank.calls.withLock { $0.count } == 1)
     }
 
-    @Test("A 401 that begins with Basic ends in an error", arguments: ["Basic realm=x", "basic", " BASIC a=b"])
+    @Test(
+        "A 401 that asks for Basic ends in an error, wherever Foundation would find that",
+        arguments: [
+            "Basic realm=x", "basic", " BASIC a=b", #"Bearer realm="x", Basic realm="y""#, "Negotiate,basic realm=x",
+            #"Bearer error_description="a, Basic realm=x""#, "Negotiate ,\t BASIC realm=x",
+        ])
     func basic(challenge: String) async throws {
         let bank = bank.answering { _ in
             HTTPReply(HTTPResponse(status: .unauthorized, headerFields: [.wwwAuthenticate: challenge]))
