@@ -57,6 +57,32 @@ struct AuditFollowerTests {
         #expect(try await follow([old, new, []], newest: 10) == Array(old.suffix(10)) + new)
     }
 
+    @Test("A server that gives the same full page again and again is not asked without a pause")
+    func samePage() async throws {
+        let page = (1...AuditFollower.page).map { Self.record("a", Int64($0)) }
+        let asked = Locked(0)
+        let waits = Locked(0)
+        let follower = AuditFollower(
+            fetch: { _ in
+                let count = asked.withLock { count in
+                    count += 1
+                    return count
+                }
+                if count > 10 { throw End() }
+                return page
+            },
+            wait: {
+                let count = waits.withLock { count in
+                    count += 1
+                    return count
+                }
+                if count > 2 { throw End() }
+            }, show: { _ in })
+        await #expect(throws: End.self) { try await follower.run(newest: 10) {} }
+        #expect(waits.withLock { $0 } == 3)
+        #expect(asked.withLock { $0 } <= 5)
+    }
+
     @Test("An empty log is followed, too")
     func empty() async throws {
         let first = Self.record("a", 7)

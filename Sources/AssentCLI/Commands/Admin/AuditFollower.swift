@@ -53,16 +53,19 @@ struct AuditFollower {
             try check()
             try await wait()
             var after = max(start, latest - Self.overlap)
-            var records: [JSONValue]
+            var isMore: Bool
             repeat {
-                records = try await fetch("audit?after=\(after)&limit=\(Self.page)")
+                let asked = after
+                let records = try await fetch("audit?after=\(after)&limit=\(Self.page)")
                 for record in records {
                     guard let place = Place(record) else { continue }
                     after = max(after, place.position)
                     if shown.insert(place).inserted { show(record) }
                 }
                 latest = max(latest, after)
-            } while records.count == Self.page
+                // A full page without a later record would come again, and at once.
+                isMore = records.count == Self.page && after > asked
+            } while isMore
             shown = shown.filter { $0.position >= latest - Self.overlap }
         }
     }
