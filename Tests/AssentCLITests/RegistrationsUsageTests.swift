@@ -19,6 +19,14 @@ struct RegistrationsUsageTests {
         #expect(throws: (any Error).self) { try RegistrationsCommand.parseAsRoot(words) }
     }
 
+    @Test("All instances are ended, some at a time, and counts that cannot be true are an error")
+    func endAll() async throws {
+        var counts: [Int64] = [200, 7, 0]
+        let total = try await RegistrationsCommand.End.endAll { counts.removeFirst() }
+        #expect(total == 207 && counts.isEmpty)
+        await #expect(throws: CommandFailure.self) { try await RegistrationsCommand.End.endAll { .max } }
+    }
+
     @Test("What may be given is taken")
     func goodInput() throws {
         for words in [

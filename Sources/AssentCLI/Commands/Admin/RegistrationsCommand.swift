@@ -130,17 +130,32 @@ struct RegistrationsCommand: AsyncParsableCommand {
             let body: JSONValue = ["app": .string(app ?? "")]
             var total: Int64 = 0
             try await SessionCalls(client, console: console).run { send in
-                while true {
-                    let ended =
-                        try await send(200) {
-                            .post("\($0("json"))/administration?_action=endRegistrations", json: body)
-                        }["ended"]?.integer ?? 0
-                    guard ended > 0 else { return }
-                    total += ended
+                total = try await Self.endAll {
+                    try await send(200) {
+                        .post("\($0("json"))/administration?_action=endRegistrations", json: body)
+                    }["ended"]?.integer ?? 0
                 }
             }
             console.report(["ended": .integer(total)], "\(total) instances have ended.")
             try console.finish()
+        }
+
+        /// Has instances ended, some at a time, until none is left.
+        ///
+        /// - Parameter endSome: has the server end some, and says how many it has ended.
+        /// - Returns: how many have ended.
+        /// - Throws: ``CommandFailure`` when the server's counts cannot be true; what `endSome` throws.
+        static func endAll(_ endSome: () async throws -> Int64) async throws -> Int64 {
+            var total: Int64 = 0
+            while true {
+                let ended = try await endSome()
+                guard ended > 0 else { return total }
+                let sum = total.addingReportingOverflow(ended)
+                guard !sum.overflow else {
+                    throw CommandFailure("The server says that it has ended more instances than there can be.")
+                }
+                total = sum.partialValue
+            }
         }
     }
 }
