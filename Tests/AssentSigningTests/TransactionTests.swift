@@ -378,6 +378,21 @@ struct TransactionTests {
         next.cancel()
     }
 
+    @Test("A server that answers at once although nothing is open is not asked again without a pause")
+    func emptyAnswers() async throws {
+        let calls = await scene.server.asked.count
+        let next = Task { [container] in
+            var iterator = container.transactions().makeAsyncIterator()
+            return try await iterator.next()?.id
+        }
+        while scene.clock.sleeperCount == 0, await scene.server.asked.count < calls + 20 { await Task.yield() }
+        let asked = await scene.server.asked.count
+        #expect(asked <= calls + 2 && scene.clock.sleeperCount == 1)
+        let first = await scene.server.ask()
+        scene.clock.advance(by: 2)
+        #expect(try await next.value == first.text)
+    }
+
     private func failure(of iterator: inout SigningTransactions.AsyncIterator) async -> SigningError? {
         do {
             _ = try await iterator.next()

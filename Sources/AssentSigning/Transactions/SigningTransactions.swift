@@ -73,10 +73,9 @@ public struct SigningTransactions: AsyncSequence, Sendable {
                 }
                 waiting = open.filter { !seen.contains($0.txn) }.map(\.id)
                 seen = Set(open.map(\.txn))
-                // The server answers at once as long as something is open.
-                if waiting.isEmpty, !open.isEmpty {
-                    try await container.device.parts.pause()
-                }
+                // The server answers at once as long as something is open, and when another one begins to wait for this
+                // container: two that ask without a pause would end each other's waiting, again and again.
+                if waiting.isEmpty { try await container.device.parts.pause() }
             }
         }
 
