@@ -84,6 +84,9 @@ package struct CanonicalResource: Sendable, Hashable {
     /// The request target to forward: exactly what was decided on.
     package var target: String { path + (query.map { "?" + $0 } ?? "") }
 
+    /// The path by which policies, actions and routes know it; see ``EscapedText/compared(_:)``.
+    package var comparedPath: String { EscapedText.compared(path) }
+
     /// The query with its parameters sorted by name, those of one name in their order: what two requests are compared
     /// by.
     package var comparedQuery: String? { query.map { Self.sorted($0) } }

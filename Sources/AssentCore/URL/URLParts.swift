@@ -97,6 +97,47 @@ package enum EscapedText {
         }
     }
 
+    /// A path in its one form, with what it is compared by: an escape of a character that a path may have as it is
+    /// stands for that character. All programs read `/a%40b` as `/a@b`, so that a policy about the one is about both.
+    ///
+    /// This is not the path's one form, because some programs do not read a bare `+` as they read `%2B`: what is
+    /// forwarded stays as it was sent.
+    ///
+    /// - Parameter path: a path in its one form.
+    /// - Returns: what it is compared by.
+    package static func compared(_ path: String) -> String {
+        guard path.utf8.contains(UInt8(ascii: "%")) else { return path }
+        var text: [UInt8] = []
+        var rest = Array(path.utf8)[...]
+        while let byte = popCompared(&rest) { text.append(byte) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// What is left of a path in its one form without its beginning.
+    ///
+    /// - Parameters:
+    ///   - count: how many bytes of the compared path (``compared(_:)``) the beginning has.
+    ///   - path: a path in its one form.
+    /// - Returns: the rest, as it stands in the path.
+    package static func dropping(_ count: Int, of path: String) -> String {
+        var rest = Array(path.utf8)[...]
+        for _ in 0..<count { _ = popCompared(&rest) }
+        return String(decoding: rest, as: UTF8.self)
+    }
+
+    /// Takes the next byte of the compared path from the beginning of a path.
+    private static func popCompared(_ rest: inout ArraySlice<UInt8>) -> UInt8? {
+        guard let byte = rest.popFirst() else { return nil }
+        guard byte == UInt8(ascii: "%"), let escaped = value(rest.prefix(2)), isWritten(escaped) else { return byte }
+        rest = rest.dropFirst(2)
+        return escaped
+    }
+
+    /// Whether a path may have a byte as it is, where that says the same as its escape.
+    private static func isWritten(_ byte: UInt8) -> Bool {
+        byte > 0x20 && byte < 0x7F && !isForbidden(byte) && !"%/?#\\;".utf8.contains(byte)
+    }
+
     /// Whether a segment with this byte can be one that some server reads differently.
     private static func isJudged(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: ".") || byte == UInt8(ascii: "%") || byte == UInt8(ascii: ";")

@@ -37,7 +37,7 @@ package struct RouteAction: Sendable, Hashable {
     /// Whether it is about a request. The query does not matter.
     package func covers(_ method: String, _ resource: CanonicalResource) -> Bool {
         var steps = 0
-        return methods.contains(method) && pattern.matches(resource.path.utf8, steps: &steps)
+        return methods.contains(method) && pattern.matches(resource.comparedPath.utf8, steps: &steps)
     }
 
     /// Whether some path at or below `path` matches.

@@ -2,7 +2,8 @@ package import AssentCore
 
 /// Which resources a policy is about: a URL with wildcards, compared part by part as AM does.
 ///
-/// Scheme, host, port, path and query are compared each by itself, without regard to case; a pattern without a query
+/// Scheme, host, port, path and query are compared each by itself, without regard to case, and in the path also without
+/// regard to escapes that are not needed (``/AssentCore/CanonicalResource/comparedPath``); a pattern without a query
 /// matches no request that has one (`…/*?*` matches those); a missing port is the scheme's own, or any when the scheme
 /// is a wildcard.
 package struct ResourcePattern: Sendable, Hashable {
@@ -54,8 +55,8 @@ package struct ResourcePattern: Sendable, Hashable {
 
     func matches(_ resource: CanonicalResource, steps: inout Int) -> Bool {
         // The path first: in it most patterns differ.
-        guard path.matches(resource.path.utf8, steps: &steps), scheme.matches(resource.scheme.utf8, steps: &steps),
-            host.matches(resource.host.utf8, steps: &steps),
+        guard path.matches(resource.comparedPath.utf8, steps: &steps),
+            scheme.matches(resource.scheme.utf8, steps: &steps), host.matches(resource.host.utf8, steps: &steps),
             port.matches(String(resource.port).utf8, steps: &steps)
         else { return false }
         switch (query, resource.comparedQuery) {
@@ -90,7 +91,7 @@ package struct ResourcePattern: Sendable, Hashable {
         if !scheme.matches(resource.scheme.utf8, steps: &steps) { parts.append("scheme") }
         if !host.matches(resource.host.utf8, steps: &steps) { parts.append("host") }
         if !port.matches("\(resource.port)".utf8, steps: &steps) { parts.append("port") }
-        if !path.matches(resource.path.utf8, steps: &steps) { parts.append("path") }
+        if !path.matches(resource.comparedPath.utf8, steps: &steps) { parts.append("path") }
         switch (query, resource.comparedQuery) {
         case (nil, nil): break
         case (.some(let pattern), .some(let text)) where pattern.matches(text.utf8, steps: &steps): break

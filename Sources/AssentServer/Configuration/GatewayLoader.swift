@@ -50,8 +50,8 @@ struct GatewayLoader {
             throw route.issue("path", "\(error): no request with such a path is let in")
         }
         guard canonical.query == nil else { throw route.issue("path", "must not have a query") }
-        guard canonical.path == path else {
-            throw route.issue("path", "must be written as requests are compared: \(canonical.path)")
+        guard canonical.comparedPath == path else {
+            throw route.issue("path", "must be written as requests are compared: \(canonical.comparedPath)")
         }
         return path
     }

@@ -139,8 +139,7 @@ package struct GatewayRoute: Sendable, Hashable {
         guard let rewrite else { return resource.target }
         // Both are ASCII here: a path in another alphabet answers nothing.
         let count = folded == "/" ? 0 : folded.utf8.count
-        let below = resource.path.utf8.dropFirst(count)
-        let path = (rewrite == "/" ? "" : rewrite) + String(decoding: below, as: UTF8.self)
+        let path = (rewrite == "/" ? "" : rewrite) + EscapedText.dropping(count, of: resource.path)
         return (path.isEmpty ? "/" : path) + (resource.query.map { "?" + $0 } ?? "")
     }
 
@@ -158,7 +157,7 @@ package struct GatewayRoute: Sendable, Hashable {
 
     /// The same of what has a route: `folded` is its path in lower case.
     static func answering<Served>(_ path: String, of routes: [Served], folded: (Served) -> String) -> Served? {
-        let path = path.lowercased()
+        let path = EscapedText.compared(path).lowercased()
         var (found, length) = (nil as Served?, -1)
         for route in routes {
             let own = folded(route)

@@ -45,6 +45,11 @@ struct ResourcePatternTests {
             ("https://x/-*-/-*-", "https://x/one/two", true),
             ("https://[::1]:8443/*", "https://[::1]:8443/g", true),
             ("https://x/%7Eana", "https://x/~ana", false),
+            ("https://x/a@b", "https://x/a%40b", true), ("https://x/a@b", "https://x/a@b", true),
+            ("https://x/pay:All", "https://x/pay%3aall", true), ("https://x/(a+b)", "https://x/%28a%2Bb%29", true),
+            ("https://x/a%40b", "https://x/a%40b", false), ("https://x/a%20b", "https://x/a%20b", true),
+            ("https://x/a", "https://x/a%3Fb", false), ("https://x/a?b", "https://x/a%3Fb", false),
+            ("https://x/-*-", "https://x/a%3Fb", true), ("https://x/%C3%A9:b", "https://x/%c3%a9%3Ab", true),
         ])
     func table(pattern: String, resource: String, matches: Bool) throws {
         #expect(try ResourcePattern(pattern).matches(try CanonicalResource(resource)) == matches)

@@ -214,6 +214,9 @@ struct ConfigurationLoaderTests {
             Mistake("path: /owned", "path: /own%2fed", at: "path: /own%2fed", "has an encoded slash"),
             Mistake("path: /owned", "path: /ówned", at: "path: /ówned", "has a character that must be escaped"),
             Mistake(
+                "path: /owned", "path: /own%40ed", at: "path: /own%40ed",
+                "must be written as requests are compared: /own@ed"),
+            Mistake(
                 "path: /owned", "path: /own%65d", at: "path: /own%65d",
                 "must be written as requests are compared: /owned"),
             Mistake(

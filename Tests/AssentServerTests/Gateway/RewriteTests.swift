@@ -23,6 +23,7 @@ struct RewriteTests {
             ("/bank", "/api", "/bank", "/api"), ("/bank", "/api", "/bank/", "/api/"),
             ("/bank", "/api", "/BaNk/A", "/api/A"), ("/", "/api", "/", "/api/"), ("/", "/api", "/a/b", "/api/a/b"),
             ("/", "/", "/a", "/a"), ("/bank", nil, "/bank/a?b", "/bank/a?b"), ("/a%c3%a9", "/x", "/a%C3%A9/b", "/x/b"),
+            ("/a@b", "/x", "/a%40B/c%40d%2Be", "/x/c%40d%2Be"), ("/a@b", nil, "/a%40b/c", "/a%40b/c"),
             ("/bank", "/bank", "/bank/bank", "/bank/bank"), ("/bank", "/", "/bank//evil.example/a", "/evil.example/a"),
         ] as [(String, String?, String, String)])
     func targets(path: String, rewrite: String?, target: String, expected: String) throws {
@@ -34,9 +35,10 @@ struct RewriteTests {
 
     @Test("A route answers its own path and what is below it, and no path that only begins like it")
     func answered() {
-        let routes = [Self.route("/bank", nil), Self.route("/bank/vault", nil)]
+        let routes = [Self.route("/bank", nil), Self.route("/bank/vault", nil), Self.route("/bank/a:b", nil)]
         for (path, expected) in [
             ("/bank", "/bank"), ("/BANK/a", "/bank"), ("/bank/", "/bank"), ("/bank/vault", "/bank/vault"),
+            ("/bank/A%3Ab/c", "/bank/a:b"), ("/bank/a%25b", "/bank"),
             ("/bank/Vault/a", "/bank/vault"), ("/bank/vaults", "/bank"), ("/banks", nil), ("/bank-admin/a", nil),
             ("/ban", nil), ("/", nil),
         ] as [(String, String?)] {

@@ -55,6 +55,43 @@ struct RouteActionsTests {
         }
     }
 
+    /// An action and a policy about `/wires:go`, and a policy that lets everything else below `/wires` through.
+    private static func wildcard(_ text: String) -> String {
+        edited(text, "{methods: [POST], path: \"/wires:go\", action: transfer}")
+            .replacing("localhost:*/wires\"", with: "localhost:*/wires:go\"")
+            .replacing(
+                "          - name: wire\n",
+                with: """
+                              - name: rest
+                                resources: ["https://localhost:*/wires*"]
+                                actionValues: {POST: true}
+                                subject: {type: AuthenticatedUsers}
+                              - name: wire
+
+                    """)
+    }
+
+    @Test("An escape that is not needed leads past neither an action nor the policy that asks for an approval")
+    func escaped() async throws {
+        try await ServerFixture.run(editing: Self.wildcard) { fixture in
+            let session = try await fixture.session()
+            let fields = ServerFixture.jsonFields + ServerFixture.session(session)
+            let other = try await fixture.send("POST", fixture.gateway("/wires:stop"), fields, text: Self.body)
+            #expect(other.status == 201)
+            for target in ["/wires:go", "/wires%3Ago", "/WIRES%3aGO"] {
+                let reply = try await fixture.send("POST", fixture.gateway(target), fields, text: Self.body)
+                #expect(reply.status == 401, "\(target)")
+            }
+            // What is approved is forwarded as it was written.
+            let id = try await fixture.completedTransaction("/wires%3Ago", body: Self.body, session: session)
+            let taken = try await fixture.send(
+                "POST", fixture.gateway("/wires%3Ago?_txid=" + id), fields, text: Self.body)
+            #expect(taken.status == 201)
+            let lines = fixture.upstream.requests.map(\.line)
+            #expect(lines == ["POST /wires:stop HTTP/1.1", "POST /wires%3Ago HTTP/1.1"])
+        }
+    }
+
     @Test("Without the entry nobody has an action of the policy")
     func control() async throws {
         try await ServerFixture.run(editing: { Self.edited($0, nil) }) { fixture in
