@@ -43,9 +43,10 @@ enum ForwardedFields {
         "x-requested-with",
         // A form's protection against forgery. They prove nothing without the page's cookie.
         "csrf-token", "x-csrf-token", "x-csrftoken", "x-xsrf-token",
-        // Which version of an interface is meant.
+        // Which version of an interface is meant. `SOAPAction` is not among them: it names the operation, and no
+        // approval binds it.
         "accept-api-version", "accept-version", "api-version", "x-api-version", "dataserviceversion",
-        "odata-maxversion", "odata-version", "soapaction", "x-ms-version",
+        "odata-maxversion", "odata-version", "x-ms-version",
         // Traces.
         "b3", "baggage", "correlation-id", "grpc-timeout", "request-id", "traceparent", "tracestate",
         "x-amzn-trace-id", "x-b3-flags", "x-b3-parentspanid", "x-b3-sampled", "x-b3-spanid", "x-b3-traceid",

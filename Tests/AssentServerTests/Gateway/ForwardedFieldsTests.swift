@@ -43,6 +43,7 @@ struct ForwardedFieldsTests {
             "X-WEBAUTH-USER", "OIDC-CLAIM-sub", "HTTP-OIDC-sub", "Uid", "Mail", "Eppn", "Shib-Session-Id", "User",
             "From", "X-Ldap-User", "X-Grafana-User", "X-Plex-User", "X-Login", "X-Account-Id", "X-Tenant", "X-Role",
             "Cf-Access-Jwt-Assertion", "X-JWT-Assertion", "X-Api-Key", "X-Auth-Token", "DPoP", "Via", "X-Anything",
+            "SOAPAction",
         ])
     func dropped(name: String) throws {
         let forwarded = try forward([(name, "evil"), ("Accept", "*/*")], user: nil)
