@@ -140,6 +140,21 @@ struct AuthorizationTests {
     }
 
     @Test(
+        "A decision that comes before a sign-in is not carried through it, nor the session's token beside it",
+        arguments: [("prompt", "login"), ("prompt", "select_account"), ("max_age", "0")])
+    func decisionBeforeSignIn(name: String, value: String) async throws {
+        let fixture = try await ProviderFixture()
+        let token = fixture.sessionToken.reveal()
+        let outcome = try await AuthorizationEndpoint(fixture.grants).answer(
+            try ProviderFixture.authorization([name: value, "decision": "allow", "csrf": token]),
+            session: fixture.session, decision: .allow)
+        guard case .login(let demand) = outcome else { throw UnexpectedOutcome() }
+        #expect(demand.continuation["decision"] == nil && demand.continuation["csrf"] == nil)
+        #expect(!demand.query.contains(token))
+        #expect(demand.continuation["state"] == "xyz=&1")
+    }
+
+    @Test(
         "max_age demands a sign-in that is recent enough",
         arguments: [
             (100, 101, false), (100, 100, true), (0, 0, false), (1, 1, true), (1, 2, false), (9, 10, false),

@@ -100,7 +100,8 @@ struct OAuthRouteTests {
 
     /// A decision, as a page of ours posts it.
     private func decide(
-        _ fixture: ServerFixture, _ session: String?, decision: String, csrf: String?
+        _ fixture: ServerFixture, _ session: String?, decision: String, csrf: String?,
+        _ further: [(String, String)] = []
     ) async throws -> Answer {
         var items = [
             ("response_type", "code"), ("client_id", "asking-app"), ("redirect_uri", "https://asking.example/callback"),
@@ -108,6 +109,7 @@ struct OAuthRouteTests {
             ("code_challenge", Base64URL.encode([UInt8](repeating: 7, count: 32))), ("decision", decision),
         ]
         if let csrf { items.append(("csrf", csrf)) }
+        items += further
         return try await fixture.send(
             "POST", fixture.oauth("authorize"), [Self.form] + (session.map(ServerFixture.session) ?? []),
             text: ServerFixture.query(items))
@@ -140,6 +142,18 @@ struct OAuthRouteTests {
         #expect(denied.parameter("error") == "access_denied" && denied.parameter("state") == "s")
         let allowed = try await decide(fixture, session, decision: "allow", csrf: session)
         #expect(allowed.status == 302 && allowed.parameter("code") != nil)
+    }
+
+    @Test("No URL gets the session's token that came as csrf where a sign-in comes first, and the way back asks anew")
+    func decisionBeforeSignIn() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = try await fixture.session()
+        let login = try await decide(fixture, session, decision: "allow", csrf: session, [("prompt", "login")])
+        #expect(login.status == 302 && login["Location"]?.hasPrefix(fixture.server("/UI/Login?")) == true)
+        #expect(login["Location"]?.contains(session) == false)
+        let goto = try #require(login.parameter("goto"))
+        let back = try await fixture.send("GET", goto, ServerFixture.session(session))
+        #expect(back.status == 302 && back.parameter("error") == "consent_required")
     }
 
     @Test(

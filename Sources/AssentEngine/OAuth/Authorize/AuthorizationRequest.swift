@@ -93,6 +93,10 @@ struct AuthorizationRequest: Sendable {
     /// Whether the user was asked before for a sign-in that the client would have.
     var hasAskedForContext: Bool { parameters[Self.askedParameter] != nil }
 
+    /// What says the user's decision. It is for this request alone: a URL that a browser keeps must not have it, since
+    /// `csrf` is the token of the session, and by a URL nobody can decide.
+    private static let ofDecision: Set = ["decision", "csrf"]
+
     /// The request to come back with after the user has signed in: it asks for no sign-in that has just been, however
     /// long the way back is.
     func continuation(leastMaxAge: Int64) throws(OAuthError) -> OAuthParameters {
@@ -101,7 +105,7 @@ struct AuthorizationRequest: Sendable {
             switch item.name {
             case "prompt": return rest.isEmpty ? nil : FormItems.Item(item.name, rest)
             case "max_age": return maxAge.map { FormItems.Item(item.name, "\(max($0, leastMaxAge))") } ?? item
-            default: return item
+            default: return Self.ofDecision.contains(item.name) ? nil : item
             }
         }
         if !acrValues.isEmpty, !hasAskedForContext { items.append(FormItems.Item(Self.askedParameter, "1")) }
@@ -110,7 +114,7 @@ struct AuthorizationRequest: Sendable {
 
     /// The request to send again with the user's decision, however long that takes.
     func withDecision() throws(OAuthError) -> OAuthParameters {
-        let dropped: Set = ["max_age", "decision", "csrf"]
+        let dropped = Self.ofDecision.union(["max_age"])
         return try OAuthParameters(FormItems(parameters.form.items.filter { !dropped.contains($0.name) }))
     }
 
