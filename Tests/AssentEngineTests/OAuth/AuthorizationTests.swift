@@ -218,6 +218,9 @@ struct AuthorizationTests {
         }
         guard case .consent(let demand) = try await authorize([:], nil) else { throw UnexpectedOutcome() }
         #expect(demand.scopes == ["openid", "accounts"])
+        guard case .consent(let claimed) = try await authorize(["assent_user": "somebody"], nil)
+        else { throw UnexpectedOutcome() }
+        #expect(claimed.parameters["assent_user"] == fixture.session.user.id, "no client says who is asked")
         guard case .redirect(let silent) = try await authorize(["prompt": "none"], nil),
             case .redirect(let denied) = try await authorize([:], .deny),
             case .redirect(let allowed) = try await authorize([:], .allow)

@@ -90,6 +90,25 @@ struct ConsentPageTests {
         }
     }
 
+    @Test(
+        "Who has signed in since in the place of the user who was asked decides nothing, and is asked themselves",
+        arguments: ["allow", "deny"])
+    func otherUser(decision: String) async throws {
+        try await ServerFixture.run { fixture in
+            let asked = try await Browser(fixture, session: fixture.session()).open(request(fixture))
+            #expect(asked.text.contains("<strong>ana</strong>"))
+            let browser = Browser(fixture, session: try await fixture.session("ben"))
+            let again = try await browser.submit(asked, [("decision", decision)])
+            #expect(again.answer.status == 200 && again.text.contains("<strong>ben</strong>"))
+            #expect(again.answer["Location"] == nil)
+            #expect(try await fixture.count("consents") == 0)
+            #expect(try await fixture.count("oauth_codes") == 0)
+            let done = try await browser.submit(again, [("decision", "allow")])
+            #expect(done.answer.parameter("code") != nil)
+            #expect(try await fixture.count("consents") == 1)
+        }
+    }
+
     @Test("Where a form's policy cannot name the way back, a page leads there")
     func wayBack() async throws {
         try await ServerFixture.run { fixture in

@@ -35,7 +35,8 @@ package struct AuthorizationEndpoint: Sendable {
             let request = try AuthorizationRequest(parameters, client: target.client, redirectURI: target.uri)
             return try await decide(
                 request, session: try await usable(session, for: request),
-                hasSession: session?.realm == configuration.realm, decision: decision)
+                hasSession: session?.realm == configuration.realm,
+                decision: request.decision(decision, in: session))
         } catch let error as OAuthError {
             return .redirect(
                 redirect(
@@ -203,8 +204,8 @@ package struct AuthorizationEndpoint: Sendable {
         return .consent(
             ConsentDemand(
                 client: request.client, user: session.user, scopes: request.scopes,
-                expiresAt: now + request.client.consentLifetime, parameters: try request.withDecision(),
-                redirectURI: request.redirectURI))
+                expiresAt: now + request.client.consentLifetime,
+                parameters: try request.withDecision(of: session.user), redirectURI: request.redirectURI))
     }
 
     /// A remembered consent was taken back between our look and what relies on it.

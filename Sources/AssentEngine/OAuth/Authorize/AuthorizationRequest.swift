@@ -93,9 +93,12 @@ struct AuthorizationRequest: Sendable {
     /// Whether the user was asked before for a sign-in that the client would have.
     var hasAskedForContext: Bool { parameters[Self.askedParameter] != nil }
 
+    /// The parameter of ``withDecision(of:)`` that says who was asked, by their id.
+    private static let userParameter = "assent_user"
+
     /// What says the user's decision. It is for this request alone: a URL that a browser keeps must not have it, since
     /// `csrf` is the token of the session, and by a URL nobody can decide.
-    private static let ofDecision: Set = ["decision", "csrf"]
+    private static let ofDecision: Set = ["decision", "csrf", userParameter]
 
     /// The request to come back with after the user has signed in: it asks for no sign-in that has just been, however
     /// long the way back is.
@@ -113,9 +116,19 @@ struct AuthorizationRequest: Sendable {
     }
 
     /// The request to send again with the user's decision, however long that takes.
-    func withDecision() throws(OAuthError) -> OAuthParameters {
+    func withDecision(of user: User) throws(OAuthError) -> OAuthParameters {
         let dropped = Self.ofDecision.union(["max_age"])
-        return try OAuthParameters(FormItems(parameters.form.items.filter { !dropped.contains($0.name) }))
+        var items = parameters.form.items.filter { !dropped.contains($0.name) }
+        items.append(FormItems.Item(Self.userParameter, user.id))
+        return try OAuthParameters(FormItems(items))
+    }
+
+    /// What was said, if the question was for the user of this session: the browser may have got another user's since.
+    /// Who decides by the session's own token (`csrf`) was shown no question of ours.
+    func decision(_ said: AuthorizationDecision?, in session: LiveSession?) -> AuthorizationDecision? {
+        guard let asked = parameters[Self.userParameter] else { return said }
+        guard let session, asked.utf8.elementsEqual(session.user.id.utf8) else { return nil }
+        return said
     }
 
     private static func scopes(_ parameters: OAuthParameters, client: OAuthClient) throws(OAuthError) -> [String] {
