@@ -23,7 +23,8 @@ enum RouteTable {
         // Free of the caller and of the realm: someone who has a session's token, and its key where it belongs to one,
         // may ask about that session and end it.
         // AM's clients name the session in the body, the query, a field or the cookie, and send this to the realm that
-        // they are configured for, also about a session of another realm.
+        // they are configured for, also about a session of another realm. A page of another origin may do that with the
+        // cookie only if both realms list it.
         Route(RouteRule("sessions", methods: [.post], caller: .anyone, bodyLimit: 1 << 20, takesAction: true)) {
             try await $0.sessions.respond(to: $1)
         },

@@ -18,17 +18,21 @@ struct SessionRoutes: Sendable {
     /// The public origin of the server, which is in the URLs that proofs are about.
     let origin: String
 
+    /// Which pages are trusted in each realm.
+    let origins: WebOrigins
+
     /// Answers an action on the session that the request names.
     func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let body = try await call.jsonObject()
-        let token = try target(of: call.request, body: body)
+        let target = try target(of: call.request, body: body)
         var proved: ProvedSession?
-        if let token {
+        if let token = target?.token {
             // The session's own realm says whether there must be a nonce, whatever the path names.
             proved = try await proofs.session(
                 of: token, among: sessions, PresentedProof(call.request, origin: origin, server: .authorizationServer),
                 policies: providers.mapValues { $0.configuration.noncePolicy(of: nil) })
         }
+        if let session = proved?.session, target?.carrier == .cookie, !isTrusted(with: session, call) { proved = nil }
         if let session = proved?.session, !Door.ownSession.admits(session) { throw EngineError(.tokenKind) }
         var response = try await answer(call, proved?.session)
         response.give(nonce: proved?.proof?.newNonce)
@@ -54,10 +58,22 @@ struct SessionRoutes: Sendable {
 
     /// Which session is meant: named in the body, the query, the field of the cookie's name, or the cookie, in this
     /// order. A client that logs an old session out has the new one's cookie beside it, and means the old one.
-    private func target(of request: Request, body: JSONObject) throws -> Secret? {
+    private func target(of request: Request, body: JSONObject) throws -> SessionCredential? {
         let inQuery = try request.query("tokenId")
-        if let named = body["tokenId"]?.string ?? inQuery, !named.isEmpty { return Secret(named) }
-        return cookie.token(request.headers)
+        if let named = body["tokenId"]?.string ?? inQuery, !named.isEmpty {
+            return SessionCredential(token: Secret(named), carrier: .field)
+        }
+        return cookie.credential(request.headers)
+    }
+
+    /// Whether the page that sends a request may use a cookie with this session. The path may name any realm, and the
+    /// browser adds the one cookie that it has: a page that the path's realm trusts must be one that the session's
+    /// realm trusts as well.
+    private func isTrusted(with session: LiveSession, _ call: RouteCall<OAuthProvider>) -> Bool {
+        let fields = call.request.headers
+        guard session.realm != call.realm, case .listed = call.trusted.sender(of: fields) else { return true }
+        guard let trusted = origins.json(realm: session.realm) else { return false }
+        return trusted.sender(of: fields) != .foreign
     }
 
     private static func required(_ session: LiveSession?) throws(EngineError) -> LiveSession {

@@ -161,8 +161,8 @@ struct ServerParts: Sendable {
         return ServerHandler(
             basePath: basePath, hosts: try hosts,
             json: RouteRunner(
-                JSONWire(logger: context.logger), RouteTable.json, handlers: jsonRoutes(origin), services: providers,
-                callers: check, origins: origins),
+                JSONWire(logger: context.logger), RouteTable.json, handlers: jsonRoutes(origin, origins),
+                services: providers, callers: check, origins: origins),
             oauth: RouteRunner(
                 OAuthWire(design: configuration.pages, basePath: basePath), RouteTable.oauth,
                 handlers: OAuthRoutes(
@@ -200,11 +200,12 @@ struct ServerParts: Sendable {
         return Dictionary(desks, uniquingKeysWith: { $1 })
     }
 
-    private func jsonRoutes(_ origin: String) -> JSONRoutes {
+    private func jsonRoutes(_ origin: String, _ origins: WebOrigins) -> JSONRoutes {
         JSONRoutes(
             authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie, origin: origin),
             sessions: SessionRoutes(
-                sessions: sessions, cookie: cookie, proofs: proofs, providers: providers, origin: origin),
+                sessions: sessions, cookie: cookie, proofs: proofs, providers: providers, origin: origin,
+                origins: origins),
             policies: PolicyRoutes(sessions: sessions, access: access),
             administration: AdministrationRoutes(
                 administration: Administration(context),

@@ -49,6 +49,27 @@ struct SessionRouteTests {
             try await call(fixture, "_action=validate", ServerFixture.session("nobody")).text == #"{"valid":false}"#)
     }
 
+    @Test("A page that one realm lists neither sees nor ends the session of another realm that is in the cookie")
+    func pageOfAnotherRealm() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let bob = try await fixture.session("bob", realm: "beta")
+        let page = [("Origin", "https://app.bank.example"), ("X-Requested-With", "test")]
+        let cookie = [("Cookie", "\(ServerFixture.cookieName)=\(bob)")]
+        for action in ["getSessionInfo", "getSessionInfoAndResetIdleTime", "logout"] {
+            let refused = try await call(fixture, "_action=\(action)", page + cookie)
+            #expect(refused.status == 401 && !refused.text.contains("bob"), "\(action)")
+        }
+        #expect(try await call(fixture, "_action=validate", page + cookie).text == #"{"valid":false}"#)
+        let ana = try await fixture.session()
+        let own = [("Cookie", "\(ServerFixture.cookieName)=\(ana)")]
+        #expect(try await call(fixture, "_action=getSessionInfo", page + own).json["username"] == "ana")
+        // Who knows the token may ask about it, and a program without a page in whichever realm.
+        let known = try await call(fixture, "_action=getSessionInfo&tokenId=\(bob)", page)
+        #expect(known.json["username"] == "bob")
+        let program = try await call(fixture, "_action=logout", [("X-Requested-With", "test")] + cookie)
+        #expect(program.status == 200)
+    }
+
     @Test(
         "A session does not end without its record: not by logout, and not by an ID token",
         .enabled(if: !TestDatabase.isPostgreSQL, "it makes a trigger of SQLite"))
