@@ -86,6 +86,27 @@ struct SigningClaimTests {
         #expect(try await first.device.decide(blind, first.container).content.state == .denied)
     }
 
+    @Test("What one device has scanned, another one of the same user cannot end by a signature that is not good")
+    func endedByAnother() async throws {
+        let world = try await SigningWorld()
+        let (first, second) = (try await world.enrolled(), try await world.enrolled())
+        let made = try await world.provider.parties.create(wish(world))
+        let ticket = ClaimBody(ticket: try await world.provider.parties.ticket(of: made))
+        _ = try await first.device.call("transactions/claim", first.container.did, ticket)
+        let txn = made.txn
+        let blind = try await second.device.signed(second.device.blind(txn, second.container), label: nil)
+        var parts = blind.decision.split(separator: ".").map(String.init)
+        try #require(parts.count == 3)
+        parts[2] = (parts[2].first == "A" ? "B" : "A") + parts[2].dropFirst()
+        let broken = DecideBody(decision: parts.joined(separator: "."))
+        #expect(try await refusal { _ = try await second.device.decide(broken, second.container) } == "tx_unknown")
+        #expect(try await world.state(txn) == "PENDING")
+        let receipt = try await first.device.approve(txn, first.container, number: made.matchNumber)
+        #expect(receipt.content.state == .approved)
+        // Its end is not told to the other one either.
+        #expect(try await refusal { _ = try await second.device.decide(blind, second.container) } == "tx_unknown")
+    }
+
     @Test("A device without a key that could approve it claims nothing, and another one can")
     func withoutKey() async throws {
         let plain = try await SigningWorld { $0.keys = [SigningSettings.standardKeys[0]] }

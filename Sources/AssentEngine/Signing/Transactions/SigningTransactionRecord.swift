@@ -24,6 +24,8 @@ package struct SigningTransactionRecord: Sendable, Hashable {
     package let userID: String
     /// The only container that may answer, if there is one.
     var did: SigningID?
+    /// The container that has scanned it, and alone may answer; `nil` while nobody has scanned it.
+    var claimedBy: SigningID?
     let kind: DocumentKind
     /// Without regard to the time: see ``state(at:)``.
     package var state: State = .pending
@@ -61,9 +63,10 @@ extension SigningTransactionRecord {
     /// Whether an OAuth client has asked for it. What a journey asks is not a client's, nor what a device begins.
     func isOf(_ client: String) -> Bool { clientID == client && policyTransaction == nil && kind != .record }
 
-    /// Whether a container may see it.
+    /// Whether a container may see it. What one has scanned is unknown to the others, also to those of the same user.
     func isFor(_ container: SigningContainerRecord) -> Bool {
         userID == container.userID && (did == nil || did == container.did)
+            && (claimedBy == nil || claimedBy == container.did)
     }
 
     /// Where it stands at a time: housekeeping writes later that it has expired.
@@ -84,10 +87,11 @@ extension SigningTransactionRecord {
         let request = try row.optionalText("request_key") ?? ""
         self.init(
             txn: try row.value("txn"), clientID: try row.text("client_id"),
-            userID: try row.optionalText("user_id") ?? "", did: try row.optional("did"), kind: try row.value("kind"),
-            state: try row.value("state"), reason: try row.optionalText("reason"),
-            status: try row.optionalText("status"), content: try row.text("content"), req: try row.value("req"),
-            request: try row.text("request"), matchNumber: try row.optionalText("match_number"),
+            userID: try row.optionalText("user_id") ?? "", did: try row.optional("did"),
+            claimedBy: try row.optional("claimed_by"), kind: try row.value("kind"), state: try row.value("state"),
+            reason: try row.optionalText("reason"), status: try row.optionalText("status"),
+            content: try row.text("content"), req: try row.value("req"), request: try row.text("request"),
+            matchNumber: try row.optionalText("match_number"),
             createdAt: try row.integer("created_at"), expiresAt: try row.integer("expires_at"),
             decidedBy: try row.optional("decided_by"), isOwnSession: try row.bool("own_session"),
             policyTransaction: try row.optionalText("policy_transaction"),
