@@ -157,6 +157,15 @@ struct SigningClaimTests {
             let found = try await refusal { _ = try await world.provider.parties.create(wish) }
             #expect(found == "invalid_request" || found == "not_found")
         }
+        // A place or an address that people cannot read is refused, also where no origin is needed.
+        for (place, address) in [(" ", "192.0.2.7"), ("Vienna", "\u{A0}\u{3000}"), ("Vienna    Bonn", "192.0.2.7")] {
+            for template in ["numbered", "payment"] {
+                var wish = template == "numbered" ? good : world.wish()
+                wish.origin = DocumentOrigin(place: place, address: address)
+                let found = try await refusal { _ = try await world.provider.parties.create(wish) }
+                #expect(found == "invalid_request", "\(template): \(place), \(address)")
+            }
+        }
         #expect(try await world.provider.parties.create(good).txn == world.provider.parties.create(good).txn)
     }
 

@@ -111,6 +111,12 @@ package struct SigningParties: SigningPart {
     }
 
     private func draft(_ wish: TransactionWish, _ template: SigningTemplate) throws -> DocumentDraft {
+        // Only by these texts can a user tell that the code came from somebody else's page.
+        for text in [wish.origin?.place, wish.origin?.address].compactMap(\.self)
+        where DisplayText.isBlankOrSpread(text) {
+            throw SigningRefusal(
+                .invalidRequest, "place or address of origin has nothing but blanks, or more than three in a row.")
+        }
         let details: JSONValue
         do {
             details = try JSONValue.parse(
