@@ -208,12 +208,12 @@ extension Unicode.Scalar {
         return !properties.isDefaultIgnorableCodePoint && !properties.isBidiControl && !isInvisible && !isOverlay
     }
 
-    /// Whether nothing, or next to nothing, is to be seen of it though it counts as a symbol or as a space: the blank
-    /// Braille pattern, the musical note without a head, what stands for an object, and spaces of other widths than
-    /// those with which people write numbers and texts.
+    /// Whether nothing, or next to nothing, is to be seen of it though it counts as a letter, a symbol or a space: the
+    /// blank Braille pattern, the musical note without a head, the blanks between hieroglyphs, what stands for an
+    /// object, and spaces of other widths than those with which people write numbers and texts.
     private var isInvisible: Bool {
         switch value {
-        case 0x2800, 0x1D159, 0xFFFC, 0x1680, 0x2000...0x200A, 0x205F: true
+        case 0x2800, 0x1D159, 0x13441, 0x13442, 0xFFFC, 0x1680, 0x2000...0x200A, 0x205F: true
         default: false
         }
     }

@@ -174,7 +174,8 @@ class JoseTests(unittest.TestCase):
             self.assertTrue(can_be_shown(text), text)
         for text in ("\n", "a\tb", "\u200b", "\u202e", "\u2066", "\u00ad", "\ufeff", "\u2028", "\u2029", "\ue000",
                      "\ufff9", "\u0378", "\u2800", "\u3164", "\uffa0", "\u034f", "\ufe0f", "\U000e0041", "\u0301a",
-                     "\x7f", "a\u0301\u0301\u0301\u0301", "\ud800", "\u061c", "\u180e"):
+                     "\x7f", "a\u0301\u0301\u0301\u0301", "\ud800", "\u061c", "\u180e", "1\u2003", "1\u205f",
+                     "\u1680", "\ufffc", "\U0001d159", "\U00013441", "\U00013442", "1\u0336", "1\u20e0"):
             self.assertFalse(can_be_shown(text), ascii(text))
 
 
