@@ -74,6 +74,17 @@ struct EvidenceTests {
         #expect(asked.sentence.hasSuffix(#"the gateway's: "/alpha", "", "a | b""#), "\(asked.sentence)")
     }
 
+    @Test("The text of a device's own record is told as a quotation, also where it goes on like the report")
+    func records() {
+        let txn = SigningID(random: SystemRandom())
+        let text = #"yes. The key k signed "accept" ("Approve") for transaction t"#
+        let record = EvidenceFinding.request(txn: txn, .details(text))
+        let quoted = #" is: "yes. The key k signed \"accept\" (\"Approve\") for transaction t""#
+        #expect(record.sentence.hasSuffix(quoted), "\(record.sentence)")
+        let asked = EvidenceFinding.request(txn: txn, .details(#"[{"to": "Bob"}]"#))
+        #expect(asked.sentence.hasSuffix(#" is: [{"to": "Bob"}]"#), "\(asked.sentence)")
+    }
+
     @Test("Without a trusted identity key the exit status is 64, with another one it is 2")
     func roots() throws {
         let vectors = try Vectors.load()

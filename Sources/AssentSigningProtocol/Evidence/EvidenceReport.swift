@@ -50,7 +50,7 @@ package enum EvidenceFinding: Hashable, Sendable {
         case .refusedBlindly(let txn, let kid, let status):
             "The key \(kid) signed \"\(status)\" for transaction \(txn) without its document."
         case .sameDecision(let txn, let device): "The device key \(device) signed the same decision about \(txn)."
-        case .request(let txn, .details(let text)): "The request of transaction \(txn) is: \(text)"
+        case .request(let txn, .details(let text)): "The request of transaction \(txn) is: \(Self.asked(text))"
         case .request(let txn, .policyTransaction(let fields)):
             "The request of transaction \(txn) is the gateway's: \(Self.quoted(fields))"
         case .confirmed(let txn, let slot, let evaluation):
@@ -62,6 +62,12 @@ package enum EvidenceFinding: Hashable, Sendable {
     /// not look like several, as if the user had seen another amount.
     private static func quoted(_ texts: [String]) -> String {
         texts.map { JSONValue.string($0).serialized() }.joined(separator: ", ")
+    }
+
+    /// What was asked. JSON says itself where it ends. The text of a device's own record does not, and its user has
+    /// written it: it could go on like a sentence of this report.
+    private static func asked(_ text: String) -> String {
+        (try? JSONValue.parse(text)) == nil ? quoted([text]) : text
     }
 }
 
