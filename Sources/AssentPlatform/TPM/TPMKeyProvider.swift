@@ -34,7 +34,6 @@ public actor TPMKeyProvider: KeyProvider {
     private let presence: (any UserPresence)?
     private let clock: any WallClock
     private let random: any RandomSource
-    /// How many seconds a change waits for other processes.
     private let lockTimeout: TimeInterval
 
     private let thread = FileThread()
@@ -52,21 +51,13 @@ public actor TPMKeyProvider: KeyProvider {
     ///   - tcti: how to reach the TPM, as tpm2-tools take it.
     ///   - parent: the key below which keys are made.
     ///   - pin: who knows the PIN of the keys; `nil` for keys without one.
+    ///   - lockTimeout: how many seconds a change waits for other processes.
     ///   - clock: bounds how long a change waits for other processes.
     ///   - random: makes names of temporary files.
     public init(
         directory: URL, tcti: String = TPMDefaults.tcti, parent: TPMParent = .ownerHierarchy,
-        pin: (any UserPresence)?, clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom()
-    ) {
-        self.init(
-            directory: directory, tcti: tcti, parent: parent, pin: pin, lockTimeout: 10, clock: clock, random: random)
-    }
-
-    /// The same, and a change waits for other processes for `lockTimeout` seconds: for tests, in which many change keys
-    /// at once on a machine that is busy or stands still.
-    package init(
-        directory: URL, tcti: String, parent: TPMParent = .ownerHierarchy, pin: (any UserPresence)?,
-        lockTimeout: TimeInterval, clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom()
+        pin: (any UserPresence)?, lockTimeout: TimeInterval = 10, clock: any WallClock = SystemClock(),
+        random: any RandomSource = SystemRandom()
     ) {
         path = directory.path(percentEncoded: false)
         self.tcti = tcti

@@ -17,14 +17,11 @@ public actor SoftwareKeyProvider: KeyProvider {
         case passphrase(any UserPresence, cost: ScryptCost)
     }
 
-    private static let usualLockTimeout: TimeInterval = 30
-
     private let name: String
     private var sealing: Sealing
     private let directory: @Sendable (_ creating: Bool) throws -> any VaultDirectory
     private let random: any RandomSource
     private let clock: any WallClock
-    /// How many seconds a change waits for other processes.
     private let lockTimeout: TimeInterval
     private let thread = FileThread()
     private var unsealed: (seal: KeyFile.Seal, key: SymmetricKey)?
@@ -35,38 +32,26 @@ public actor SoftwareKeyProvider: KeyProvider {
     /// Keys in `file`, under a passphrase that `passphrase` knows or asks for.
     ///
     /// It is asked for at the first use and then remembered, as the key that scrypt made of it, until this is released.
-    /// `cost` is for a new file; a file that exists has its own.
+    /// `cost` is for a new file; a file that exists has its own. A change waits `lockTimeout` seconds for other
+    /// processes.
     public init(
-        file: URL, passphrase: any UserPresence, cost: ScryptCost = .standard,
+        file: URL, passphrase: any UserPresence, cost: ScryptCost = .standard, lockTimeout: TimeInterval = 30,
         random: any RandomSource = SystemRandom(), clock: any WallClock = SystemClock()
     ) {
         self.init(
-            name: file.lastPathComponent, sealing: .passphrase(passphrase, cost: cost), random: random, clock: clock,
-            directory: Self.opener(file))
+            name: file.lastPathComponent, sealing: .passphrase(passphrase, cost: cost), lockTimeout: lockTimeout,
+            random: random, clock: clock, directory: Self.opener(file))
     }
 
-    /// Keys in `file`, which everybody who can read it can use.
+    /// Keys in `file`, which everybody who can read it can use. A change waits `lockTimeout` seconds for other
+    /// processes.
     public init(
-        unprotectedFile file: URL, random: any RandomSource = SystemRandom(), clock: any WallClock = SystemClock()
+        unprotectedFile file: URL, lockTimeout: TimeInterval = 30, random: any RandomSource = SystemRandom(),
+        clock: any WallClock = SystemClock()
     ) {
         self.init(
-            name: file.lastPathComponent, sealing: .unprotected, random: random, clock: clock,
-            directory: Self.opener(file))
-    }
-
-    /// The same, and a change waits for other processes for `lockTimeout` seconds: for tests, in which many make a key
-    /// at once on a machine that is busy or stands still.
-    package init(unprotectedFile file: URL, lockTimeout: TimeInterval) {
-        self.init(
-            name: file.lastPathComponent, sealing: .unprotected, random: SystemRandom(), clock: SystemClock(),
-            lockTimeout: lockTimeout, directory: Self.opener(file))
-    }
-
-    /// The same under a passphrase, for tests.
-    package init(file: URL, passphrase: any UserPresence, cost: ScryptCost, lockTimeout: TimeInterval) {
-        self.init(
-            name: file.lastPathComponent, sealing: .passphrase(passphrase, cost: cost), random: SystemRandom(),
-            clock: SystemClock(), lockTimeout: lockTimeout, directory: Self.opener(file))
+            name: file.lastPathComponent, sealing: .unprotected, lockTimeout: lockTimeout, random: random,
+            clock: clock, directory: Self.opener(file))
     }
 
     /// Keys in a file of `directory`, for tests.
@@ -75,13 +60,12 @@ public actor SoftwareKeyProvider: KeyProvider {
         directory: @escaping @Sendable (_ creating: Bool) throws -> any VaultDirectory
     ) {
         self.init(
-            name: name, sealing: passphrase.map { .passphrase($0, cost: cost) } ?? .unprotected, random: SystemRandom(),
-            clock: SystemClock(), directory: directory)
+            name: name, sealing: passphrase.map { .passphrase($0, cost: cost) } ?? .unprotected, lockTimeout: 30,
+            random: SystemRandom(), clock: SystemClock(), directory: directory)
     }
 
     private init(
-        name: String, sealing: Sealing, random: any RandomSource, clock: any WallClock,
-        lockTimeout: TimeInterval = SoftwareKeyProvider.usualLockTimeout,
+        name: String, sealing: Sealing, lockTimeout: TimeInterval, random: any RandomSource, clock: any WallClock,
         directory: @escaping @Sendable (_ creating: Bool) throws -> any VaultDirectory
     ) {
         self.name = name
