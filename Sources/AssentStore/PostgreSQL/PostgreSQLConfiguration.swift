@@ -124,10 +124,9 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
     /// transaction that stands still is ended as before, since others wait for that where its `COMMIT` was lost; and a
     /// stop waits as before, since the server may have gone first.
     package mutating func bePatient(seconds: Int) {
+        raiseWaits(toSeconds: seconds)
         let limit = seconds * 1_000
-        (waitLimit, connectLimit, statementLimit, lockLimit) = (limit, limit, limit, limit)
-        (commitLimit, outcomeLimit, overdueLimit, holdLimit) = (limit, limit, limit, limit)
-        surveyLimit = limit
+        (commitLimit, outcomeLimit, overdueLimit, surveyLimit) = (limit, limit, limit, limit)
     }
 
     /// Lets a server that runs, and others that use it, take so many seconds at least: for programs that tests start on
