@@ -164,7 +164,7 @@ public struct EnforcementClient: Sendable {
         if let deadline {
             let left = Duration.seconds(deadline.timeIntervalSince(clock.now))
             guard left > .zero else {
-                throw EnforcementError(.unavailable, "The engine took too long to take the gateway's access token.")
+                throw EnforcementError(.unavailable, "The engine took too long to accept the access token.")
             }
             call.limits.total = min(limits.total ?? left, left)
         }
@@ -189,8 +189,8 @@ public struct EnforcementClient: Sendable {
         return switch reply.status {
         case 400, 409, 413, 415:
             EnforcementError(.refused, "The engine refuses what it was asked.", status: reply.status)
-        case 401: EnforcementError(.notSignedIn, "The engine does not accept the gateway's access token.")
-        case 403: EnforcementError(.forbidden, "The engine does not let the gateway's client ask that.")
+        case 401: EnforcementError(.notSignedIn, "The engine does not accept the client's access token.")
+        case 403: EnforcementError(.forbidden, "The engine does not let the client ask that.")
         case 404: EnforcementError(.unknownPolicySet, "The engine does not know the realm, or has no such group.")
         case 200..<300: EnforcementError(.malformedReply, "The engine's answer is not JSON.")
         // What stands before the engine says so too when it has lost the engine's answer.

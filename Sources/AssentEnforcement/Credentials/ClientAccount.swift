@@ -125,7 +125,7 @@ public actor ClientAccount: EnforcementCredentials {
             throw error
         } catch {
             let why = (error as? HTTPTransportError)?.detail ?? "\(type(of: error))"
-            throw EnforcementError(.unavailable, "The engine gave the gateway no access token: \(why)")
+            throw EnforcementError(.unavailable, "The engine gave the client \(clientID) no access token: \(why)")
         }
         guard let token = json["access_token"]?.string, !token.isEmpty, let seconds = json["expires_in"]?.integer,
             seconds > 0, json["token_type"]?.string?.equalsIgnoringASCIICase(tokenType.rawValue) == true
