@@ -71,7 +71,7 @@ struct EngineDecisions: Sendable {
     }
 
     private func permission(_ grant: EnforcementAnswer.Grant, attempt: String) throws(Refusal) -> Permission {
-        // Whom a policy lets in without knowing them has no handler here.
+        // A policy may let in somebody who is not known, but a handler needs a user.
         guard let user = grant.user else { throw Refusal.signInFirst(engine.server) }
         var permission = Permission(
             access: EnforcedAccess(
@@ -131,7 +131,7 @@ private struct ReceivedContent: EnforcedContent {
     var isShort: Bool { known != nil }
 
     func bytes() async throws -> [UInt8] {
-        // A policy binds the content, of which the service tells nothing.
+        // A policy binds the content, but this middleware was given no `binding`.
         guard let known else { throw Refusal.denied }
         return known
     }

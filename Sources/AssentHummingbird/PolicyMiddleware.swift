@@ -131,8 +131,8 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
         return response
     }
 
-    /// What is allowed of a request, whose content is in memory afterwards where the policies bind it. Of who names
-    /// nobody none is read.
+    /// What is allowed of a request. Where the policies bind its content, that is in memory afterwards; the content of
+    /// a request that names nobody is not read.
     private func allowed(_ request: inout Request) async throws -> Permission {
         let received = try ReceivedRequest(request, origin: origin, sessionField: decisions.sessionField)
         switch decisions {
@@ -175,7 +175,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
         }
     }
 
-    /// Also when the client has gone away meanwhile. The client waits for the first try alone.
+    /// Also when the client has gone away meanwhile. The client waits for the first try only.
     private func report(_ outcome: EnforcementOutcome, by permission: Permission) async {
         guard let report = permission.report else { return }
         await Task { [reporting] in await reporting.tell(report(outcome)) }.value

@@ -84,7 +84,7 @@ public struct EnforcementClient: Sendable {
     ) async -> (answer: Result<EnforcementAnswer, EnforcementError>, isRepeated: Bool) {
         let content = question.json.serializedBytes()
         let deadline = clock.now.addingTimeInterval(Self.patience)
-        // Of a question with a transaction a lost reply leaves more to find out than whether the connection is there.
+        // Beside a transaction the connection is looked at first: after a lost reply nobody knows whether it was taken.
         let first = await answer(
             content, attempt: question.attempt, until: deadline, isReplaced: question.transaction == nil)
         // It was lost, or the engine does not know what its database did: the same question tells.

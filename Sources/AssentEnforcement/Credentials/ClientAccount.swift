@@ -94,8 +94,8 @@ public actor ClientAccount: EnforcementCredentials {
         return try await task.value.get()
     }
 
-    /// Ends what is pending in the same turn in which the token is there for all: else one that is refused at once
-    /// would be given again, to who then asks for another.
+    /// Ends what is pending in the same turn in which the token is there for all. Otherwise a caller whose token is
+    /// refused at once, and who asks for another, would get the same one again.
     private func fetched() async -> Result<Secret, EnforcementError> {
         defer { pending = nil }
         do throws(EnforcementError) {

@@ -85,7 +85,7 @@ actor WebhookNotifier: Notifier {
         }
     }
 
-    /// A service that takes its time would be sent nothing but what nobody needs any more, each time later.
+    /// If these were sent as well, a slow service would keep the others waiting until they have expired, too.
     private func dropExpired(at now: Date) {
         let count = waiting.count { $0.isExpired(at: now) }
         guard count > 0 else { return }
