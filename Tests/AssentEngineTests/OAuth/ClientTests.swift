@@ -58,6 +58,17 @@ struct ClientTests {
         #expect(error?.detail == "Client authentication failed")
     }
 
+    @Test("A colon ends the id whatever comes behind it, and a row of marks that would be slow to compare is refused")
+    func colon() {
+        let read = ClientAuthenticator.basicCredentials(Self.raw("a:\u{301}b"))
+        #expect(read?.id == "a")
+        #expect(read?.secret == Secret("\u{301}b"))
+        let marks = String(repeating: "\u{301}", count: 65)
+        for text in ["a:\(marks)", "\(marks):b", marks] {
+            #expect(ClientAuthenticator.basicCredentials(Self.raw(text)) == nil)
+        }
+    }
+
     @Test(
         "Two ways at once are a malformed request", arguments: [["client_secret": secret], ["client_id": "bank-app"]])
     func twoWays(form: [String: String]) async throws {

@@ -144,13 +144,17 @@ package struct ClientAuthenticator: Sendable {
     }
 
     /// The id and the secret of `Basic` credentials, each form-encoded before they were put together (RFC 6749 §2.3.1).
+    ///
+    /// The colon is looked for by its byte: a mark (an accent and the like) behind it makes one character of both, and
+    /// a long row of marks is slow to compare.
     static func basicCredentials(_ header: String) -> (id: String, secret: Secret)? {
         let parts = header.split(separator: " ", omittingEmptySubsequences: true)
         guard header.utf8.count <= OAuthParameters.valueLimit, parts.count == 2, let scheme = parts.first,
             scheme.lowercased() == "basic", let encoded = parts.last, let data = Data(base64Encoded: String(encoded)),
-            let text = String(validating: data, as: UTF8.self), let colon = text.firstIndex(of: ":"),
+            let text = String(validating: data, as: UTF8.self),
+            let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")),
             let id = PercentEncoding.decode(text[..<colon], plusIsSpace: true),
-            let secret = PercentEncoding.decode(text[text.index(after: colon)...], plusIsSpace: true)
+            let secret = PercentEncoding.decode(text[text.utf8.index(after: colon)...], plusIsSpace: true)
         else { return nil }
         return (id, Secret(secret))
     }
