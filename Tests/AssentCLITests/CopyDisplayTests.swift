@@ -23,5 +23,9 @@ struct CopyDisplayTests {
     func line() {
         let done = CopyProgress(step: .comparing, table: "audit", rows: 200, total: 200, isDone: true)
         #expect(CopyDisplay.line(done) == "Comparing audit  200 rows")
+        for (rows, text) in [(Int64(0), "0 rows"), (1, "1 row"), (2, "2 rows")] {
+            let done = CopyProgress(step: .copying, table: "nodes", rows: rows, total: rows, isDone: true)
+            #expect(CopyDisplay.line(done) == "Copying   nodes  \(text)")
+        }
     }
 }

@@ -45,7 +45,9 @@ final class CopyDisplay: Sendable {
     }
 
     /// `Copying   audit  200 rows`
-    static func line(_ progress: CopyProgress) -> String { "\(progress.verb) \(progress.table)  \(progress.rows) rows" }
+    static func line(_ progress: CopyProgress) -> String {
+        "\(progress.verb) \(progress.table)  \(progress.rows) \(progress.rows == 1 ? "row" : "rows")"
+    }
 }
 
 extension CopyProgress {
