@@ -52,6 +52,10 @@ struct BrowserLogin: Sendable {
             process.standardInput = FileHandle.nullDevice
             process.standardOutput = FileHandle.nullDevice
             process.standardError = FileHandle.nullDevice
+            process.terminationHandler = { [status = page.openerStatus] process in
+                let ended = process.terminationStatus
+                status.withLock { $0 = ended }
+            }
             do { try process.run() } catch {
                 page.remove()
                 throw error

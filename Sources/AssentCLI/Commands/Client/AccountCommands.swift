@@ -166,17 +166,15 @@ struct LogoutCommand: AsyncParsableCommand {
         let login = BrowserLogin(console: console)
         if browser, let command = login.opener, let page = login.open(url, with: command) {
             if !json { console.say("Your browser ends its session at \(DisplayText.escapedForTerminal(file.place)).") }
-            // The program that opens it does not say when the browser has read the page.
-            try? await Task.sleep(for: Self.openingTime)
-            page.remove()
-        } else if !json {
+            if await page.removeOnceRead() { return }
+            console.warn("No browser could be opened.")
+        }
+        if !json {
             console.say("Your browser is still signed in. This page ends that; show its address to nobody else:")
             console.say("")
             console.say("  " + DisplayText.escapedForTerminal(url))
         }
     }
-
-    static let openingTime = Duration.seconds(5)
 
     /// What there was to end when the command began; `nil` in its place where it signs nobody out.
     private struct Before {

@@ -62,9 +62,9 @@ struct WebCommand: AsyncParsableCommand {
                 return
             }
             guard let page = show(link, console) else { return }
-            // The program that opens it does not say when the browser has read the page.
-            try? await Task.sleep(for: LogoutCommand.openingTime)
-            page.remove()
+            if await !page.removeOnceRead() {
+                console.warn("No browser could be opened: open the link yourself, within the minute.")
+            }
         }
     }
 
