@@ -10,6 +10,9 @@ public struct GatewayServerConfiguration: Sendable {
     /// The address to listen on. The port is the gateway's.
     package var host: String
 
+    /// The port of `/healthz` and `/readyz`; `nil` when nobody may ask.
+    package var healthPort: Int?
+
     /// The PEM files of the certificate's chain and of its key.
     package let certificate: String
     package let privateKey: String

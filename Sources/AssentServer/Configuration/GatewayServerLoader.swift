@@ -60,10 +60,13 @@ struct GatewayServerLoader {
             throw root.issue("publicURL", "stands in the section gateway: there is no other address here")
         }
         let isDevelopment = root.bool("development", default: false)
-        let host = try host(isDevelopment: isDevelopment)
+        let (host, healthPort) = try listen(isDevelopment: isDevelopment)
         let engine = try engine(root.mapping("engine"))
         let gateway = try GatewayLoader(realms: .elsewhere(Set(engine.realms.keys)), paths: paths).gateway(
             root.mapping("gateway"), besides: nil)
+        guard healthPort == nil || healthPort == 0 || healthPort != gateway.port else {
+            throw root.issue("listen", "healthPort must be another port than gateway.port, whose paths are of services")
+        }
         guard let tls = root.optionalMapping("tls") else {
             throw root.issue(nil, "tls is missing: name certificate and privateKey")
         }
@@ -75,6 +78,7 @@ struct GatewayServerLoader {
             file: file, host: host, certificate: paths.resolve(tls.string("certificate")),
             privateKey: paths.resolve(tls.string("privateKey")), engine: engine, gateway: gateway,
             cookieName: cookieName)
+        read.healthPort = healthPort
         tls.finish()
         read.hosts = root.strings("hosts")
         if let name = read.hosts.first(where: { (try? NormalizedHost($0)) == nil }) {
@@ -87,17 +91,18 @@ struct GatewayServerLoader {
         return read
     }
 
-    private func host(isDevelopment: Bool) throws -> String {
-        guard let listen = root.optionalMapping("listen") else { return "127.0.0.1" }
+    private func listen(isDevelopment: Bool) throws -> (host: String, healthPort: Int?) {
+        guard let listen = root.optionalMapping("listen") else { return ("127.0.0.1", nil) }
         guard !listen.has("port") else {
-            throw listen.issue("port", "is gateway.port: there is no other address here")
+            throw listen.issue("port", "is gateway.port here; the port of /healthz and /readyz is healthPort")
         }
         let host = listen.optionalString("host") ?? "127.0.0.1"
+        let healthPort = listen.optionalInteger("healthPort", in: 0...65_535)
         listen.finish()
         if isDevelopment, !["127.0.0.1", "::1", "localhost"].contains(host) {
             throw listen.issue("host", "development: true listens on loopback only; host must be 127.0.0.1")
         }
-        return host
+        return (host, healthPort)
     }
 
     private func engine(_ reader: SettingsReader<Void>) throws -> EngineSettings {

@@ -43,12 +43,14 @@ package enum GatewayExamination {
     }
 
     private static func ports(_ configuration: GatewayServerConfiguration) -> [Diagnosis] {
-        let address = ListenAddress(host: configuration.host, port: configuration.gateway.port)
-        if let fault = address.fault { return [Diagnosis(.problem, fault)] }
-        guard configuration.gateway.port != 0, address.isTaken else { return [] }
-        return [
-            Diagnosis(.note, "gateway.port \(configuration.gateway.port) is in use: by this gateway, or by another")
-        ]
+        var ports = [("gateway.port", configuration.gateway.port)]
+        if let port = configuration.healthPort { ports.append(("listen.healthPort", port)) }
+        return ports.compactMap { key, port in
+            let address = ListenAddress(host: configuration.host, port: port)
+            if let fault = address.fault { return Diagnosis(.problem, fault) }
+            guard port != 0, address.isTaken else { return nil }
+            return Diagnosis(.note, "\(key) \(port) is in use: by this gateway, or by another program")
+        }
     }
 
     private static func cached(_ configuration: GatewayServerConfiguration) -> [Diagnosis] {

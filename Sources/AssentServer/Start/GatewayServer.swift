@@ -20,6 +20,7 @@ public final class GatewayServer: Service {
     private let random: any RandomSource
     private let connections: OpenConnections
     private let listener: Listener
+    private let healthListener: Listener?
     private let certificate: CertificateWatch
     private let outcomes: RealmOutcomes
     private let logger: Logger
@@ -40,8 +41,10 @@ public final class GatewayServer: Service {
         self.clock = clock
         self.random = random
         self.logger = logger
-        if let fault = ListenAddress(host: configuration.host, port: configuration.gateway.port).fault {
-            throw ConfigurationError(file: configuration.file, line: nil, fault)
+        for port in [configuration.gateway.port, configuration.healthPort].compactMap(\.self) {
+            if let fault = ListenAddress(host: configuration.host, port: port).fault {
+                throw ConfigurationError(file: configuration.file, line: nil, fault)
+            }
         }
         let credentials = try ServerCredentials.files(
             certificate: configuration.certificate, privateKey: configuration.privateKey, in: configuration.file)
@@ -55,15 +58,25 @@ public final class GatewayServer: Service {
             ConnectionLimits(
                 descriptors: ConnectionLimits.processDescriptors, perAddress: configuration.connectionsPerAddress),
             proxies: configuration.trustedProxies, logger: logger)
-        listener = Listener(
-            .init(
-                host: configuration.host, port: configuration.gateway.port, portKey: "gateway.port",
-                tls: credentials.tlsConfiguration(), configurationFile: configuration.file,
-                bodies: configuration.bodies, sendsHSTS: configuration.sendsHSTS, proxies: configuration.trustedProxies,
-                idleTimeout: .seconds(Int64(configuration.idleSeconds))),
-            connections: connections, logger: logger)
+        (listener, healthListener) = Self.listeners(configuration, credentials, connections, logger: logger)
         outcomes = RealmOutcomes(
             configuration.engine.realms.keys, capacity: configuration.memory.outcomes, clock: clock, logger: logger)
+    }
+
+    /// The gateway's address, and that of its health where it has one.
+    private static func listeners(
+        _ configuration: GatewayServerConfiguration, _ credentials: ServerCredentials, _ connections: OpenConnections,
+        logger: Logger
+    ) -> (Listener, Listener?) {
+        var settings = Listener.Settings(
+            host: configuration.host, port: configuration.gateway.port, portKey: "gateway.port",
+            tls: credentials.tlsConfiguration(), configurationFile: configuration.file,
+            bodies: configuration.bodies, sendsHSTS: configuration.sendsHSTS, proxies: configuration.trustedProxies,
+            idleTimeout: .seconds(Int64(configuration.idleSeconds)))
+        let gateway = Listener(settings, connections: connections, logger: logger)
+        guard let port = configuration.healthPort else { return (gateway, nil) }
+        (settings.port, settings.portKey) = (port, "listen.healthPort")
+        return (gateway, Listener(settings, connections: connections, logger: logger))
     }
 
     /// The URL by which clients know the gateway, once it answers.
@@ -73,6 +86,7 @@ public final class GatewayServer: Service {
         get async throws {
             let url = try await publicURL
             try await listener.waitUntilAnswering()
+            try await healthListener?.waitUntilAnswering()
             return url
         }
     }
@@ -80,6 +94,11 @@ public final class GatewayServer: Service {
     /// The port that the gateway listens on, which need not be the one in its public URL.
     package var port: Int {
         get async throws { try await listener.port }
+    }
+
+    /// The port on which it says whether it is well; `nil` without one.
+    package var healthPort: Int? {
+        get async throws { try await healthListener?.port }
     }
 
     /// How many outcomes the engine has not heard of.
@@ -101,11 +120,16 @@ public final class GatewayServer: Service {
     public func run() async throws {
         do {
             try await serve()
-            listener.giveUpStarting(CancellationError())
+            giveUpStarting(CancellationError())
         } catch {
-            listener.giveUpStarting(error)
+            giveUpStarting(error)
             throw error
         }
+    }
+
+    /// Callers that wait for the address get an error, also when the gateway ends before a listener has begun.
+    private func giveUpStarting(_ error: any Error) {
+        for listener in [listener, healthListener].compactMap(\.self) { listener.giveUpStarting(error) }
     }
 
     private func serve() async throws {
@@ -148,7 +172,8 @@ public final class GatewayServer: Service {
         _ upstream: Upstream, _ engine: EngineTransport
     ) -> [ServiceGroupConfiguration.ServiceConfiguration] {
         var services: [any Service] = [
-            listener, certificate, Starting { try await self.startAnswering(upstream, engine) },
+            Together(services: [listener] + (healthListener.map { [$0] } ?? [])), certificate,
+            Starting { try await self.startAnswering(upstream, engine) },
         ]
         if upstream.hasChecks { services.append(UpstreamChecks(upstream: upstream, clock: clock)) }
         // Without a name a group writes a service's whole content into the log, the configuration with it.
@@ -171,6 +196,8 @@ public final class GatewayServer: Service {
                 hosts: try ServedHosts(urls: [url], names: configuration.hosts),
                 routes: configuration.gateway.routes, decisions: decisions,
                 cookie: SessionCookie(name: configuration.cookieName), upstream: upstream, logger: logger))
+        healthListener?.answer(
+            with: GatewayHealth(certificate: certificate, undecidedRealms: decisions.undecidedRealms))
         // Behind a load balancer the port in the public URL is not this gateway's.
         let port = try await listener.port
         logger.notice(

@@ -82,6 +82,12 @@ struct GatewayServerLoaderTests {
             ("gateway:\n", "database: {}\ngateway:\n", "belongs in the file of the server that decides"),
             ("gateway:\n", "publicURL: https://a.example\ngateway:\n", "stands in the section gateway"),
             ("gateway:\n", "listen: {port: 1}\ngateway:\n", "is gateway.port"),
+            ("gateway:\n", "listen: {healthPort: 65536}\ngateway:\n", "healthPort"),
+            (
+                "gateway:\n  publicURL: \(GatewayAlone.origin)\n  port: 0\n",
+                "listen: {healthPort: 9544}\ngateway:\n  publicURL: \(GatewayAlone.origin)\n  port: 9544\n",
+                "another port than gateway.port"
+            ),
             ("gateway:\n", "listen: {host: 0.0.0.0}\ngateway:\n", "loopback only"),
             ("gateway:\n", "whatever: 1\ngateway:\n", "unknown key"),
             ("  realms:\n    alpha: {clientID: edge, secretFile: edge-secret}\n", "", "must name a realm"),

@@ -16,6 +16,9 @@ struct RemoteDecisions: GatewayDecisions {
     private let random: any RandomSource
     private let logger: Logger
 
+    /// The realms whose last question the engine did not decide.
+    let undecidedRealms = Locked<Set<String>>([])
+
     /// There are no keys here to open what is sealed.
     var isSealed: Bool { false }
 
@@ -51,8 +54,10 @@ struct RemoteDecisions: GatewayDecisions {
         let answer: EnforcementAnswer
         do {
             answer = try await exchange.answer(at: clock) { await outcomes.add($0) }
+            undecidedRealms.withLock { _ = $0.remove(realm) }
         } catch {
             guard let error = error as? EnforcementError else { throw error }
+            if error.clientsFault == nil { undecidedRealms.withLock { _ = $0.insert(realm) } }
             return undecided(error, exchange)
         }
         if let key, case .granted(let grant) = answer, grant.transaction == nil, grant.newNonce == nil {

@@ -135,6 +135,12 @@ final class GatewayAlone: Sendable {
         try await client.answer(method, "https://localhost:\(port)\(target)", fields, body: body)
     }
 
+    /// Asks for its health, where its file lets it be asked.
+    func health(_ path: String) async throws -> Answer {
+        let port = try await gateway.healthPort ?? 0
+        return try await client.answer("GET", "https://localhost:\(port)\(path)", [], body: nil)
+    }
+
     func get(_ target: String, _ fields: [(String, String)]) async throws -> Answer {
         try await send("GET", target, fields)
     }
