@@ -2,12 +2,30 @@ import Foundation
 import Hummingbird
 import Logging
 
-/// A small bank to protect. Settings come from the environment: `BANK_DATABASE` (a file), `BANK_PORT` (0 takes a free
-/// one), `BANK_OWNERS` (names, separated by commas; each begins with 1000.00 EUR). It prints its port when it listens.
-/// With `BANK_ENDS_WITH_INPUT` it ends when its standard input does, as when the program that has started it ends.
+/// A small bank to protect. It prints its port when it listens.
 @main
 struct Bank {
+    private static let help = """
+        A small bank for the examples. It has no arguments; settings come from the environment:
+
+          BANK_DATABASE         the file with its books, which it makes (needed)
+          BANK_PORT             the port on 127.0.0.1 (default: 9080); 0 takes a free one
+          BANK_OWNERS           names, separated by commas (default: ana); each begins with 1000.00 EUR
+          BANK_ENDS_WITH_INPUT  with any value: it ends when its standard input does
+
+        Example:  BANK_DATABASE=/tmp/bank.sqlite .build/debug/AssentExampleBank
+
+        """
+
     static func main() async throws {
+        if let word = CommandLine.arguments.dropFirst().first {
+            guard word == "--help" || word == "-h" else {
+                FileHandle.standardError.write(Data("bank: there are no arguments; --help shows the settings\n".utf8))
+                exit(64)
+            }
+            FileHandle.standardOutput.write(Data(help.utf8))
+            return
+        }
         let environment = ProcessInfo.processInfo.environment
         guard let path = environment["BANK_DATABASE"], let port = Int(environment["BANK_PORT"] ?? "9080") else {
             FileHandle.standardError.write(Data("bank: set BANK_DATABASE to a file and BANK_PORT to a port\n".utf8))

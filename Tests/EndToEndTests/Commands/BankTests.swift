@@ -22,6 +22,27 @@ struct BankTests {
         #expect(!second.complaints.contains("Fatal error") && second.complaints.utf8.count < 1000)
     }
 
+    @Test("Its help has its settings, and an argument that it does not know starts no bank")
+    func help() throws {
+        let directory = try TemporaryDirectory()
+        let bank = BuiltProgram.beside("AssentExampleBank").path
+        let environment = [
+            "BANK_DATABASE": directory.path("bank.sqlite"), "BANK_PORT": "0", "PATH": "/usr/bin:/bin",
+        ]
+        for word in ["--help", "-h"] {
+            let shown = try FinishedProcess.run(
+                "/usr/bin/timeout", ["\(Patience.seconds)", bank, word], environment: environment)
+            #expect(shown.status == 0 && shown.complaints.isEmpty)
+            for name in ["BANK_DATABASE", "BANK_PORT", "BANK_OWNERS", "BANK_ENDS_WITH_INPUT"] {
+                #expect(shown.text.contains(name), "\(name)")
+            }
+        }
+        let unknown = try FinishedProcess.run(
+            "/usr/bin/timeout", ["\(Patience.seconds)", bank, "--port"], environment: environment)
+        #expect(unknown.status == 64 && unknown.complaints.contains("--help"))
+        #expect(!FileManager.default.fileExists(atPath: directory.path("bank.sqlite")))
+    }
+
     @Test("Without its settings, or with books that cannot be opened, it says what is missing")
     func settings() throws {
         let bank = BuiltProgram.beside("AssentExampleBank").path
