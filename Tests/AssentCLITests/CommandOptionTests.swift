@@ -178,11 +178,22 @@ struct CommandOptionTests {
             ["device", "invite"], ["device", "enroll", "A"], ["device", "scan", "A"], ["device", "renew"],
             ["device", "rename", "A"], ["device", "remove", "A"], ["device", "pin", "change"],
             ["device", "pin", "unlock", "A"], ["users", "lock", "ana"], ["users", "unlock", "ana"],
-            ["users", "password", "ana"], ["admin", "roles", "ana"],
+            ["users", "password", "ana"], ["admin", "roles", "ana", "auditor"],
             ["admin", "devices", "change", "block", "A"], ["clients", "key", "a"],
         ]
         for command in commands {
             #expect(throws: Never.self, "\(command)") { try AssentCommand.parseAsRoot(command + ["--json"]) }
+        }
+    }
+
+    @Test("A user's roles are taken where somebody says so, and not because none was named")
+    func roles() throws {
+        let given = try AdminCommand.Roles.parse(["ana", "auditor", "pep"])
+        #expect(given.roles == ["auditor", "pep"] && !given.none)
+        let taken = try AdminCommand.Roles.parse(["ana", "--none"])
+        #expect(taken.roles.isEmpty && taken.none)
+        for refused in [["ana"], ["ana", "auditor", "--none"]] {
+            #expect(throws: (any Error).self, "\(refused)") { try AdminCommand.Roles.parse(refused) }
         }
     }
 

@@ -46,8 +46,21 @@ struct AdminCommand: AsyncParsableCommand {
         @Argument(help: "The user's name.")
         var username: String
 
-        @Argument(help: "admin, auditor, pep: one or several. Without one the user has no role any longer.")
+        @Argument(help: "admin, auditor, pep: one or several, which are all that the user then has.")
         var roles: [String] = []
+
+        @Flag(name: .long, help: "Take all roles from the user.")
+        var none = false
+
+        func validate() throws {
+            guard roles.isEmpty == none else {
+                throw ValidationError(
+                    none
+                        ? "--none takes all roles: name none beside it."
+                        : "Name the roles that \(username) is to have, or say --none, which takes all of them. "
+                            + "'assent users list' shows those that there are.")
+            }
+        }
 
         func run() async throws {
             try await AdminCall(client, console: result.console).post(
