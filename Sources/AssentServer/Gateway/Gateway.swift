@@ -54,7 +54,7 @@ struct Gateway: RequestHandler {
         var response: Response
         do {
             guard hosts.serve(request.head.authority) else {
-                return .problem(400, "The gateway does not serve the host that the request names.")
+                return .problem(400, ServedHosts.refusal)
             }
             guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
             let (resource, transactionID) = try target(of: request)

@@ -3,6 +3,10 @@ import AssentCore
 /// The hosts that requests may name (RFC 9112 §3.2): those of the public URLs, and further ones from the file. A
 /// request for another host was meant for another server, or comes by a name that somebody else has pointed here.
 struct ServedHosts: Sendable, Hashable {
+    /// What the sender of any other is told: mostly an operator whose proxy writes a name of its own.
+    static let refusal =
+        "The host that the request names is not served here. A proxy must pass the field Host on as it came."
+
     private let names: Set<NormalizedHost>
 
     /// The same as texts, in order.

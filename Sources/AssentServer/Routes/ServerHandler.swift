@@ -26,9 +26,7 @@ struct ServerHandler: RequestHandler {
         }
         let path = request.uri.path
         if let answer = await health.respond(to: path) { return answer }
-        guard hosts.serve(request.head.authority) else {
-            return .crest(400, "The server does not serve the host that the request names.")
-        }
+        guard hosts.serve(request.head.authority) else { return .crest(400, ServedHosts.refusal) }
         if path.hasPrefix("/.well-known/"),
             let realm = Self.below("/.well-known/oauth-authorization-server\(basePath)/oauth2", path)
         {

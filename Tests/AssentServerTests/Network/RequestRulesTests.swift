@@ -51,6 +51,9 @@ struct RequestRulesTests {
                 "GET \(path) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n", toGateway: toGateway)
             #expect(reply.hasPrefix("HTTP/1.1 400 ") != isServed, "\(host): \(reply)")
         }
+        let told = try await reply(
+            "GET \(path) HTTP/1.1\r\nHost: backend:8443\r\nConnection: close\r\n\r\n", toGateway: toGateway)
+        #expect(told.contains("A proxy must pass the field Host on"), "\(told)")
         let health = try await reply("GET \(Self.health) HTTP/1.1\r\nHost: 192.0.2.1\r\nConnection: close\r\n\r\n")
         #expect(health.hasPrefix("HTTP/1.1 200 "), "\(health)")
     }
