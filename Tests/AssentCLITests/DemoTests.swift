@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import AssentPeers
 import Foundation
 import HTTPTypes
 import Testing
@@ -9,6 +10,25 @@ import Testing
 
 @Suite("The demo's pieces")
 struct DemoTests {
+    @Test("Who has signed in at a server elsewhere hears how to keep that, and nobody else does")
+    func warning() throws {
+        let directory = try TemporaryDirectory()
+        let places = Places(environment: ["XDG_CONFIG_HOME": directory.url.path(percentEncoded: false)])
+        #expect(DemoCommand.warning(places) == nil)
+        try FileManager.default.createDirectory(atPath: places.configuration, withIntermediateDirectories: true)
+        for (server, isWarned) in [("https://localhost:8443/am", false), ("https://am.bank.example/am", true)] {
+            let text = """
+                server: \(server)
+                client: {id: bank-app, redirectURI: "http://127.0.0.1/callback", scopes: [openid]}
+
+                """
+            try Data(text.utf8).write(to: URL(fileURLWithPath: places.configurationFile(profile: "default")))
+            let warning = DemoCommand.warning(places)
+            #expect((warning != nil) == isWarned)
+            #expect(warning?.contains("\(server) already") != false && warning?.contains("--profile demo") != false)
+        }
+    }
+
     @Test("Text cannot break out of the page, and no script or foreign resource is in it")
     func escaping() {
         let evil = #"</text><script>alert("1")</script>&'"# + "\u{1B}[2J\u{202E}"

@@ -141,6 +141,7 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("")
         // As it was called: it need not be in the PATH.
         let program = CommandLine.arguments.first ?? "assent"
+        if let warning = Self.warning() { console.say(warning) }
         console.say("Try, in another terminal, from the same directory:")
         console.say("  \(program) login --config \(path)")
         console.say("  \(program) request GET \(gateway)/accounts")
@@ -157,6 +158,15 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("  make first-call WITH=\"\(Self.firstCall(world.endpoints).joined(separator: " "))\"")
         await untilStopped(seconds: minutes * 60)
         await world.stop()
+    }
+
+    /// What those hear who have signed in at a server elsewhere: what they are told to type would take its place.
+    static func warning(_ places: Places = Places()) -> String? {
+        let path = places.configurationFile(profile: ClientProfile.usual)
+        guard let kept = try? ClientFile.load(path), let origin = try? Origin(kept.server), !origin.host.isLoopback
+        else { return nil }
+        let server = DisplayText.escapedForTerminal(kept.server)
+        return "You use \(server) already, and this login takes its place: to keep it, say --profile demo in each line."
     }
 
     /// What to type so that a device approves.
