@@ -183,6 +183,30 @@ struct NodeTests {
         #expect(told.types == ["TextOutputCallback", "ConfirmationCallback"])
     }
 
+    @Test("Who has proved to be one user and then names another is not told whether that one has a key")
+    func codeOfAnother() async throws {
+        let renamed = Self.journey(
+            "Renamed", entry: "credentials",
+            [
+                "credentials": JourneyFixture.credentials,
+                "check": NodeDefinition("DataStoreDecisionNode", outcomes: ["true": .node("name"), "false": .failure]),
+                "name": NodeDefinition("UsernameCollectorNode", outcomes: ["outcome": .node("otp")]),
+                "otp": JourneyFixture.otp,
+            ])
+        let fixture = try await JourneyFixture(otp: OneTimePasswordLimits(perUser: 2), more: [renamed])
+        for name in ["ben", "nobody"] {
+            for attempt in 0..<4 {
+                let first = try await fixture.start("Renamed")
+                let second = try Page(await fixture.answer(first, [.string("ana"), .string(JourneyFixture.password)]))
+                let third = try Page(await fixture.answer(second, [.string(name)]))
+                #expect(third.types == ["TextInputCallback"])
+                await expectError(attempt < 2 ? .loginFailed : .accountLocked) {
+                    try await fixture.answer(third, ["000000"])
+                }
+            }
+        }
+    }
+
     @Test("Nobody becomes somebody else on the way")
     func changedUser() async throws {
         let changed = Self.journey(

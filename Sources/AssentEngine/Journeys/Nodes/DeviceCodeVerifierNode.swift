@@ -15,9 +15,9 @@ struct DeviceCodeVerifierNode: RunnableNode {
     func process(_ context: inout NodeContext) async throws -> NodeResult {
         guard let signing = context.services.signing[context.realm] else { return .outcome("notRegisteredOutcome") }
         guard let answer = context.answers?.last else {
-            // Somebody who has proved nothing yet is always asked: else the page would say who has a device.
+            // Somebody who has not proved to be that user is always asked: else the page would say who has a device.
             if context.progress.subject.userID != nil, let user = try await context.claimedUser(),
-                try await !signing.codes.hasKey(label, user: user.id)
+                context.knows(user), try await !signing.codes.hasKey(label, user: user.id)
             {
                 return .outcome("notRegisteredOutcome")
             }

@@ -14,9 +14,9 @@ struct OathTokenVerifierNode: RunnableNode {
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
         guard let answer = context.answers?.last else {
-            // Somebody who has proved nothing yet is always asked: else the page would say which users exist.
+            // Somebody who has not proved to be that user is always asked: else the page would say which users exist.
             if context.progress.subject.userID != nil, let user = try await context.claimedUser(),
-                try await !context.services.oneTimePasswords.isEnrolled(userID: user.id)
+                context.knows(user), try await !context.services.oneTimePasswords.isEnrolled(userID: user.id)
             {
                 return .outcome("notRegisteredOutcome")
             }
@@ -38,7 +38,7 @@ extension NodeContext {
     mutating func result(
         of check: OneTimePasswords.Check, for user: User, in node: String
     ) async throws -> NodeResult {
-        if check == .notEnrolled, progress.subject.userID == nil {
+        if check == .notEnrolled, !knows(user) {
             return try await resultOfNobodysCode(in: node, isKnown: true)
         }
         progress.decideAnew()
@@ -57,8 +57,8 @@ extension NodeContext {
     }
 
     /// Where a code leads that is nobody's, since the name is of no user, or of one who has no key: where a wrong one
-    /// does, and there is a lock after as many. Else somebody who has proved nothing would learn who exists, and who
-    /// has a key.
+    /// does, and there is a lock after as many. Else somebody who has not proved to be that user would learn who
+    /// exists, and who has a key.
     mutating func resultOfNobodysCode(in node: String, isKnown: Bool) async throws -> NodeResult {
         progress.decideAnew()
         guard let username = progress.subject.username else { return .outcome("failureOutcome") }

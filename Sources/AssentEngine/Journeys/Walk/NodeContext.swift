@@ -40,4 +40,8 @@ extension NodeContext {
         guard let id = progress.subject.userID else { return nil }
         return try await services.users.find(id: id)
     }
+
+    /// Whether the journey knows, by a check or by its session, that it is about that user. Somebody who is signed in
+    /// may type the name of another user.
+    func knows(_ user: User) -> Bool { progress.subject.userID == user.id }
 }
