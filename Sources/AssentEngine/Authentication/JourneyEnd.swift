@@ -32,6 +32,8 @@ struct JourneyEnd: Sendable {
         // A session that has ended meanwhile proves nothing any more. One that no journey has made would become one
         // that a journey has made.
         if !subject.isProved, turn.session?.isOfJourney != true { return try await failure(nil) }
+        // Nor does it say any more who is there: a code or a password alone would make a session of one that has ended.
+        if state.sessionID != nil, turn.session == nil, subject.username == nil { return try await failure(nil) }
         if state.noSession {
             return JourneyOutcome(
                 result: .success(reply(token: nil, isNew: false)),

@@ -198,6 +198,33 @@ struct UpgradeTests {
         #expect(try await fixture.count("sessions") == 0)
     }
 
+    @Test("A code alone makes no session of one that has ended during its journey", arguments: [true, false])
+    func endedBeforeCode(isSignedOut: Bool) async throws {
+        let byCode = JourneyDefinition(
+            name: "ByCode", entry: "otp", nodes: ["otp": JourneyFixture.otp], authLevel: 5)
+        let fixture = try await JourneyFixture(more: [byCode])
+        let old = try await fixture.signIn()
+        fixture.clock.advance(by: 29 * 60)
+        let page = try await fixture.start("ByCode", session: old)
+        let id = try #require(try await fixture.sessions.live(token: old)).id
+        if isSignedOut {
+            #expect(try await fixture.sessions.end(id: id))
+        } else {
+            fixture.clock.advance(by: 60)
+        }
+        await expectError(.loginFailed) {
+            try await fixture.answer(page, [.string(fixture.code())], session: old)
+        }
+        #expect(try await fixture.sessions.purge() == (isSignedOut ? 0 : 1))
+        #expect(try await fixture.count("sessions") == 0)
+        // The control: with its session it is a step-up.
+        fixture.clock.advance(by: 60)
+        let alive = try await fixture.signIn()
+        let again = try await fixture.start("ByCode", session: alive)
+        let new = try await fixture.answer(again, [.string(fixture.code())], session: alive).token()
+        #expect(try await fixture.sessions.live(token: new)?.authLevel == 5)
+    }
+
     @Test("A session that ends while the last answer of its upgrade is checked hands nothing on")
     func endedMeanwhile() async throws {
         let fixture = try await JourneyFixture()
