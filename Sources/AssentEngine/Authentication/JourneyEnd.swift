@@ -63,6 +63,7 @@ struct JourneyEnd: Sendable {
         if let kept {
             let end = min(kept.expiresAt, engine.context.clock.epochSeconds + limits.maxSession)
             limits.maxSession = end - kept.createdAt
+            limits.maxIdle = min(kept.maxIdle, limits.maxIdle)
         }
         // A step-up keeps the key, and a session without one does not get one by it.
         let sender = old.map(\.sender) ?? SenderBinding(keyThumbprint: state.keyThumbprint)

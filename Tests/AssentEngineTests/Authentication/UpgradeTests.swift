@@ -137,6 +137,20 @@ struct UpgradeTests {
         #expect(last.createdAt == fixture.clock.epochSeconds && last.expiresAt > before.expiresAt)
     }
 
+    @Test("A journey that proves nothing keeps a shorter time without use of the session before")
+    func idle() async throws {
+        let fixture = try await JourneyFixture()
+        let old = try await fixture.signIn()
+        _ = try await fixture.database.run(SQLStatement("UPDATE sessions SET max_idle = 60"))
+        let message = try await fixture.start("Message", session: old)
+        let new = try await fixture.answer(message, [nil, 0], session: old).token()
+        #expect(try await fixture.sessions.live(token: new)?.maxIdle == 60)
+        // The control: a sign-in has the realm's again.
+        let page = try await fixture.start("Password", forceAuth: true, session: new)
+        let proved = try await fixture.answer(page, Self.credentials, session: new).token()
+        #expect(try await fixture.sessions.live(token: proved)?.maxIdle == SessionLimits().maxIdle)
+    }
+
     @Test("A journey that proves nothing makes no session of one that no journey has made")
     func unproved() async throws {
         let fixture = try await JourneyFixture()
