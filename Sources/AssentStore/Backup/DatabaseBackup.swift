@@ -29,7 +29,9 @@ extension DatabaseLocation {
     package func checkBackup(at path: String, reading statements: [SQLStatement]) async throws -> [[SQLRow]] {
         switch self {
         case .sqlite:
-            let found = try await DatabaseLocation.sqlite(path: path).examine(reading: statements)
+            let found = try await SQLiteExamination(
+                path: path, schema: .current, statements: statements, isFresh: true
+            ).run()
             guard found.isWhole, found.schema != .missing, found.schema != .foreign else {
                 throw StoreError(.corrupt, "the backup is not whole")
             }

@@ -7,10 +7,15 @@ struct SQLiteExamination {
     let schema: Schema
     let statements: [SQLStatement]
 
+    /// Whether the file is one that nobody has opened since it was written whole. What stands beside it under the name
+    /// of its log, where others may make files, is then theirs.
+    var isFresh = false
+
     private static let missing = DatabaseExamination(schema: .missing, isWhole: true)
 
     func run() async throws -> DatabaseExamination {
         guard FileManager.default.fileExists(atPath: path) else { return Self.missing }
+        if isFresh { return try await examine(isImmutable: true) }
         // A file without a log beside it is open nowhere, and can be read as if nothing could change it. Otherwise
         // SQLite would make a log, and a reader may not take that away again.
         let wasOpen = hasLog

@@ -116,6 +116,30 @@ struct ConfiguredBackupTests {
         }
     }
 
+    @Test("A log that another user has put beside the new file is not read for what the file has")
+    func foreignLog() async throws {
+        let world = try CopyWorld()
+        let configuration = try world.sqlite()
+        try await filled(world, configuration).close()
+        let files = FileManager.default
+        let (first, other, path) = (world.path("first"), world.path("other"), world.path("backup"))
+        _ = try await ConfiguredBackup.run(configuration, to: first)
+        try files.copyItem(atPath: first, toPath: other)
+        // With this log the file would not be a database of a server.
+        let database = try await DatabaseLocation.sqlite(path: other).open(clock: SystemClock())
+        _ = try await database.run(SQLStatement("DROP TABLE schema_steps"))
+        let log = try Data(contentsOf: URL(fileURLWithPath: other + "-wal"))
+        try #require(!log.isEmpty)
+        let bytes = try await ConfiguredBackup.run(configuration, to: path) {
+            try log.write(to: URL(fileURLWithPath: path + ".part-wal"))
+        }
+        try await database.close()
+        #expect(bytes > 4096)
+        // SQLite makes that when it reads a log.
+        #expect(!files.fileExists(atPath: path + ".part-shm"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path + ".part-wal")) == log)
+    }
+
     @Test("What is wrong with the new file is told of that, and not of the database")
     func blame() async throws {
         let world = try CopyWorld()
