@@ -11,11 +11,19 @@ struct DataDirectory: Sendable {
     /// A directory that was checked, or is only looked at.
     init(unchecked path: String) { self.path = path }
 
-    /// Opens a directory and makes it when it is missing, for the server's user alone.
-    init(_ path: String) throws {
+    /// Opens a directory and makes it when it is missing (by `making`), for the server's user alone.
+    init(_ path: String, making: (String) throws -> Void = DataDirectory.make) throws {
+        let isMissing = !FileManager.default.fileExists(atPath: path)
         try Self.check(path)
         self.path = path
-        guard !FileManager.default.fileExists(atPath: path) else { return }
+        guard isMissing else { return }
+        try making(path)
+        // Where others may make directories, too, one of them can have been faster: it would then be theirs.
+        try Self.check(path)
+    }
+
+    /// Makes a directory, for this user alone. One that is there by then stays as it is.
+    static func make(_ path: String) throws {
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -33,6 +33,19 @@ struct DataDirectoryTests {
         #expect(try again.open(sealed, for: .serverKey, context: "c").reveal() == "x")
     }
 
+    @Test("A directory that another user makes at the same moment is not taken for the server's own")
+    func overtaken() throws {
+        let parent = try temporary()
+        defer { try? FileManager.default.removeItem(atPath: parent) }
+        let error = #expect(throws: ConfigurationError.self) {
+            try DataDirectory(parent + "/data") { path in
+                try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+                chmod(path, 0o777)
+            }
+        }
+        #expect(error?.message.contains("other users can write here") == true)
+    }
+
     @Test("A lock that was let go of is free, though a child that was forked meanwhile has its descriptor")
     func inherited() throws {
         let directory = try DataDirectory(try temporary())
