@@ -76,6 +76,9 @@ enum PrivateFile {
     /// Refuses a place where another user could put a file of their own, or a link, under the name that a program is
     /// given to write to: in a directory that they own or may write to, unless that is one like `/tmp`, where everybody
     /// keeps what is theirs.
+    ///
+    /// It does not look at the directories above: in containers and on shared volumes they are often open to all, or
+    /// somebody else's, and a directory of one's own in them is the usual place.
     static func checkPlace(_ path: String) throws {
         let parent = (path as NSString).deletingLastPathComponent
         var status = stat()
