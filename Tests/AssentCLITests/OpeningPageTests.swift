@@ -81,6 +81,22 @@ struct OpeningPageTests {
         #expect(!isThere(page))
     }
 
+    @Test("It is in the user's own runtime directory, unless others could put a page of theirs in its place there")
+    func place() throws {
+        let directory = try TemporaryDirectory()
+        let runtime = directory.url.path(percentEncoded: false)
+        let own = try page(in: directory)
+        defer { own.remove() }
+        #expect(own.path.hasPrefix(runtime))
+        for mode in [0o777, 0o770] as [mode_t] {
+            try #require(chmod(runtime, mode) == 0)
+            let page = try page(in: directory)
+            defer { page.remove() }
+            #expect(isThere(page))
+            #expect(!page.path.hasPrefix(runtime))
+        }
+    }
+
     @Test("Where no program could open it, the command hears so at once")
     func failed() async throws {
         let directory = try TemporaryDirectory()

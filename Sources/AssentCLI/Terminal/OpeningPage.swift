@@ -19,14 +19,10 @@ struct OpeningPage: Sendable {
 
     private let directory: String
 
-    /// Writes one that leads to `url`, in `$XDG_RUNTIME_DIR` where there is one.
+    /// Writes one that leads to `url`, in `$XDG_RUNTIME_DIR` where there is one of this user's own.
     init(leadingTo url: String, environment: [String: String]) throws {
         var base = NSTemporaryDirectory()
-        if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/"),
-            FileManager.default.isWritableFile(atPath: runtime)
-        {
-            base = runtime
-        }
+        if let runtime = environment["XDG_RUNTIME_DIR"], Self.isOwn(runtime) { base = runtime }
         directory = "\(base)/assent-\(SystemRandom().token(byteCount: 9))"
         path = directory + "/sign-in.html"
         try FileManager.default.createDirectory(
@@ -37,6 +33,16 @@ struct OpeningPage: Sendable {
             remove()
             throw CocoaError(.fileWriteUnknown)
         }
+    }
+
+    /// Whether a directory is this user's, and nobody else could exchange what is in it: after `su` it can be another
+    /// user's, and some systems leave it open to all.
+    private static func isOwn(_ directory: String) -> Bool {
+        var status = stat()
+        guard directory.hasPrefix("/"), stat(directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
+            status.st_uid == geteuid(), status.st_mode & 0o022 == 0
+        else { return false }
+        return access(directory, W_OK | X_OK) == 0
     }
 
     /// Removes it.
