@@ -90,6 +90,8 @@ struct Housekeeping: Service {
 
     func clean() async throws {
         await turn { try await AuditLog(context).number() }
+        // By a clock that is off everything would have expired, for the nodes whose clocks are right, too.
+        guard watch.reason == nil else { return }
         // Longer than the pause, so that the same node goes on; when it has ended, another one follows.
         guard try await Lease("housekeeping", context).take(seconds: Nodes.interval + 30) else { return }
         await turn { _ = try await sessions.purge() }
@@ -106,9 +108,9 @@ struct Housekeeping: Service {
         await turn { try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400) }
     }
 
-    /// One that fails keeps no other from its turn.
+    /// One that fails keeps no other from its turn. A node that is not ready any more goes no further.
     private func turn(_ body: () async throws -> Void) async {
-        guard !Task.isCancelled else { return }
+        guard !Task.isCancelled, watch.reason == nil else { return }
         await attempt("cleaning up failed; it is tried again", body)
     }
 }

@@ -17,12 +17,17 @@ struct CleaningTests {
         private let statements = Locked<[SQLStatement]>([])
         /// How the statements begin that fail.
         private let broken: String?
+        /// What the clock of the database's server shows, in milliseconds since 1970; `nil` where it has none.
+        private let served: Int64?
         /// Is waited for before sessions are deleted.
         private let delay: @Sendable () async -> Void
 
-        init(_ base: any SQLDatabase, broken: String?, delay: @escaping @Sendable () async -> Void) {
+        init(
+            _ base: any SQLDatabase, broken: String?, served: Int64?, delay: @escaping @Sendable () async -> Void
+        ) {
             self.base = base
             self.broken = broken
+            self.served = served
             self.delay = delay
         }
 
@@ -67,6 +72,8 @@ struct CleaningTests {
 
         func checkHealth() async throws { try await base.checkHealth() }
 
+        func time() async throws -> Int64? { served }
+
         func close() async throws { try await base.close() }
     }
 
@@ -100,13 +107,14 @@ struct CleaningTests {
 
     /// Housekeeping on a database of its own, while `body` runs.
     private func run(
-        clock: any WallClock = ManualClock(), broken: String? = nil,
+        clock: any WallClock = ManualClock(), broken: String? = nil, served: Int64? = nil,
         delay: @escaping @Sendable () async -> Void = {}, _ body: (Housekeeping, Recorder) async throws -> Void
     ) async throws {
         let directory = try ServerFixture.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let location = try await TestDatabase.location(directory + "/assent.sqlite")
-        let database = Recorder(try await location.open(clock: clock), broken: broken, delay: delay)
+        let database = Recorder(
+            try await location.open(clock: clock), broken: broken, served: served, delay: delay)
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(),
             masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(MasterKey.byteCount))),
@@ -125,7 +133,7 @@ struct CleaningTests {
                 context, realms: [:], transactions: transactions, passwords: Passwords(context),
                 oneTimePasswords: OneTimePasswords(context), proofs: SenderProofs(context)), keys: keys,
             proofs: SenderProofs(context), payload: PayloadParts(context, proofs: SenderProofs(context)),
-            watch: NodeWatch(context, location, hold, clockLimit: nil), policies: "")
+            watch: NodeWatch(context, location, hold, clockLimit: served == nil ? nil : .seconds(30)), policies: "")
         try await body(housekeeping, database)
         hold.release()
         try await database.close()
@@ -149,6 +157,50 @@ struct CleaningTests {
             if !database.isShared { expected.subtract(["payload_sessions", "spent_proofs"]) }
             #expect(database.tables == expected)
         }
+    }
+
+    @Test("A node whose clock is a day ahead deletes nothing that is valid elsewhere, and leaves the work to others")
+    func clockAhead() async throws {
+        let clock = ManualClock()
+        try await run(clock: clock, served: clock.epochMilliseconds) { housekeeping, database in
+            try await Self.spend(database, until: clock.epochSeconds + 3600)
+            clock.advance(by: 86_400)
+            await housekeeping.watch.look()
+            try await housekeeping.clean()
+            #expect(database.tables.isEmpty)
+            let leases = try await database.run(.read("SELECT name FROM leases"))
+            #expect(leases.isEmpty)
+            clock.put(by: -86_400)
+            await housekeeping.watch.look()
+            try await housekeeping.clean()
+            #expect(database.tables.contains("sessions"))
+            let proofs = try await database.run(.read("SELECT jti FROM signing_proofs"))
+            #expect(proofs.count == 1)
+        }
+    }
+
+    @Test("A clock that goes wrong within a round ends the round")
+    func clockGoesWrong() async throws {
+        let clock = ManualClock()
+        let watch = Locked<NodeWatch?>(nil)
+        let wrong: @Sendable () async -> Void = {
+            clock.advance(by: 86_400)
+            await watch.withLock { $0 }?.look()
+        }
+        try await run(clock: clock, served: clock.epochMilliseconds, delay: wrong) { housekeeping, database in
+            try await Self.spend(database, until: clock.epochSeconds + 3600)
+            watch.withLock { $0 = housekeeping.watch }
+            try await housekeeping.clean()
+            #expect(database.tables == ["sessions"])
+            let proofs = try await database.run(.read("SELECT jti FROM signing_proofs"))
+            #expect(proofs.count == 1)
+        }
+    }
+
+    /// Writes down that a proof was used that is good until `time`.
+    private static func spend(_ database: Recorder, until time: Int64) async throws {
+        _ = try await database.run(
+            SQLStatement("INSERT INTO signing_proofs (jti, did, expires_at) VALUES ('j', 'd', \(time))"))
     }
 
     @Test("What fails keeps nothing else from its turn", arguments: ["DELETE FROM journey_steps ", "UPDATE audit "])
