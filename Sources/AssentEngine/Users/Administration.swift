@@ -165,6 +165,9 @@ package struct Administration: Sendable {
                         "UPDATE users SET \(assignment) WHERE id = \(user.id) AND \(isAllowed)", expecting: .exactly(1))
                 ] + others + [audit.statement(record)])
         } catch let error as StoreError where error.code == .unexpectedCount {
+            record.outcome = .refused
+            record.reason = "lastAdministrator"
+            try await audit.write(record)
             throw EngineError(.lastAdministrator)
         }
     }

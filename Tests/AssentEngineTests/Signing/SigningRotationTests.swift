@@ -184,6 +184,8 @@ struct SigningRotationTests {
         #expect(
             try await refusal { _ = try await world.provider.administration.change(world.ana, .rotateIdentity) }
                 == "forbidden")
+        let attempts = try await world.audited(.signingKeys, "act")
+        #expect(attempts.last == "refused rotateIdentity", "\(attempts)")
         let strict = try await SigningWorld()
         let late = SigningCaller(
             try await TransactionFixture.signIn("root", roles: [.admin], strict.base.context))

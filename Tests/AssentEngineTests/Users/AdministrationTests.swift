@@ -105,6 +105,10 @@ struct AdministrationTests {
         let conflict = EngineError(.lastAdministrator)
         await #expect(throws: conflict) { try await administration.setActive(false, of: name, by: session) }
         await #expect(throws: conflict) { try await administration.setRoles([.auditor], of: name, by: session) }
+        let refused = try await AuditLog(fixture.context).newest(2)
+        #expect(refused.map(\.event) == [.adminRoles, .adminActive])
+        #expect(refused.allSatisfy { $0.outcome == .refused && $0.reason == "lastAdministrator" })
+        #expect(refused.allSatisfy { $0.detail["about"]?.string == session.user.id })
         let other = try await Users(fixture.context).create(
             username: "second", realm: session.realm, passwordHash: nil)
         let second = try #require(other)

@@ -21,7 +21,11 @@ package struct SigningKeyAdministration: SigningPart {
         _ caller: SigningCaller, _ change: KeyChange
     ) async throws(SigningRefusal) -> (identity: String, minimum: Int) {
         try await answering {
-            guard caller.isAdministrator else { throw SigningRefusal(.forbidden) }
+            guard caller.isAdministrator else {
+                try await store.writeRefusal(
+                    .signingKeys, .forbidden, user: caller.session.user.id, ["act": change.rawValue])
+                throw SigningRefusal(.forbidden)
+            }
             try requireFreshness(of: caller, at: now)
             switch change {
             case .rotateIdentity: try await keys.rotateIdentity(by: caller.session.user.id)
