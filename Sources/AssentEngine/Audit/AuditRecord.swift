@@ -197,16 +197,21 @@ package struct AuditLog: Sendable {
         }
     }
 
-    /// The records that are asked for.
-    package func records(_ query: AuditQuery) async throws -> [AuditRecord] {
+    /// The records that are asked for; of one realm, if it is named.
+    package func records(_ query: AuditQuery, ofRealm realm: String? = nil) async throws -> [AuditRecord] {
+        let isOfRealm: SQL = realm.map { "a.realm = \($0)" } ?? "1 = 1"
         let end: SQL =
             switch query {
-            case .transaction(let id): "a.transaction_id = \(id) ORDER BY a.position, a.node"
+            case .transaction(let id):
+                "a.transaction_id = \(id) AND \(isOfRealm) ORDER BY a.position, a.node"
             case .newest(let limit, let filter):
-                "\(filter.condition) ORDER BY a.position DESC, a.node DESC LIMIT \(AuditQuery.bounded(limit))"
+                """
+                \(filter.condition) AND \(isOfRealm)
+                ORDER BY a.position DESC, a.node DESC LIMIT \(AuditQuery.bounded(limit))
+                """
             case .after(let position, let limit, let filter):
                 """
-                a.position > \(position) AND \(filter.condition)
+                a.position > \(position) AND \(filter.condition) AND \(isOfRealm)
                 ORDER BY a.position, a.node LIMIT \(AuditQuery.bounded(limit))
                 """
             }

@@ -1,6 +1,7 @@
 import AssentCore
 
-/// What administrators do with the static keys of payload encryption, each act with its audit record.
+/// What administrators do with the static keys of payload encryption, which all realms share, each act with its audit
+/// record. Everybody else is `forbidden`, also an administrator whose realm does not change what all share.
 package struct PayloadKeyAdministration: Sendable {
     private let administration: Administration
     private let keys: PayloadKeys
@@ -17,9 +18,9 @@ package struct PayloadKeyAdministration: Sendable {
 
     /// All keys, oldest first.
     ///
-    /// - Throws: ``EngineError`` `forbidden` without the role `admin`.
+    /// - Throws: ``EngineError`` `forbidden`.
     package func list(by session: LiveSession) async throws -> [PayloadKeys.Listed] {
-        try await demandAdministrator(session)
+        try await administration.demandSharedAdministrator(Self.event, session)
         return try await administration.context.translatingStoreErrors {
             let listed = try await keys.list()
             try await administration.audit.write(administration.record(Self.event, by: session, about: nil))
@@ -29,9 +30,9 @@ package struct PayloadKeyAdministration: Sendable {
 
     /// Makes a key that handshakes take from now on, for so many days.
     ///
-    /// - Throws: ``EngineError``: `forbidden` without the role `admin`, `invalidRequest`.
+    /// - Throws: ``EngineError``: `forbidden`, `invalidRequest`.
     package func add(days: Int64, by session: LiveSession) async throws -> PayloadKeys.Listed {
-        try await demandAdministrator(session)
+        try await administration.demandSharedAdministrator(Self.event, session)
         guard Self.days.contains(days) else { throw EngineError.invalidRequest("A key is valid for 1 to 3650 days.") }
         let now = administration.context.clock.epochSeconds
         return try await administration.context.translatingStoreErrors {
@@ -43,10 +44,10 @@ package struct PayloadKeyAdministration: Sendable {
 
     /// Takes a key back for good, and ends its sessions: here at once, at other nodes within a minute.
     ///
-    /// - Throws: ``EngineError``: `forbidden` without the role `admin`, `notFound` when there is no such key, or it was
+    /// - Throws: ``EngineError``: `forbidden`, `notFound` when there is no such key, or it was
     ///   withdrawn before.
     package func withdraw(_ kid: String, by session: LiveSession) async throws {
-        try await demandAdministrator(session)
+        try await administration.demandSharedAdministrator(Self.event, session)
         try await administration.context.translatingStoreErrors {
             let isDone = try await keys.withdraw(
                 kid, noting: administration.audit.statement(record("withdraw", kid, by: session)))
@@ -62,11 +63,5 @@ package struct PayloadKeyAdministration: Sendable {
         record.detail["act"] = .string(act)
         record.detail["kid"] = .string(kid)
         return record
-    }
-
-    private func demandAdministrator(_ session: LiveSession) async throws {
-        guard session.user.roles.contains(.admin) else {
-            return try await administration.refuse(Self.event, by: session, reason: "role")
-        }
     }
 }

@@ -9,9 +9,18 @@ package struct Administration: Sendable {
     let context: EngineContext
     let audit: AuditLog
 
+    /// The realm whose roles are also about what all realms share; `nil` when those of each realm are.
+    private let sharingRealm: String?
+
     /// The administration of a context's database.
-    package init(_ context: EngineContext) {
+    ///
+    /// - Parameters:
+    ///   - context: the engine's.
+    ///   - sharingRealm: the realm whose administrators change keys that all realms share, and whose administrators and
+    ///     auditors read the audit records of all; `nil` for each realm.
+    package init(_ context: EngineContext, sharingRealm: String? = nil) {
         self.context = context
+        self.sharingRealm = sharingRealm
         audit = AuditLog(context)
     }
 
@@ -86,12 +95,12 @@ package struct Administration: Sendable {
     /// Makes new signing keys for these purposes; with `discardingOld`, what the old ones have signed stops counting at
     /// once.
     ///
-    /// Throws ``EngineError`` `forbidden` without the role `admin`.
+    /// Throws ``EngineError`` `forbidden` without the role `admin` in the realm that changes what all realms share.
     package func rotate(
         _ purposes: [ServerKeys.Purpose], of keys: ServerKeys, discardingOld: Bool, by session: LiveSession
     ) async throws {
         let event = AuditEvent.adminKeys
-        guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
+        try await demandSharedAdministrator(event, session)
         try await context.translatingStoreErrors {
             for purpose in purposes {
                 var record = record(event, by: session, about: nil)
@@ -107,7 +116,8 @@ package struct Administration: Sendable {
         }
     }
 
-    /// Audit records. That somebody has looked is a record too, unless they have seen nothing but that they looked.
+    /// Audit records: of all realms for the realm that changes what they share, else of the session's realm. That
+    /// somebody has looked is a record too, unless they have seen nothing but that they looked.
     ///
     /// Throws ``EngineError`` `forbidden` without the role `auditor` or `admin`.
     package func auditRecords(_ query: AuditQuery, by session: LiveSession) async throws -> [AuditRecord] {
@@ -115,7 +125,7 @@ package struct Administration: Sendable {
             return try await refuse(.auditRead, by: session, reason: "role")
         }
         try await audit.number()
-        let records = try await audit.records(query)
+        let records = try await audit.records(query, ofRealm: isShared(session) ? nil : session.realm)
         let isLook = { (record: AuditRecord) in
             record.event == .auditRead && record.sessionAuditID == session.auditID && record.outcome == .success
         }
@@ -136,6 +146,17 @@ package struct Administration: Sendable {
                 WHERE user_id = \(user.id) AND revoked_at IS NULL
                 """),
         ]
+    }
+
+    /// Whether the roles of the session's realm are also about what all realms share.
+    private func isShared(_ session: LiveSession) -> Bool {
+        sharingRealm.map { $0 == session.realm } ?? true
+    }
+
+    /// Refuses everybody but an administrator whose realm changes what all realms share.
+    func demandSharedAdministrator(_ event: AuditEvent, _ session: LiveSession) async throws {
+        guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
+        guard isShared(session) else { return try await refuse(event, by: session, reason: "realm") }
     }
 
     private func administrators() async throws -> [SQLRow] {

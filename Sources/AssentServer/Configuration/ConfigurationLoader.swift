@@ -115,6 +115,12 @@ extension ServerConfiguration {
             configuration.pages = try PagesLoader(reader: reader, paths: paths).design()
         }
         configuration.trustFiles = try trustFiles(root, paths)
+        if let name = root.optionalString("administrationRealm").map(RealmLoader.realmName) {
+            guard let index = configuration.realms.firstIndex(where: { $0.name == name }) else {
+                throw root.issue("administrationRealm", "there is no realm \(name)")
+            }
+            configuration.realms[index].isAdministrationRealm = true
+        }
         if configuration.postgreSQL != nil, root.has("requireDatabase") {
             throw root.issue("requireDatabase", "is about the SQLite file: leave it out beside database.postgresql")
         }

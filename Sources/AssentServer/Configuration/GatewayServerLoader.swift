@@ -49,7 +49,7 @@ struct GatewayServerLoader {
     private static let engineKeys = [
         "realms", "database", "masterKeyFile", "dataDirectory", "passwordCost", "passwords", "pages", "outbound",
         "notify", "clockDifferenceSeconds", "transactionsPerMinute", "journeyStartsPerMinute", "checksPerAddress",
-        "cookieSameSite", "cookiePartitioned",
+        "cookieSameSite", "cookiePartitioned", "administrationRealm",
     ]
 
     func configuration() throws -> GatewayServerConfiguration {

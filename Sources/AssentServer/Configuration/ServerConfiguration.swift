@@ -205,6 +205,9 @@ package struct RealmConfiguration: Sendable {
     /// Whether apps may say what their probes have found.
     package var takesIntegrityReports = false
 
+    /// Whether the file names it as the realm whose roles are also about what all realms share.
+    var isAdministrationRealm = false
+
     /// The policy sets.
     package let policySets: [PolicySet]
 

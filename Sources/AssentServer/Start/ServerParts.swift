@@ -201,19 +201,22 @@ struct ServerParts: Sendable {
     }
 
     private func jsonRoutes(_ origin: String, _ origins: WebOrigins) -> JSONRoutes {
-        JSONRoutes(
+        let realms = configuration.realms
+        let administration = Administration(
+            context, sharingRealm: (realms.first(where: \.isAdministrationRealm) ?? realms.first)?.name)
+        return JSONRoutes(
             authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie, origin: origin),
             sessions: SessionRoutes(
                 sessions: sessions, cookie: cookie, proofs: proofs, providers: providers, origin: origin,
                 origins: origins),
             policies: PolicyRoutes(sessions: sessions, access: access),
             administration: AdministrationRoutes(
-                administration: Administration(context),
+                administration: administration,
                 users: UserAdministration(
-                    Administration(context), passwords: passwords, rules: configuration.passwordRules),
-                registrations: RegistrationAdministration(Administration(context)), keys: keys,
+                    administration, passwords: passwords, rules: configuration.passwordRules),
+                registrations: RegistrationAdministration(administration), keys: keys,
                 payloadKeys: PayloadKeyAdministration(
-                    Administration(context), keys: payload.keys, sessions: payload.sessions)),
+                    administration, keys: payload.keys, sessions: payload.sessions)),
             cookie: cookie)
     }
 

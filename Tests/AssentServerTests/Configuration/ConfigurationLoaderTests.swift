@@ -52,6 +52,9 @@ struct ConfigurationLoaderTests {
             Mistake("passwordCost: 1024", "trustFiles: {bank: nowhere}", at: "trustFiles:", "must name a directory"),
             Mistake("passwordCost: 1024", "trustFiles: {a/b: .}", at: "trustFiles:", "a name has 1 to 64 letters"),
             Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "pasword: unknown key"),
+            Mistake(
+                "passwordCost: 1024", "administrationRealm: gamma", at: "administrationRealm:",
+                "there is no realm /gamma"),
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake(
                 "publicURL: https://localhost:0/am", "publicUrl: https://localhost:0/am", at: "publicUrl:",

@@ -322,6 +322,49 @@ struct AdministrationRouteTests {
         }
     }
 
+    @Test("An administrator of another realm than the first neither changes shared keys nor reads others' records")
+    func anotherRealm() async throws {
+        try await ServerFixture.run { fixture in
+            let first = try await administrator(fixture)
+            let made = try await act(fixture, "addPayloadKey", #"{"days":1}"#, by: first)
+            let kid = try #require(made.json["kid"]?.string)
+            try await AuditLog(fixture.server.context).write(
+                AuditRecord(.transactionTake, .success, realm: "/alpha", transactionID: "t"))
+            _ = try await fixture.server.context.database.run(
+                SQLStatement("UPDATE users SET roles = 'admin auditor' WHERE username = 'bob'"))
+            let bob = ServerFixture.session(try await fixture.session("bob", realm: "beta"))
+            let keys = try await keyIDs(fixture)
+            for (action, body, status) in [
+                ("listUsers", "{}", 200), ("rotateKeys", #"{"discardOld":true}"#, 403),
+                ("addPayloadKey", #"{"days":1}"#, 403), ("listPayloadKeys", "{}", 403),
+                ("withdrawPayloadKey", #"{"kid":"\#(kid)"}"#, 403),
+            ] as [(String, String, Int)] {
+                let url = fixture.json("administration?_action=\(action)", realm: "beta")
+                let answer = try await fixture.send("POST", url, [Self.json] + bob, text: body)
+                #expect(answer.status == status, "\(action): \(answer.text)")
+            }
+            #expect(try await keyIDs(fixture) == keys)
+            #expect(try await fixture.rows("SELECT kid FROM payload_keys WHERE withdrawn_at IS NOT NULL").isEmpty)
+            let refused = try await fixture.rows(
+                "SELECT event FROM audit WHERE realm = '/beta' AND outcome = 'refused' AND reason = 'realm'")
+            #expect(refused.count == 4)
+            for (query, isEmpty) in [
+                ("?limit=1000", false), ("?after=0&limit=1000", false), ("?transaction=t", true),
+            ] as [(String, Bool)] {
+                let seen = try await fixture.send("GET", fixture.json("audit" + query, realm: "beta"), bob)
+                let realms = try #require(seen.json["result"]?.array).map { $0["realm"]?.string }
+                #expect(realms.isEmpty == isEmpty && realms.allSatisfy { $0 == "/beta" }, "\(query)")
+            }
+            let all = try await audit(fixture, "?limit=1000", by: first)
+            let realms = Set(try #require(all.json["result"]?.array).compactMap { $0["realm"]?.string })
+            #expect(realms.isSuperset(of: ["/alpha", "/beta"]))
+        }
+        try await ServerFixture.run(editing: { $0 + "\nadministrationRealm: beta\n" }) { fixture in
+            let admin = try await administrator(fixture)
+            #expect(try await act(fixture, "rotateKeys", "{}", by: admin).status == 403)
+        }
+    }
+
     private func keyIDs(_ fixture: ServerFixture) async throws -> Set<String> {
         let reply = try await fixture.send("GET", fixture.oauth("connect/jwk_uri"))
         return Set(try #require(reply.json["keys"]?.array).compactMap { $0["kid"]?.string })
