@@ -25,6 +25,8 @@ package enum RestoreFence {
                 file: DatabaseAccess.path(configuration), line: nil, "there is no database: restore the backup first")
         }
         let masterKey = try DatabaseAccess.masterKey(configuration)
+        // What the fence writes down is in the series of this node: one that nobody goes on with would miss no record.
+        let node = try DataDirectory.existingNode(configuration.dataDirectory)?.id
         let access = try DatabaseAccess(configuration, memory: .ignored)
         defer { access.release() }
         // To open it so lets all nodes take the database: not before everything is ended that could be used again.
@@ -47,7 +49,7 @@ package enum RestoreFence {
             let outcome: RestoredDatabase.Outcome
             do {
                 let context = EngineContext(
-                    database: database, clock: clock, random: random, masterKey: masterKey,
+                    database: database, clock: clock, random: random, masterKey: masterKey, node: node,
                     logger: Logger(label: "assent.server"))
                 guard try await MasterKeyCheck(context).isRight() else {
                     throw ConfigurationError(
@@ -57,6 +59,7 @@ package enum RestoreFence {
                 try await Self.compare(clock, with: database, at: access.location, configuration)
                 try await AuditLog(context).resume()
                 outcome = try await RestoredDatabase(context).fence(keepingSessions: keepingSessions)
+                try await AuditLog(context).number()
             } catch {
                 try? await database.close()
                 throw error

@@ -116,6 +116,23 @@ struct RestoreFenceTests {
         _ = try await RestoreFence.run(configuration)
     }
 
+    @Test("The fence's own record is one of the node's, with the next number: who takes it away leaves a gap")
+    func record() async throws {
+        let world = try CopyWorld()
+        for configuration in [try world.sqlite(), try await world.postgreSQL()] {
+            try await world.fill(configuration)
+            let node = SystemRandom().uuid()
+            let directory = try DataDirectory(configuration.dataDirectory)
+            try PrivateFile.create(directory.file("node"), Array(node.utf8))
+            for _ in 0..<2 { _ = try await RestoreFence.run(configuration) }
+            let records = try await world.open(configuration) {
+                try await $0.run(.read("SELECT node, sequence FROM audit ORDER BY position"))
+            }
+            #expect(try records.map { try $0.text("node") } == [node, node])
+            #expect(try records.map { try $0.optionalInteger("sequence") } == [1, 2])
+        }
+    }
+
     /// What the documentation has an operator do before the fence.
     private func restore(_ path: String, _ known: PostgreSQLConfiguration, _ server: PostgreSQLServer) async throws {
         let name = known.database
