@@ -162,7 +162,8 @@ extension Assent {
         private func keep(_ session: Session) async throws {
             guard !session.token.isEmpty else { return }
             try await tokens.install(session)
-            await current.cookies.removeAll()
+            // A journey that ends with the same session is a sign-in as well.
+            current.cookies.removeAll()
             if let login = current.drop(abandoning: false) { _ = await login.tokens.signOut() }
         }
     }

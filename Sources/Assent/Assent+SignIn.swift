@@ -50,7 +50,6 @@ extension Assent {
     ) async throws -> User {
         let signIn = try await tokens.signIn(through: receiver, parameters: parameters)
         let login = current.drop(abandoning: false)
-        await current.cookies.removeAll()
         if let login { _ = await login.tokens.signOut() }
         if let session = signIn.replacedSession {
             do { try await journeyClient.signOut(session) } catch {

@@ -50,7 +50,7 @@ public final class Assent: Sendable {
 
     let journeyClient: JourneyClient
     let cookies: SecureCookieStore
-    private let resourceCookies: CookieStore
+    private let resourceCookies: UserCookies
     let deviceCookies: CookieStore
     let implicitCookies: CookieStore
     private let nobodyCookies: CookieStore
@@ -97,7 +97,7 @@ public final class Assent: Sendable {
         integrity = try configuration.integrityGuard(network.keeper?.inForce, reporter: reporter)
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)
-        resourceCookies = CookieStore(clock: clock)
+        resourceCookies = UserCookies(clock: clock)
         let resources = try configuration.authorization(network)
         let ignored: Set = [configuration.sessionCookieName]
         let pipeline = HTTPPipeline(
@@ -296,7 +296,7 @@ public final class Assent: Sendable {
 
     private func forgetCookies(after result: SignOutResult) async -> SignOutResult {
         var result = result
-        await resourceCookies.removeAll()
+        resourceCookies.removeAll()
         await nobodyCookies.removeAll()
         do {
             try await cookies.removeAll()

@@ -252,6 +252,30 @@ extension HTTPFields {
         #expect(servers.sent("/accounts").last?.request.headerFields[.cookie] == nil)
     }
 
+    @Test("A call that begins while the server is told of the user before has no cookie of that user")
+    func resourceCookiesMeanwhile() async throws {
+        let servers = Servers()
+        let during = Locked<(@Sendable () async throws -> Void)?>(nil)
+        let assent = try servers.assent {
+            let inner = $0.transport
+            $0.transport = InMemoryTransport { exchange in
+                let isRevocation = exchange.request.path?.hasSuffix("/token/revoke") == true
+                if isRevocation, let body = during.withLock({ $0.take() }) { try await body() }
+                return try await inner?.send(HTTPCall(exchange.request, body: HTTPBody(exchange.body)))
+                    ?? .json(500, [:])
+            }
+        }
+        try await assent.tokens.install(Session(token: Secret("BEFORE")))
+        _ = try await assent.send(.get("\(api)/balanced"))
+        _ = try await assent.send(.get("\(api)/accounts"))
+        #expect(servers.sent("/accounts").last?.request.headerFields[.cookie] == "node=3")
+        during.withLock { $0 = { _ = try await assent.send(.get("\(api)/accounts")) } }
+        try await assent.journey("Login", handler: answer)
+        #expect(during.withLock { $0 == nil } && servers.sent("/authorize").count == 2)
+        #expect(servers.sent("/accounts").count == 2)
+        #expect(servers.sent("/accounts").last?.request.headerFields[.cookie] == nil)
+    }
+
     @Test("A layer of the app sees every call, and may say a resource's own advice in words that the SDK knows")
     func layers() async throws {
         struct Own: HTTPMiddleware {

@@ -10,9 +10,8 @@ final class CurrentUser: AccessTokenSource, SessionProver {
     private let storedProofs: SessionProofs
     private let state = Locked(State())
 
-    /// Cookies that resources have set in the user's calls. They may say who the user is, so they end with a sign-out
-    /// and with the next sign-in.
-    let cookies: CookieStore
+    /// Cookies that resources have set in the user's calls.
+    let cookies: UserCookies
 
     private struct State {
         var login: MemoryLogin?
@@ -21,10 +20,11 @@ final class CurrentUser: AccessTokenSource, SessionProver {
         var isAbandoned = false
     }
 
-    init(stored: TokenManager, proofs: SessionProofs, cookies: CookieStore) {
+    init(stored: TokenManager, proofs: SessionProofs, cookies: UserCookies) {
         self.stored = stored
         self.cookies = cookies
         storedProofs = proofs
+        cookies.attach(self)
     }
 
     /// Session and tokens of the current user.
@@ -38,7 +38,6 @@ final class CurrentUser: AccessTokenSource, SessionProver {
     ///
     /// - Throws: `ResourceError` with code `actionCancelled` after such a sign-out.
     func take(_ new: MemoryLogin) async throws(ResourceError) {
-        await cookies.removeAll()
         let (ended, isAbandoned) = state.withLock { state -> (MemoryLogin?, Bool) in
             if state.isAbandoned { return (new, true) }
             defer { state.login = new }
