@@ -257,8 +257,7 @@ public final class Assent: Sendable {
     /// - Returns: what the server could not be told. It is kept, sealed, for ``retrySignOuts()``.
     @discardableResult
     public func signOut() async -> SignOutResult {
-        await endLogin()
-        return await forgetCookies(after: await tokens.signOut())
+        await signOutOfBoth { await tokens.signOut() }
     }
 
     /// Signs out as ``signOut()``, and leaves the session of the provider's own page to the browser in which it lives.
@@ -279,8 +278,17 @@ public final class Assent: Sendable {
     public func signOut(
         returningTo redirectURI: String? = nil, browser open: @escaping @Sendable (String) -> Void
     ) async -> SignOutResult {
-        await endLogin()
-        return await forgetCookies(after: await tokens.signOut(returningTo: redirectURI, browser: open))
+        await signOutOfBoth { await tokens.signOut(returningTo: redirectURI, browser: open) }
+    }
+
+    /// Signs out who is signed in in memory, and then whose sign-in is stored. Until both are over, calls are those of
+    /// the first one, and fail: in between they would be sent in the name of the other.
+    private func signOutOfBoth(stored: () async -> SignOutResult) async -> SignOutResult {
+        let login = current.abandon()
+        if let login { _ = await login.tokens.signOut() }
+        let result = await stored()
+        if let login { current.drop(login) }
+        return await forgetCookies(after: result)
     }
 
     /// Ends what is in memory: a login with a PIN, or a sign-in that leaves nothing behind; also one that is under way.

@@ -141,6 +141,45 @@ import Testing
         #expect(steps.count == 3 && steps.allSatisfy { $0.request.headerFields[field] == nil })
     }
 
+    @Test("While who is signed in in memory is signed out, no call is sent in the name of whose session is stored")
+    func signingOut() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let servers = Servers()
+        let during = Locked<(@Sendable () async throws -> Void)?>(nil)
+        let assent = try servers.assent {
+            $0.registration = RegistrationConfiguration(keys: keys)
+            $0.resources = ["https://api.bank.example": .session]
+            let inner = $0.transport
+            $0.transport = InMemoryTransport { exchange in
+                let isEnd = exchange.request.path?.contains("_action=logout") == true
+                if isEnd, let body = during.withLock({ $0.take() }) { try await body() }
+                return try await inner?.send(HTTPCall(exchange.request, body: HTTPBody(exchange.body)))
+                    ?? .json(500, [:])
+            }
+        }
+        let instance = try #require(try await assent.registration?.register())
+        servers.statelessKey.withLock { $0 = instance.keyThumbprint }
+        try await assent.tokens.install(Session(token: Secret("OTHER")))
+        try await signIn(assent)
+
+        let refused = Locked<ResourceError.Code?>(nil)
+        during.withLock {
+            $0 = {
+                do throws(ResourceError) {
+                    _ = try await assent.userClient.sendAuthenticatedRequest(.get("https://api.bank.example/balance"))
+                } catch {
+                    refused.withLock { $0 = error.code }
+                }
+            }
+        }
+        #expect(await assent.signOut().isComplete)
+        #expect(refused.withLock { $0 } == .userNotAuthenticated)
+        #expect(servers.sent("/balance").isEmpty)
+        let ended = servers.sent("/sessions?_action=logout").map(\.text)
+        #expect(ended == [#"{"tokenId":"SESS"}"#, #"{"tokenId":"OTHER"}"#])
+        #expect(try await assent.user() == nil)
+    }
+
     @Test("While a sign-in is under way every other one, of this kind or by a PIN, is 9007 and sends nothing")
     func oneAtATime() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -49,6 +49,23 @@ final class CurrentUser: AccessTokenSource, SessionProver {
         }
     }
 
+    /// What is under way comes to nothing.
+    ///
+    /// - Returns: who is signed in in memory, and stays so until ``drop(_:)``.
+    func abandon() -> MemoryLogin? {
+        state.withLock { state -> MemoryLogin? in
+            state.isAbandoned = state.isLoggingIn
+            return state.login
+        }
+    }
+
+    /// Nobody is signed in in memory any more, unless another one has taken that one's place.
+    func drop(_ login: MemoryLogin) {
+        state.withLock { state in
+            if state.login?.tokens === login.tokens { state.login = nil }
+        }
+    }
+
     /// Nobody is signed in in memory any more. With `abandoning`, what is under way comes to nothing as well.
     ///
     /// - Returns: who was.
