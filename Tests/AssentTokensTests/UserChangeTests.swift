@@ -94,4 +94,23 @@ private struct InterruptedSource: AccessTokenSource {
         #expect(exchanges.map { $0.field("Authorization") } == ["Bearer access-2"])
         #expect(exchanges.map { $0.field("iPlanetDirectoryPro") } == ["BOB"])
     }
+
+    @Test("A call is not sent once more, for its proof's nonce, after somebody has signed in", arguments: [true, false])
+    func nonce(isSentOnce: Bool) async throws {
+        let provider = try FakeProvider()
+        provider.binds(ProofDoor(provider.clock))
+        let manager = try await provider.boundSignedIn(KeyRing())
+        let transport = AuthenticatingTransport(
+            manager, resources: [try Origin(bank): .accessToken],
+            over: InMemoryTransport { [sent] exchange in
+                sent.withLock { $0.append(exchange) }
+                try await manager.install(Session(token: Secret("BOB")))
+                let fields: HTTPFields = [.wwwAuthenticate: #"DPoP error="use_dpop_nonce""#, .dpopNonce: "n-1"]
+                return .json(401, [:], headers: fields)
+            })
+        var call = try HTTPCall(.post, url: "\(bank)/transfers", body: HTTPBody("{}"))
+        call.isSentOnce = isSentOnce
+        await #expect(throws: TokenError.like(.sessionChanged)) { [call] in try await transport.send(call) }
+        #expect(sent.withLock { $0.map { $0.field("Authorization") } } == ["DPoP access-1"])
+    }
 }

@@ -18,7 +18,8 @@ import HTTPTypes
 /// `error="invalid_token"` that it refused the token and did nothing (RFC 6750 §3.1). It is not sent again when the
 /// reply asks for the user's approval, when the call says that it ``/AssentCore/HTTPCall/isSentOnce``, or when somebody
 /// else has signed in meanwhile: what was asked for one user is not done for another. For the same reason a call is not
-/// sent at all when somebody signs out, or in, while it waits for its token or its session: `sessionChanged`.
+/// sent at all, or not once more, when somebody signs out, or in, while it waits for its token, its session, its proof
+/// or the proof's nonce: `sessionChanged`.
 ///
 /// A token that is bound to a key (RFC 9449) goes out with the scheme `DPoP` and a proof for this one sending: for the
 /// method, and for the URL as the call has it here; a layer below must not change them. A resource that wants a nonce
@@ -76,6 +77,8 @@ public struct AuthenticatingTransport: HTTPTransport {
     /// A call with its credentials. `Authorization` of a token that is bound to a key is added with each proof.
     private struct Outgoing {
         var call: HTTPCall
+        /// Who was signed in when its credentials began to be read.
+        let signIn: SignInMark?
         var token: Secret?
         /// Whose the token is.
         var owner: TokenOwner?
@@ -162,7 +165,10 @@ public struct AuthenticatingTransport: HTTPTransport {
 
     /// Sends a call, with a proof where its token, or its session, is bound to a key.
     private func transmit(_ outgoing: Outgoing) async throws -> HTTPReply {
-        guard let binding = outgoing.binding else { return try await transport.send(outgoing.call) }
+        guard let binding = outgoing.binding else {
+            try checkUser(of: outgoing)
+            return try await transport.send(outgoing.call)
+        }
         let call = outgoing.call
         let target = ProofMaker.Target(
             method: call.request.method, url: call.request.url ?? "", role: .resource,
@@ -178,6 +184,7 @@ public struct AuthenticatingTransport: HTTPTransport {
                 } else {
                     proved.request.headerFields[.dpop] = proof
                 }
+                try checkUser(of: outgoing)
                 isUnderWay = true
                 let reply = try await transport.send(proved)
                 isUnderWay = false
@@ -190,6 +197,10 @@ public struct AuthenticatingTransport: HTTPTransport {
         } catch is CancellationError where call.isSentOnce && !isUnderWay {
             throw HTTPTransportError(.cancelled, "The task was cancelled before the call was sent.")
         }
+    }
+
+    private func checkUser(of outgoing: Outgoing) throws(TokenError) {
+        guard source.signIn === outgoing.signIn else { throw TokenError.userChanged }
     }
 
     /// A reply with status 401 to a call that carried the session alone, or none.
@@ -238,7 +249,7 @@ public struct AuthenticatingTransport: HTTPTransport {
     private func read(
         _ original: HTTPCall, _ access: ResourceAccess, rejecting rejected: Secret?
     ) async throws -> Outgoing {
-        var outgoing = Outgoing(call: original)
+        var outgoing = Outgoing(call: original, signIn: source.signIn)
         if access.sendsAccessToken, original.request.headerFields[.authorization] == nil {
             guard original.request.headerFields[.dpop] == nil else {
                 throw Self.foreignProof
