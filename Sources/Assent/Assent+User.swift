@@ -4,7 +4,8 @@ import AssentJourney
 public import AssentTokens
 
 extension Assent {
-    /// A user who is signed in.
+    /// A user who is signed in. When somebody else has signed in, or this one anew, it gives no tokens and no claims:
+    /// they may be another user's.
     public struct User: Sendable {
         /// AM's session; `nil` when there are only tokens.
         public let session: Session?
@@ -20,20 +21,23 @@ extension Assent {
 
         let assent: Assent
 
+        let tokens: SignInTokens
+
         /// Tokens whose access token is valid. They are renewed first when they are about to expire.
         ///
         /// ```swift
         /// let accessToken = try await user.token().accessToken
         /// ```
         ///
-        /// - Throws: `TokenError` with code `signInNeeded` when nothing renews them, or why the renewal failed.
-        public func token() async throws -> TokenSet { try await assent.current.tokens.tokens() }
+        /// - Throws: `TokenError` with code `signInNeeded` when nothing renews them, `sessionChanged` when somebody has
+        ///   signed in since, or why the renewal failed.
+        public func token() async throws -> TokenSet { try await tokens.tokens() }
 
         /// New tokens, although the stored ones may still be valid.
         ///
         /// - Throws: `TokenError` as ``token()``; the stored tokens are then still there.
         @discardableResult
-        public func refresh() async throws -> TokenSet { try await assent.current.tokens.refresh() }
+        public func refresh() async throws -> TokenSet { try await tokens.refresh() }
 
         /// Revokes the tokens and forgets them. The session stays: the next ``token()`` gets new ones with it.
         ///
@@ -49,7 +53,7 @@ extension Assent {
         /// ```
         ///
         /// - Throws: `TokenError` as ``token()``, and `userInfoRefused`.
-        public func userInfo() async throws -> JWTClaims { try await assent.current.tokens.userInfo() }
+        public func userInfo() async throws -> JWTClaims { try await tokens.userInfo() }
 
         /// Signs out: forgets session, tokens and cookies here, whatever the server says, and tells the server.
         ///

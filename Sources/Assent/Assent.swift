@@ -241,10 +241,12 @@ public final class Assent: Sendable {
     ///
     /// - Throws: `TokenError` with code `storageFailed`.
     public func user() async throws -> User? {
-        let session = try await current.tokens.session()
-        let stored = try await current.tokens.storedTokens()
+        let tokens = current.tokens
+        let own = SignInTokens(tokens)
+        let session = try await tokens.session()
+        let stored = try await tokens.storedTokens()
         guard session != nil || stored != nil else { return nil }
-        return User(session: session, idToken: stored?.idToken, assent: self)
+        return User(session: session, idToken: stored?.idToken, assent: self, tokens: own)
     }
 
     /// Signs out: forgets session, tokens and cookies here, whatever the server says, and tells the server.

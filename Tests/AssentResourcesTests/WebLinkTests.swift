@@ -57,6 +57,32 @@ struct WebLinkTests {
         #expect(!world.sent.contains { $0.request.url?.hasSuffix("/web_link") == true })
     }
 
+    @Test("41: A link is not made for somebody who has signed in since it was asked for")
+    func anotherUser() async throws {
+        let world = world(200, [:])
+        let assent = try await world.assent(signedIn: true)
+        let grants = Locked(0)
+        world.behaviour.withLock {
+            $0.resource = { exchange in
+                guard exchange.request.headerFields[.authorization] == "Bearer access" else {
+                    return .json(200, ["url": .string("\(am)/UI/Link?id=abc"), "expires_in": 60])
+                }
+                try await assent.tokens.install(Session(token: Secret("BOB")))
+                return .json(401, [:], headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#])
+            }
+            $0.token = { _ in
+                let count = grants.withLock { count in
+                    count += 1
+                    return count
+                }
+                return .json(200, ["access_token": .string(count == 1 ? "access" : "bob"), "expires_in": 600])
+            }
+        }
+        let error = await #expect(throws: ResourceError.self) { try await assent.userClient.webLink(to: Self.target) }
+        #expect(error?.number == 9006)
+        #expect(world.sent.filter { $0.request.url?.hasSuffix("/web_link") == true }.count == 1)
+    }
+
     @Test(
         "An answer that is no link of the server's own is refused",
         arguments: [

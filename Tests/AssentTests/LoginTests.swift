@@ -105,6 +105,24 @@ import Testing
         #expect(try await assent.user() == nil)
     }
 
+    @Test("A user whom the app keeps for longer than the sign-in gives nobody else's tokens and claims")
+    func keptUser() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        try await assent.tokens.install(Session(token: Secret("ANA")))
+        let ana = try #require(try await assent.user())
+        _ = try await ana.token()
+        try await assent.tokens.install(Session(token: Secret("BOB")))
+        await #expect(throws: TokenError(.sessionChanged, "")) { try await ana.token() }
+        await #expect(throws: TokenError(.sessionChanged, "")) { try await ana.refresh() }
+        await #expect(throws: TokenError(.sessionChanged, "")) { try await ana.userInfo() }
+        #expect(servers.sent("/userinfo").isEmpty)
+        let bob = try #require(try await assent.user())
+        #expect(try await bob.userInfo()["name"]?.string == "Ana")
+        _ = await assent.signOut()
+        await #expect(throws: TokenError(.signInNeeded, "")) { try await bob.token() }
+    }
+
     @Test("A provider without a page to sign out at gets no browser, and all else is done")
     func browserSignOut() async throws {
         let servers = Servers()

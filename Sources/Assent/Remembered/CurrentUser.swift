@@ -103,8 +103,10 @@ final class CurrentUser: AccessTokenSource, SessionProver {
     /// A link that signs the user's browser in. The probes are asked before anything else.
     func link(to target: String, _ admission: DeviceAdmission?, _ integrity: IntegrityGuard) async throws -> WebLink {
         try integrity.examine()
+        // Before anything is waited for: nobody else's browser is signed in.
+        let links = BrowserLinks(tokens)
         try await admission?.admitLink(to: target)
-        return try await BrowserLinks(tokens).make(to: target)
+        return try await links.make(to: target)
     }
 
     var kind: CallKind { .user }

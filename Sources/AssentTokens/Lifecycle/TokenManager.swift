@@ -250,14 +250,7 @@ public actor TokenManager {
     /// A token that the endpoint refuses is renewed once; a proof that it refuses is not the token's fault.
     ///
     /// - Throws: ``TokenError`` as ``tokens(rejecting:)``, and `userInfoRefused`.
-    public func userInfo() async throws -> JWTClaims {
-        let tokens = try await tokens()
-        do {
-            return JWTClaims(try await provider.userInfo(tokens))
-        } catch let error as TokenError where error.refusal == .token {
-            return JWTClaims(try await provider.userInfo(try await self.tokens(rejecting: tokens.accessToken)))
-        }
-    }
+    public func userInfo() async throws -> JWTClaims { try await SignInTokens(self).userInfo() }
 
     func renewal(rejecting rejected: Secret?) -> TokenRenewal {
         TokenRenewal(

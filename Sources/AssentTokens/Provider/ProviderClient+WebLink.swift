@@ -53,21 +53,26 @@ extension ProviderClient {
 
 /// Links that sign a browser in as the user whose tokens these are.
 package struct BrowserLinks: Sendable {
-    private let tokens: TokenManager
+    private let tokens: SignInTokens
+    private let provider: ProviderClient
 
-    /// Links for the user of `tokens`.
-    package init(_ tokens: TokenManager) { self.tokens = tokens }
+    /// Links for who is the user of `tokens` now, and for nobody who signs in later.
+    package init(_ tokens: TokenManager) {
+        self.tokens = SignInTokens(tokens)
+        provider = tokens.provider
+    }
 
     /// Asks for a link. A token that the server refuses is renewed once.
     ///
-    /// - Throws: ``TokenError`` as ``TokenManager/tokens(rejecting:)``, `webLinkDisabled` and `webLinkRefused`.
+    /// - Throws: ``TokenError`` as ``TokenManager/tokens(rejecting:)``, `webLinkDisabled` and `webLinkRefused`;
+    ///   `sessionChanged` when somebody has signed out, or in, since the links were made.
     package func make(to target: String) async throws -> WebLink {
         let current = try await tokens.tokens()
         do {
-            return try await tokens.provider.webLink(to: target, current)
+            return try await provider.webLink(to: target, current)
         } catch let error as TokenError where error.refusal == .token {
             let renewed = try await tokens.tokens(rejecting: current.accessToken)
-            return try await tokens.provider.webLink(to: target, renewed)
+            return try await provider.webLink(to: target, renewed)
         }
     }
 }
