@@ -16,12 +16,23 @@ extension Assent {
     @discardableResult
     public func deregister(_ user: String) async throws -> ResourceError? {
         let container = try await remembered.container(of: user, .user)
-        let isTold = try await container.delete()
-        // What was under way with the container's keys comes to nothing.
-        tokens.implicit.end()
-        if let login = current.drop(of: container.userID) { _ = await login.tokens.signOut() }
-        guard !isTold else { return nil }
+        // Before the server is told, which may take long.
+        let before = endMade(by: container)
+        let deletion: Result<Bool, any Error>
+        do { deletion = .success(try await container.delete()) } catch { deletion = .failure(error) }
+        // What was under way with the container's keys comes to nothing, also where this was cancelled: the keys may be
+        // destroyed all the same.
+        for login in [before, endMade(by: container)].compactMap({ $0 }) { _ = await login.tokens.signOut() }
+        guard try !deletion.get() else { return nil }
         return ResourceError(
             .generic, .localDeregistration, "The user is removed here, and the server could not be told of it.")
+    }
+
+    /// Ends in memory what the container's keys have made.
+    ///
+    /// - Returns: the login of its user, if that one is signed in.
+    private func endMade(by container: SigningContainer) -> MemoryLogin? {
+        tokens.implicit.end()
+        return current.drop(of: container.userID)
     }
 }

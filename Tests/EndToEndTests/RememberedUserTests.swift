@@ -259,6 +259,32 @@ struct RememberedUserTests {
         }
     }
 
+    @Test("A removal that is cancelled has ended what is in memory as well, and what was destroyed opens nothing")
+    func deregistrationCancelled() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
+            let app = try await Self.installation(story, "cancelled")
+            try await story.signIn(app, forcing: false)
+            let user = try await app.device.enrol { _ in Self.pin }.userName
+            _ = await app.signOut()
+            try await app.logIn(user, pin: Self.pin)
+            try await app.userClient.implicitlyAuthenticate(user, scopes: ["accounts"])
+
+            let removal = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await app.deregister(user)
+            }
+            await #expect(throws: CancellationError.self) { try await removal.value }
+            #expect(try await app.user() == nil)
+            let ended = await #expect(throws: ResourceError.self) {
+                try await app.userClient.sendImplicitRequest(.get(story.transfers))
+            }
+            #expect(ended?.number == 9026)
+            let login = await #expect(throws: ResourceError.self) { try await app.logIn(user, pin: Self.pin) }
+            #expect(login?.number == 9010)
+            await app.shutdown()
+        }
+    }
+
     @Test("What nobody has signed wipes nothing: only the container's signed status does")
     func unsigned() async throws {
         try await World.run(logger: CollectingLog().logger, editing: Self.configured) { story in
