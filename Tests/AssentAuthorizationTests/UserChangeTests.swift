@@ -45,4 +45,22 @@ private struct WaitingSource: AccessTokenSource {
         }
         #expect(asked.withLock { $0 } == attempt && world.calls.count == attempt - 1)
     }
+
+    @Test("What was decided of one user is not told to who has signed in meanwhile")
+    func decision() async throws {
+        let world = World()
+        let tokens = try world.tokens()
+        let client = try await world.client(of: tokens)
+        world.change {
+            $0.decision = { _ in
+                try await tokens.install(Session(token: Secret("BOB")))
+                return .json(200, [["resource": "https://bank.example/see", "actions": ["GET": true], "ttl": 3600]])
+            }
+        }
+        await #expect(throws: AuthorizationError.like(.sessionChanged)) {
+            try await client.decision(on: "https://bank.example/see", approve: agree)
+        }
+        #expect(world.decisions.count == 1)
+        #expect(try await client.decision(on: "https://bank.example/see", approve: agree).allows("GET"))
+    }
 }

@@ -95,7 +95,8 @@ private struct InterruptedSource: AccessTokenSource {
         #expect(exchanges.map { $0.field("iPlanetDirectoryPro") } == ["BOB"])
     }
 
-    @Test("A call is not sent once more, for its proof's nonce, after somebody has signed in", arguments: [true, false])
+    @Test(
+        "A call is not sent once more, for its proof's nonce, after somebody has signed in", arguments: [true, false])
     func nonce(isSentOnce: Bool) async throws {
         let provider = try FakeProvider()
         provider.binds(ProofDoor(provider.clock))

@@ -17,9 +17,10 @@ extension AuthorizedClient {
     ///   - application: the policy set.
     ///   - approve: is called with each step of the journey, in the caller's isolation.
     /// - Returns: what AM decided in the end.
-    /// - Throws: ``AuthorizationError``: `noSession`, `refused` when AM asks again for what was just done, and as
-    ///   ``send(_:approve:)``; ``/AssentJourney/JourneyError`` when AM refuses to answer, for example with status 403
-    ///   where its users may not ask; ``/AssentJourney/JourneyFailure``; what `approve` throws.
+    /// - Throws: ``AuthorizationError``: `noSession`, `refused` when AM asks again for what was just done,
+    ///   `sessionChanged` when somebody has signed out, or in, since it was called, and as ``send(_:approve:)``;
+    ///   ``/AssentJourney/JourneyError`` when AM refuses to answer, for example with status 403 where its users may not
+    ///   ask; ``/AssentJourney/JourneyFailure``; what `approve` throws.
     public func decision(
         on url: String, application: String = defaultApplication,
         approve: (inout Approval) async throws -> StepAction
@@ -34,6 +35,8 @@ extension AuthorizedClient {
             }
             let answer = try await journeys.evaluate(
                 url, application: application, session: session, transactionID: transactionID)
+            // It may be about somebody who has signed in since, or go to that one.
+            try checkUser(terms)
             let decision = try ResourceDecision(answer, of: url)
             guard let advice = decision.advice else { return decision }
             // One journey, and then one transaction, are all that AM may want of one access.
