@@ -31,7 +31,7 @@ answers() { call "http://127.0.0.1:$service/"; }
 start_server 1
 server_pid=$!
 AM_URL=https://localhost:$server/am AM_REALM=alpha AM_AUTHORITY=$place/authority.pem AM_JOURNEY=Service AM_USER=payments \
-    AM_PASSWORD=$(cat "$place/service-password") AM_POLICY_SET=payments \
+    AM_PASSWORD=$(cat "$place/service-password") AM_POLICY_SET=payments AM_LIMIT=$ASSENT_EXAMPLE_LIMIT \
     SERVICE_ORIGIN=http://127.0.0.1:$service SERVICE_PORT=$service start service "$program"
 until_true "the service's start" answers
 say "A server runs, and a service that asks it about each payment"

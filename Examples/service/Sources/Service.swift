@@ -13,12 +13,24 @@ import Logging
 struct Service {
     static func main() async throws {
         let environment = ProcessInfo.processInfo.environment
+        func fail(_ what: String) -> Never {
+            FileHandle.standardError.write(Data("service: \(what)\n".utf8))
+            exit(64)
+        }
         func setting(_ name: String) -> String {
-            guard let value = environment[name], !value.isEmpty else {
-                FileHandle.standardError.write(Data("service: set \(name)\n".utf8))
-                exit(64)
-            }
+            guard let value = environment[name], !value.isEmpty else { fail("set \(name)") }
             return value
+        }
+        guard let port = Int(setting("SERVICE_PORT")), (1...65_535).contains(port) else {
+            fail("SERVICE_PORT is not a port")
+        }
+        var limits = HTTPLimits.policyServer
+        if let text = environment["AM_LIMIT"] {
+            guard let seconds = Int64(text), (1...86_400).contains(seconds) else {
+                fail("AM_LIMIT is 1 to 86400 seconds")
+            }
+            let limit = Duration.seconds(seconds)
+            limits = HTTPLimits(connect: limit, read: limit, total: limit, replyBytes: limits.replyBytes)
         }
         let logger = Logger(label: "service")
         let server = try PolicyServer(setting("AM_URL"), realm: setting("AM_REALM"))
@@ -28,12 +40,13 @@ struct Service {
             configuration: .init(trustRoots: roots, pins: [host: .unpinned]), logger: logger)
         let account = ServiceAccount(
             server, journey: setting("AM_JOURNEY"), username: setting("AM_USER"),
-            password: Secret(setting("AM_PASSWORD")), transport: transport)
-        let policies = PolicyClient(
+            password: Secret(setting("AM_PASSWORD")), transport: transport, limits: limits)
+        var policies = PolicyClient(
             server, policySet: setting("AM_POLICY_SET"), credentials: account, transport: transport, logger: logger)
+        policies.limits = limits
         let application = Application(
             router: try paymentRouter(policies, origin: setting("SERVICE_ORIGIN"), payments: Payments()),
-            configuration: .init(address: .hostname("127.0.0.1", port: Int(setting("SERVICE_PORT")) ?? 9090)),
+            configuration: .init(address: .hostname("127.0.0.1", port: port)),
             logger: logger)
         try await application.runService()
         await transport.shutdown()

@@ -20,8 +20,7 @@ public struct PolicyClient: Sendable {
     public let policySet: String
 
     /// Bounds of each exchange.
-    public var limits = HTTPLimits(
-        connect: .seconds(5), read: .seconds(10), total: .seconds(15), replyBytes: 256 << 10)
+    public var limits = HTTPLimits.policyServer
 
     /// Whether the server is told what became of requests whose transaction was used up, and says so to who asks again
     /// with it. Only Assent's server knows that: `false` for AM.

@@ -67,3 +67,10 @@ public struct PolicyServer: Sendable, Hashable {
         byte.isASCIIPrintable && !",\"\\".utf8.contains(byte)
     }
 }
+
+extension HTTPLimits {
+    /// Bounds of an exchange with a policy server, unless others are given: 5 seconds to connect, 10 of silence, 15 in
+    /// all, and 256 KiB.
+    public static let policyServer = HTTPLimits(
+        connect: .seconds(5), read: .seconds(10), total: .seconds(15), replyBytes: 256 << 10)
+}

@@ -12,6 +12,7 @@ public actor ServiceAccount: EnforcementCredentials {
     private let username: String
     private let password: Secret
     private let transport: any HTTPTransport
+    private let limits: HTTPLimits
     private let clock: any WallClock
 
     private var current: Secret?
@@ -24,9 +25,6 @@ public actor ServiceAccount: EnforcementCredentials {
     /// The most steps of a sign-in.
     private static let stepLimit = 4
 
-    private static let limits = HTTPLimits(
-        connect: .seconds(5), read: .seconds(10), total: .seconds(15), replyBytes: 256 << 10)
-
     /// A user.
     ///
     /// - Parameters:
@@ -35,16 +33,18 @@ public actor ServiceAccount: EnforcementCredentials {
     ///   - username: the user's name.
     ///   - password: the user's password.
     ///   - transport: carries the sign-in; it verifies the server.
+    ///   - limits: bounds of each step of the sign-in.
     ///   - clock: measures the pause after a sign-in that failed.
     public init(
         _ server: PolicyServer, journey: String, username: String, password: Secret, transport: any HTTPTransport,
-        clock: any WallClock = SystemClock()
+        limits: HTTPLimits = .policyServer, clock: any WallClock = SystemClock()
     ) {
         self.server = server
         self.journey = journey
         self.username = username
         self.password = password
         self.transport = transport
+        self.limits = limits
         self.clock = clock
     }
 
@@ -81,7 +81,7 @@ public actor ServiceAccount: EnforcementCredentials {
         var content = JSONObject()
         for _ in 0..<Self.stepLimit {
             let reply = try await PolicyPost(url: url, version: "resource=2.1, protocol=1.0", content: content).send(
-                server, session: nil, limits: Self.limits, over: transport)
+                server, session: nil, limits: limits, over: transport)
             guard reply.status == 200, let step = reply.json?.object else {
                 let code: EnforcementError.Code = reply.status == 401 ? .notSignedIn : .unavailable
                 throw EnforcementError(code, "The service's own sign-in was answered with status \(reply.status).")
