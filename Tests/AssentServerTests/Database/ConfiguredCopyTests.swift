@@ -320,7 +320,7 @@ struct ConfiguredCopyTests {
         let program = try WatchedProcess.product("assent")
         let words = ["database", "copy", "--config", source.file, "--to", target.file]
         let process = try WatchedProcess.start([program] + words)
-        #expect(await process.nextLine() == "Copying   attempts  1 rows")
+        #expect(await process.nextLine() == "Copying   attempts  1 row")
         await process.stop()
         #expect(await Self.problems(target).contains { $0.contains("has not ended") })
         // The server does not notice it while it sleeps.
@@ -365,7 +365,7 @@ struct ConfiguredCopyTests {
         done = try await run(copy)
         #expect(done.status == 0, "\(done.complaints)")
         #expect(
-            done.text.contains("Copying   attempts  1 rows\n") && done.text.contains("Comparing attempts  1 rows\n"))
+            done.text.contains("Copying   attempts  1 row\n") && done.text.contains("Comparing attempts  1 row\n"))
         #expect(done.text.contains("the same on both sides") && done.complaints.isEmpty)
         done = try await run(copy + ["--json"])
         #expect(done.status == 0, "\(done.complaints)")
