@@ -52,9 +52,9 @@ private struct WaitingSource: AccessTokenSource {
         let tokens = try world.tokens()
         let client = try await world.client(of: tokens)
         world.change {
+            $0.beforeDecision = { try await tokens.install(Session(token: Secret("BOB"))) }
             $0.decision = { _ in
-                try await tokens.install(Session(token: Secret("BOB")))
-                return .json(200, [["resource": "https://bank.example/see", "actions": ["GET": true], "ttl": 3600]])
+                .json(200, [["resource": "https://bank.example/see", "actions": ["GET": true], "ttl": 3600]])
             }
         }
         await #expect(throws: AuthorizationError.like(.sessionChanged)) {

@@ -22,7 +22,8 @@ final class World: Sendable {
     struct Behaviour: Sendable {
         var gateway: (@Sendable (Exchange) async throws -> HTTPReply?)?
         var journey: (@Sendable (Exchange) async throws -> HTTPReply?)?
-        var decision: (@Sendable (Exchange) async throws -> HTTPReply)?
+        var beforeDecision: (@Sendable () async throws -> Void)?
+        var decision: (@Sendable (Exchange) throws -> HTTPReply)?
         /// Changes the statement about the request; `nil` leaves it out, as AM does.
         var statement: @Sendable (inout JSONObject) -> Void = { _ in }
         var states = true
@@ -80,7 +81,8 @@ final class World: Sendable {
         switch exchange.url {
         case let url where url.hasPrefix(api): return try await now.gateway?(exchange) ?? gateway(exchange)
         case let url where url.hasPrefix("\(am)/json/realms/root/policies?"):
-            return try await now.decision?(exchange) ?? .json(404, [:])
+            try await now.beforeDecision?()
+            return try now.decision?(exchange) ?? .json(404, [:])
         case let url where url.hasPrefix(authenticate):
             if let reply = try await now.journey?(exchange) { return reply }
             return exchange.text == "{}"

@@ -111,7 +111,8 @@ private struct InterruptedSource: AccessTokenSource {
             })
         var call = try HTTPCall(.post, url: "\(bank)/transfers", body: HTTPBody("{}"))
         call.isSentOnce = isSentOnce
-        await #expect(throws: TokenError.like(.sessionChanged)) { [call] in try await transport.send(call) }
+        let payment = call
+        await #expect(throws: TokenError.like(.sessionChanged)) { try await transport.send(payment) }
         #expect(sent.withLock { $0.map { $0.field("Authorization") } } == ["DPoP access-1"])
     }
 }
