@@ -215,6 +215,6 @@ struct ServiceTests {
         let program = try String(
             contentsOfFile: DocumentedPage.root + "/Examples/service/Sources/Service.swift", encoding: .utf8)
         let read = Set(program.matches(of: /"((?:AM|SERVICE)_[A-Z_]+)"/).map { String($0.output.1) })
-        #expect(named == read && read.count == 9)
+        #expect(named == read && read.count == 10)
     }
 }
