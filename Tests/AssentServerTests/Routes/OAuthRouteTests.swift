@@ -147,7 +147,8 @@ struct OAuthRouteTests {
     @Test("No URL gets the session's token that came as csrf where a sign-in comes first, and the way back asks anew")
     func decisionBeforeSignIn() async throws {
         let fixture = try #require(ServerFixture.shared)
-        let session = try await fixture.session()
+        // Who has allowed this app nothing in other tests.
+        let session = try await fixture.session("ben")
         let login = try await decide(fixture, session, decision: "allow", csrf: session, [("prompt", "login")])
         #expect(login.status == 302 && login["Location"]?.hasPrefix(fixture.server("/UI/Login?")) == true)
         #expect(login["Location"]?.contains(session) == false)
