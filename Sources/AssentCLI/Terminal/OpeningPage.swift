@@ -1,4 +1,5 @@
 import AssentCore
+import CoreFoundation
 import Foundation
 
 /// A page on disk that leads a browser on to an address: all users of a machine can read a program's arguments, and
