@@ -1,7 +1,7 @@
 import AssentCore
 
 /// What administrators do with the static keys of payload encryption, which all realms share, each act with its audit
-/// record. Everybody else is `forbidden`, also an administrator whose realm does not change what all share.
+/// record. All others get `forbidden`, also administrators whose realm does not change what all realms share.
 package struct PayloadKeyAdministration: Sendable {
     private let administration: Administration
     private let keys: PayloadKeys
@@ -44,8 +44,7 @@ package struct PayloadKeyAdministration: Sendable {
 
     /// Takes a key back for good, and ends its sessions: here at once, at other nodes within a minute.
     ///
-    /// - Throws: ``EngineError``: `forbidden`, `notFound` when there is no such key, or it was
-    ///   withdrawn before.
+    /// - Throws: ``EngineError``: `forbidden`, `notFound` when the key is unknown or was withdrawn before.
     package func withdraw(_ kid: String, by session: LiveSession) async throws {
         try await administration.demandSharedAdministrator(Self.event, session)
         try await administration.context.translatingStoreErrors {

@@ -117,7 +117,7 @@ extension ServerConfiguration {
         configuration.trustFiles = try trustFiles(root, paths)
         if let name = root.optionalString("administrationRealm").map(RealmLoader.realmName) {
             guard let index = configuration.realms.firstIndex(where: { $0.name == name }) else {
-                throw root.issue("administrationRealm", "there is no realm \(name)")
+                throw root.issue("administrationRealm", "the file has no realm \(name)")
             }
             configuration.realms[index].isAdministrationRealm = true
         }

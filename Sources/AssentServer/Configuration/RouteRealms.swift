@@ -27,7 +27,7 @@ enum RouteRealms {
         switch self {
         case .known(let realms):
             guard let known = realms.first(where: { $0.name == realm }) else {
-                throw route.issue("realm", "there is no realm \(realm)")
+                throw route.issue("realm", "the file has no realm \(realm)")
             }
             guard known.policySets.contains(where: { $0.name == policySet }) else {
                 let names = known.policySets.map(\.name).joined(separator: ", ")

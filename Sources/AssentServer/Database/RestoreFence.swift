@@ -25,7 +25,7 @@ package enum RestoreFence {
                 file: DatabaseAccess.path(configuration), line: nil, "there is no database: restore the backup first")
         }
         let masterKey = try DatabaseAccess.masterKey(configuration)
-        // What the fence writes down is in the series of this node: one that nobody goes on with would miss no record.
+        // The fence writes into this node's own series: one that nobody continues would hide a lost record.
         let node = try DataDirectory.existingNode(configuration.dataDirectory)?.id
         let access = try DatabaseAccess(configuration, memory: .ignored)
         defer { access.release() }

@@ -54,7 +54,7 @@ struct ConfigurationLoaderTests {
             Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "pasword: unknown key"),
             Mistake(
                 "passwordCost: 1024", "administrationRealm: gamma", at: "administrationRealm:",
-                "there is no realm /gamma"),
+                "the file has no realm /gamma"),
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake(
                 "publicURL: https://localhost:0/am", "publicUrl: https://localhost:0/am", at: "publicUrl:",
@@ -243,7 +243,8 @@ struct ConfigurationLoaderTests {
             Mistake(
                 "policySet: bank}", "policySet: bnk}", at: "policySet: bnk", "no policy set bnk; known: bank, rest"),
             Mistake(
-                "realm: alpha, policySet", "realm: gamma, policySet", at: "realm: gamma", "there is no realm /gamma"),
+                "realm: alpha, policySet", "realm: gamma, policySet", at: "realm: gamma", "the file has no realm /gamma"
+            ),
             Mistake("  beta:\n", "  alpha:\n", at: nil, "alpha"),
             Mistake("listen: {host: 127.0.0.1,", "listen: {host: 0.0.0.0,", at: "0.0.0.0", "loopback only"),
             Mistake("localhost:0/am", "localhost:0/am?x=1", at: "publicURL", "publicURL: must be an https URL"),
