@@ -231,7 +231,9 @@ struct BinaryHTTPTests {
             let content = [UInt8](repeating: 1, count: count)
             var padded = content
             Padding.pad(&padded)
-            #expect(padded == content + Padding.bytes(behind: count), "\(count)")
+            let zeros = [UInt8](repeating: 0, count: Padding.length(of: count) - count)
+            #expect(padded == content + zeros, "\(count)")
+            #expect(Padding.bytes(behind: count) == zeros, "\(count)")
         }
     }
 

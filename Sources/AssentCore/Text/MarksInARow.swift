@@ -10,13 +10,19 @@ package enum MarksInARow {
     /// Whether a text has more.
     package static func areTooMany(in text: String) -> Bool {
         // A mark has two bytes or more.
-        guard text.utf8.count > 2 * limit, !text.allBytes(satisfy: { $0 < 0x80 }) else { return false }
+        guard text.utf8.count > 2 * limit, !isASCII(text) else { return false }
         var count = 0
         for scalar in text.unicodeScalars {
             count = isMark(scalar) ? count + 1 : 0
             if count > limit { return true }
         }
         return false
+    }
+
+    /// Whether a text has nothing but ASCII, as access tokens do. A loop without an early end takes many bytes at once.
+    private static func isASCII(_ text: String) -> Bool {
+        let bits = text.utf8.withContiguousStorageIfAvailable { $0.reduce(UInt8(0), |) }
+        return (bits ?? text.utf8.reduce(UInt8(0), |)) < 0x80
     }
 
     /// Whether a character is one that may be sorted: all of them are marks, or become marks where characters of other

@@ -121,8 +121,11 @@ package struct BinaryHTTPReader: Sendable {
     }
 
     private mutating func pad() throws(PayloadError) -> [Part]? {
-        // All of them, since a loop without an early end takes many at once.
-        guard unread.reduce(UInt8(0), |) == 0 else { throw .malformedContent("its padding is not zero") }
+        // All of them, since a loop without an early end takes many at once; and where they lie in memory, since a
+        // slice checks the place of each.
+        guard unread.withUnsafeBufferPointer({ $0.reduce(UInt8(0), |) }) == 0 else {
+            throw .malformedContent("its padding is not zero")
+        }
         padding += unread.count
         position = buffer.count
         guard padding <= Padding.limit(behind: length) else { throw .malformedContent("it has too much padding") }

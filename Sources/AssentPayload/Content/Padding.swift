@@ -13,7 +13,8 @@ package enum Padding {
 
     /// Adds the zero bytes behind a content.
     package static func pad(_ content: inout [UInt8]) {
-        content.append(contentsOf: repeatElement(0, count: length(of: content.count) - content.count))
+        // From an array, which is filled and copied as one block: what repeats an element is added one by one.
+        content += bytes(behind: content.count)
     }
 
     /// The zero bytes behind `count`.
