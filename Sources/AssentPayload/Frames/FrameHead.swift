@@ -46,7 +46,10 @@ package struct FrameHead: Hashable, Sendable {
     }
 
     /// What binds a reply to this request.
-    package var binding: [UInt8] { SHA2.sha256(bytes) }
+    package var binding: [UInt8] {
+        // Not by a function of another module that takes any collection, as above.
+        SHA256.hash(data: bytes).withUnsafeBytes { Array($0) }
+    }
 }
 
 /// What seals and opens the chunks of one message.
@@ -65,9 +68,16 @@ struct FrameCipher: Sendable {
     private(set) var hasEnded = false
 
     init(_ keys: MessageKeys, _ head: FrameHead, bound: [UInt8]) {
-        let head = head.bytes
-        key = keys.key(Frame("assent pe1 message", .bytes(head), .bytes(bound)).bytes)
-        associated = Frame("assent pe1 frame", .bytes(head), .bytes(bound)).bytes
+        key = keys.key(Self.frame("assent pe1 message", head, bound))
+        associated = Self.frame("assent pe1 frame", head, bound).bytes
+    }
+
+    /// Field by field, without a list of them: each sealed call makes eight frames.
+    private static func frame(_ label: String, _ head: FrameHead, _ bound: [UInt8]) -> Frame {
+        var frame = Frame(label)
+        frame.append(.bytes(head.bytes))
+        frame.append(.bytes(bound))
+        return frame
     }
 
     /// Appends a chunk to `sealed`.
