@@ -23,7 +23,12 @@ package enum ContentRules {
     package static func refusal(of request: HTTPRequest, at origin: Origin) -> ContentRefusal? {
         // A field Host would be a second authority.
         var hosts: [String] = []
-        for field in request.headerFields where field.name.canonicalName == "host" { hosts.append(field.value) }
+        var isOfConnection = false
+        for field in request.headerFields {
+            let name = field.name.canonicalName
+            if name == "host" { hosts.append(field.value) }
+            if connectionFields.contains(name) { isOfConnection = true }
+        }
         guard hosts.count <= 1 else { return .badRequest }
         let isOfScheme = request.scheme?.utf8.elementsEqual(origin.scheme.utf8) == true
         let usual = origin.authority
@@ -35,9 +40,9 @@ package enum ContentRules {
             guard let other = try? Origin(named) else { return .badRequest }
             guard other == origin else { return .misdirected }
         }
-        guard !request.headerFields.contains(where: { connectionFields.contains($0.name.canonicalName) }),
-            let path = request.path, !isBelowRoot(path), declaredLength(request) != .invalid
-        else { return .badRequest }
+        guard !isOfConnection, let path = request.path, !isBelowRoot(path), declaredLength(request) != .invalid else {
+            return .badRequest
+        }
         return nil
     }
 

@@ -35,9 +35,14 @@ struct SealedDoor: RequestHandler {
 
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
         // By bytes, and without a path of its own: each plain request comes by here.
-        let target = (request.head.path ?? "").utf8
+        let written = request.head.path ?? ""
+        let target = written.utf8
         guard target.first != UInt8(ascii: "/") || target.starts(with: ContentRules.root.utf8) else {
             return try await plain.respond(to: request, from: client)
+        }
+        // As clients write it: no text is made of it to be compared.
+        if request.method == .post, written.hasSameBytes(as: Self.messagePath) {
+            return try await message(request, from: client)
         }
         let path = request.uri.path
         guard path == ContentRules.root || path.hasPrefix(ContentRules.root + "/") else {
