@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# run_all.sh: what 'make test' does once everything is built, in two lanes: the tests, which wait for sockets, databases and
-# programs for half of their time, and behind them, with what they leave of the machine, what compiles the package in other
-# ways. What the second lane says comes in one piece, after the tests. Ends with an error unless all have passed.
+# run_all.sh: what 'make test' does once everything is built, in three lanes: the tests with SQLite and those with PostgreSQL,
+# which wait for sockets, databases and programs for half of their time, and behind them, with what they leave of the machine,
+# what compiles the package in other ways. What the second and the third lane say comes in one piece each, after the first.
+# Ends with an error unless all have passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # Asked before the lanes begin, in which two programs would wait for one build directory.
 # shellcheck disable=SC2086 # a list of flags
 program=$(swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)/AssentPackageTests.xctest
-log=$(mktemp)
-compiling=
-trap '[ -z "$compiling" ] || kill -- -"$compiling" 2>/dev/null || true; rm -f "$log"' EXIT
+logs=$(mktemp -d)
+lanes=()
+trap 'for lane in "${lanes[@]}"; do kill -- -"$lane" 2>/dev/null || true; done; rm -rf "$logs"' EXIT
 
-set -m # a group of its own, so that all of it can be ended
+set -m # a group for each lane, so that all of it can be ended
 nice -n 15 bash -euo pipefail -c '
     Scripts/check_linkage.sh
     Scripts/check_traits.py
@@ -28,17 +29,24 @@ nice -n 15 bash -euo pipefail -c '
     begin Scripts/check_consumer.sh --all-traits -c release
     [ -z "${ASSENT_WITH_RACES:-}" ] || begin Scripts/check_races.sh
     begin Scripts/check_consumer.sh --each-trait
-    begin Scripts/check_consumer.sh --each-trait -c release' </dev/null >"$log" 2>&1 &
+    begin Scripts/check_consumer.sh --each-trait -c release' </dev/null >"$logs/compiling" 2>&1 &
 compiling=$!
+ASSENT_TEST_PROGRAM=$program ASSENT_TEST_DATABASE=postgresql Scripts/run_tests.sh \
+    --filter 'AssentEngineTests|AssentServerTests|EndToEndTests' </dev/null >"$logs/postgresql" 2>&1 &
+postgresql=$!
+lanes=("$compiling" "$postgresql")
 set +m
 
 ASSENT_TEST_PROGRAM=$program Scripts/run_tests.sh
 .build/peers/bin/python Tests/Signing/tsp/test_tsp.py -q
-ASSENT_TEST_PROGRAM=$program ASSENT_TEST_DATABASE=postgresql Scripts/run_tests.sh \
-    --filter 'AssentEngineTests|AssentServerTests|EndToEndTests'
+
+echo "tests: ok with SQLite. Now those with PostgreSQL."
+status=0
+wait "$postgresql" || status=$?
+cat "$logs/postgresql"
+((status == 0)) || exit $status
 
 echo "tests: ok. Now what compiles the package in other ways."
-status=0
-wait $compiling || status=$?
-cat "$log"
+wait "$compiling" || status=$?
+cat "$logs/compiling"
 exit $status

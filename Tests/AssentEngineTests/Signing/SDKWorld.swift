@@ -7,6 +7,8 @@ import SigningTesting
 import Foundation
 import HTTPTypes
 import Logging
+import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentEngine
@@ -81,6 +83,11 @@ final class SDKWorld: Sendable {
     /// Fails at one effect, before or after it; nothing works any more then, as if the process had ended.
     final class Crash: Sendable {
         struct Happened: Error {}
+
+        /// When to fail, until nothing is left to fail at. Each world costs more on PostgreSQL, and the device does the
+        /// same there.
+        static let moments = stride(from: 0, to: 80, by: step)
+        static let step = TestDatabase.isPostgreSQL && !Soak.isOn ? 3 : 1
 
         private let left: Locked<Int>
         private let isAfter: Bool

@@ -190,8 +190,8 @@ struct SigningDelayTests {
 
     /// All pairs take minutes: `make soak` tries each, other runs some, so that each message and each moment is there,
     /// and the runs on the two databases have different ones.
-    private func isTried(_ kept: Int, _ release: Int) -> Bool {
-        Soak.isOn || (kept + release) % 7 == (TestDatabase.isPostgreSQL ? 0 : 3)
+    private func isTried(_ kept: Int, _ release: Int, of count: Int) -> Bool {
+        Soak.isOn || (kept + release) % (count < 12 ? 7 : 14) == (TestDatabase.isPostgreSQL ? 0 : 3)
     }
 
     /// A start of an enrolment or of new keys that comes late takes the place of the device's offer: the server refuses
@@ -206,7 +206,7 @@ struct SigningDelayTests {
         #expect(count >= ceremony.messages)
         for kept in 0..<count {
             // What fails is done again, from its start at most: that many calls may follow.
-            for release in (kept + 1)...(2 * count) where isTried(kept, release) {
+            for release in (kept + 1)...(2 * count) where isTried(kept, release, of: count) {
                 let run = try await Run(ceremony, Postman(fate, keeping: kept, until: release))
                 let place = "message \(kept), before \(release)"
                 try await patiently(ceremony, run, place)

@@ -3,6 +3,8 @@ import AssentSigningProtocol
 import AssentStore
 import AssentTesting
 import SigningTesting
+import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentEngine
@@ -134,7 +136,10 @@ struct SigningEvidenceExplorationTests {
     func explore(hasPIN: Bool) async throws {
         let scene = try await Scene(hasPIN: hasPIN)
         var ends: [String: Int] = [:]
-        for history in Self.histories { ends[try await run(history, scene), default: 0] += 1 }
+        // Each is tried on the embedded database.
+        for index in stride(from: 0, to: Self.histories.count, by: TestDatabase.isPostgreSQL && !Soak.isOn ? 3 : 1) {
+            ends[try await run(Self.histories[index], scene), default: 0] += 1
+        }
         // Each end was met, so that none of them was looked at in vain.
         let expected: Set = ["APPROVED", "APPROVED elsewhere", "DENIED", "CANCELED", "EXPIRED", "FAILED"]
         #expect(Set(ends.keys) == expected, "\(ends)")

@@ -34,7 +34,7 @@ struct SigningRenewalRecoveryTests {
     private static func atEachMoment(
         after: Bool, _ body: (SDKWorld, SigningContainer, Comment) async throws -> Void
     ) async throws {
-        for moment in 0..<60 {
+        for moment in SDKWorld.Crash.moments {
             let (sdk, container) = try await EnrolledWorlds.plain.next()
             sdk.passUntilDue(container)
             let crash = SDKWorld.Crash(at: moment, after: after)
@@ -111,7 +111,7 @@ struct SigningRenewalRecoveryTests {
         "A renewal that is over and was given up does not stop the next one, wherever the process ends",
         arguments: [false, true])
     func givenUp(after: Bool) async throws {
-        for moment in 0..<60 {
+        for moment in SDKWorld.Crash.moments {
             let (sdk, container) = try await EnrolledWorlds.plain.next()
             let world = sdk.world
             let first = try await world.provider.invites.make(world.ana, user: nil, did: container.id)

@@ -144,7 +144,7 @@ struct SigningRenewalTests {
 
     @Test("A renewal that crashes at any write or call goes on, and loses no key", arguments: [false, true])
     func crashes(after: Bool) async throws {
-        for moment in 0..<60 {
+        for moment in SDKWorld.Crash.moments {
             let (sdk, container) = try await EnrolledWorlds.plain.next()
             sdk.passUntilDue(container)
             let crash = SDKWorld.Crash(at: moment, after: after)

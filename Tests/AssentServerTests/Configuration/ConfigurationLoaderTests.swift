@@ -7,11 +7,14 @@ import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
+import StoreTesting
 import Testing
 
 @testable import AssentServer
 
-@Suite("A configuration that cannot work is refused with file, line and what to do")
+@Suite(
+    "A configuration that cannot work is refused with file, line and what to do",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct ConfigurationLoaderTests {
     /// The key set of a client whose key is not on its curve.
     private static let offTheCurve: String = {

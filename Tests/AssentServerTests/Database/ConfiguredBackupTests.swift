@@ -4,12 +4,13 @@ import AssentCore
 import AssentStore
 import Foundation
 import Logging
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("assent database backup")
+@Suite("assent database backup", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct ConfiguredBackupTests {
     /// A server's data, with so many rows, while it is open.
     private func filled(_ world: CopyWorld, _ configuration: ServerConfiguration) async throws -> any SQLDatabase {

@@ -3,11 +3,12 @@ import AssentConfiguration
 import AssentCore
 import AssentStore
 import Foundation
+import StoreTesting
 import Testing
 
 @testable import AssentServer
 
-@Suite("assent database migrate")
+@Suite("assent database migrate", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct DatabaseMigrationTests {
     private let known = Schema.current.steps.count
 

@@ -10,7 +10,9 @@ import Testing
 @testable import AssentServer
 
 /// What `PostgreSQLFailoverTests` shows of rows, here of approvals on their way through two gateways to a service.
-@Suite("Approvals at two nodes, a synchronous standby, and what can become of it", .serialized)
+@Suite(
+    "Approvals at two nodes, a synchronous standby, and what can become of it", .serialized,
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct ApprovalFailoverTests {
     /// How many are spent in each trouble.
     private static let share = 200

@@ -8,7 +8,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("A PostgreSQL whose disk is full")
+@Suite("A PostgreSQL whose disk is full", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct FullDiskTests {
     @Test(
         "What cannot be written is refused with 503 and not forwarded; with room again, the same server goes on",

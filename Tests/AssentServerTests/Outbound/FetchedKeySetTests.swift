@@ -1,6 +1,7 @@
 import AssentCore
 import AssentJOSE
 import AssentTesting
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -8,7 +9,9 @@ import Testing
 
 /// A client that publishes its keys, and what it can do wrong there. The address is a public route of another server's
 /// gateway, so that the reply may be anything.
-@Suite("Key sets of clients, as the server fetches them")
+@Suite(
+    "Key sets of clients, as the server fetches them",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct FetchedKeySetTests {
     /// What the client publishes, and what its right assertion is answered with.
     struct Published: Sendable, CustomTestStringConvertible {

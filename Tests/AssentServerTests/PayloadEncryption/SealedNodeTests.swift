@@ -5,12 +5,13 @@ import AssentStore
 import AssentTesting
 import Foundation
 import HTTPTypes
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("Payload encryption over two nodes")
+@Suite("Payload encryption over two nodes", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct SealedNodeTests {
     private static let form: HTTPFields = [.contentType: "text/plain"]
 

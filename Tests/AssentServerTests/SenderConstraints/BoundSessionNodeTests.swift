@@ -1,11 +1,14 @@
 #if PostgreSQL && os(Linux)
 import AssentCore
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("Two nodes on one database: sessions that belong to a key")
+@Suite(
+    "Two nodes on one database: sessions that belong to a key",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct BoundSessionNodeTests {
     @Test("A journey that begins at one node is finished at the other with its key alone")
     func journey() async throws {

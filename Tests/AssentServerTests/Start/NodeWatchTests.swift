@@ -13,7 +13,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("What a node looks at every minute")
+@Suite("What a node looks at every minute", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct NodeWatchTests {
     /// A node on a PostgreSQL database.
     private struct Node {

@@ -2,11 +2,14 @@
 import AssentConfiguration
 import AssentStore
 import Logging
+import StoreTesting
 import Testing
 
 @testable import AssentServer
 
-@Suite("A start with another master key than the database's")
+@Suite(
+    "A start with another master key than the database's",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct OtherMasterKeyTests {
     @Test("It is refused with the key's file and what to do, on both databases; with the right key the server starts")
     func otherKey() async throws {

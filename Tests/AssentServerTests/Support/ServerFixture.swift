@@ -49,6 +49,8 @@ final class ServerFixture: Sendable {
             await fixture.stop()
             throw error
         }
+        // A server that stops waits for replies that are on their way.
+        await fixture.upstream.stop()
         await fixture.stop()
     }
 

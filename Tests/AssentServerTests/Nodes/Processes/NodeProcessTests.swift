@@ -8,7 +8,9 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("Two processes of assent serve on one database")
+@Suite(
+    "Two processes of assent serve on one database",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct NodeProcessTests {
     @Test("Many requests with each of several transactions, at both processes at once: each transaction pays once")
     func takes() async throws {

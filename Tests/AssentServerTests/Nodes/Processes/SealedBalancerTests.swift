@@ -4,12 +4,15 @@ import AssentPayload
 import AssentSigningProtocol
 import Foundation
 import SigningTesting
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentServer
 
-@Suite("Payload encryption behind HAProxy, which sends each connection to another of two processes")
+@Suite(
+    "Payload encryption behind HAProxy, which sends each connection to another of two processes",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct SealedBalancerTests {
     private struct Call: Sendable {
         let name: String

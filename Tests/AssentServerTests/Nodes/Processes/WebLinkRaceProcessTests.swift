@@ -1,10 +1,13 @@
 #if PostgreSQL && os(Linux)
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentServer
 
-@Suite("Two processes of assent serve that are killed: one browser's session for one link")
+@Suite(
+    "Two processes of assent serve that are killed: one browser's session for one link",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct WebLinkRaceProcessTests {
     @Test("41: Raced over both while one of them may be killed, a link signs one browser in, on record")
     func race() async throws {

@@ -4,12 +4,15 @@ import AssentSigningProtocol
 import AssentStore
 import Foundation
 import SigningTesting
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentServer
 
-@Suite("Devices of two processes of assent serve on one database")
+@Suite(
+    "Devices of two processes of assent serve on one database",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct SigningNodeProcessTests {
     /// What a call was answered with: `nil` for success, the refusal's code, or `lost`.
     private static func outcome(_ body: () async throws -> Void) async -> String? {
