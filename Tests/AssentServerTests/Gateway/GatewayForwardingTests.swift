@@ -1,12 +1,15 @@
 import AssentCore
 import AssentTesting
 import Foundation
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentServer
 
-@Suite("What the gateway forwards, and how it asks")
+@Suite(
+    "What the gateway forwards, and how it asks", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it")
+)
 struct GatewayForwardingTests {
     @Test(
         "The service gets no credential, no claim and no field of the hop, and the user's name from the gateway alone")

@@ -4,12 +4,13 @@ import Foundation
 import HTTPTypes
 import InMemoryLogging
 import Logging
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentServer
 
-@Suite("Several services of one route")
+@Suite("Several services of one route", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct UpstreamFailoverTests {
     private let log: InMemoryLogHandler
     private let logger: Logger

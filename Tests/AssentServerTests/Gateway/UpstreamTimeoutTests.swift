@@ -2,12 +2,15 @@ import AssentCore
 import HTTPTypes
 import Logging
 import NIOCore
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentServer
 
-@Suite("How long each part of a call to a service may take, and what is said then")
+@Suite(
+    "How long each part of a call to a service may take, and what is said then",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct UpstreamTimeoutTests {
     private static let body = #"{"amount":"200.00"}"#
 
