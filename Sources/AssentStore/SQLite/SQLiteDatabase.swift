@@ -26,7 +26,7 @@ package final class SQLiteDatabase: SQLDatabase {
             var configuration = Configuration()
             configuration.busyMode = .timeout(10)
             configuration.foreignKeysEnabled = true
-            pool = try DatabasePool(path: path, configuration: configuration)
+            pool = try await Self.openPool(path, configuration)
             file = SQLiteFile(path: path)
             readers = SQLiteReaders(path: path, file: file)
             writer = SQLiteWriter(pool, file: file)
@@ -39,6 +39,20 @@ package final class SQLiteDatabase: SQLDatabase {
             }
         } catch let error as DatabaseError {
             throw StoreError(error)
+        }
+    }
+
+    /// Opens the file, again while others open it: of two connections that want to bring a file into WAL mode at the same
+    /// moment, SQLite refuses one at once, because neither could go on if both waited
+    /// (<https://www.sqlite.org/c3ref/busy_handler.html>).
+    private static func openPool(_ path: String, _ configuration: Configuration) async throws -> DatabasePool {
+        let end = ContinuousClock.now + .seconds(10)
+        while true {
+            do {
+                return try DatabasePool(path: path, configuration: configuration)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && ContinuousClock.now < end {
+                try await Task.sleep(for: .milliseconds(10))
+            }
         }
     }
 
