@@ -68,7 +68,7 @@ struct FrameCipher: Sendable {
     private(set) var hasEnded = false
 
     init(_ keys: MessageKeys, _ head: FrameHead, bound: [UInt8]) {
-        key = keys.key(Self.frame("assent pe1 message", head, bound))
+        key = keys.key(Self.frame("assent pe1 message", head, bound).bytes)
         associated = Self.frame("assent pe1 frame", head, bound).bytes
     }
 
