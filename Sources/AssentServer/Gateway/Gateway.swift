@@ -21,14 +21,15 @@ struct Gateway: RequestHandler {
     private let logger: Logger
     private let origin: String
     private let resourceOrigin: ResourceOrigin
-    private let tunnels = TunnelCount()
+    private let tunnels: TunnelCount
 
     /// The origins of all routes, whose pages may read that a path leads nowhere; `nil` when no route lists any.
     private let anywhere: TrustedOrigins?
 
     init(
         publicOrigin: Origin, serverURL: String, hosts: ServedHosts, routes: [GatewayRoute],
-        decisions: any GatewayDecisions, cookie: SessionCookie, upstream: Upstream, logger: Logger
+        decisions: any GatewayDecisions, cookie: SessionCookie, upstream: Upstream,
+        tunnels: TunnelCount = TunnelCount(), logger: Logger
     ) {
         self.publicOrigin = publicOrigin
         self.serverURL = serverURL
@@ -36,6 +37,7 @@ struct Gateway: RequestHandler {
         self.decisions = decisions
         self.cookie = cookie
         self.upstream = upstream
+        self.tunnels = tunnels
         self.logger = logger
         let origin = publicOrigin.description
         self.origin = origin
@@ -183,8 +185,8 @@ struct Gateway: RequestHandler {
         return await TunnelOpening(
             route: visit.served.route, settings: settings, handshake: handshake,
             target: visit.served.target(of: visit.resource),
-            fields: try await forwarding.fields(of: visit.request, boundBody: nil), count: tunnels, logger: logger,
-            isGranted: forwarding.streams.isGranted
+            fields: try await forwarding.fields(of: visit.request, boundBody: nil), count: tunnels,
+            address: visit.client.limitKey, logger: logger, isGranted: forwarding.streams.isGranted
         ).run()
     }
 
@@ -216,7 +218,8 @@ struct Gateway: RequestHandler {
     private func streams(of visit: Visit, grant: (any GatewayGrant)?) -> StreamWatch {
         var isGranted: (@Sendable () async -> Bool)?
         if let grant { isGranted = { await grant.isStillGranted() } }
-        return StreamWatch(served: visit.served, count: tunnels, logger: logger, isGranted: isGranted)
+        return StreamWatch(
+            served: visit.served, count: tunnels, address: visit.client.limitKey, logger: logger, isGranted: isGranted)
     }
 
     private func adviceClient(

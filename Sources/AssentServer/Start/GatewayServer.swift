@@ -195,7 +195,8 @@ public final class GatewayServer: Service {
                 publicOrigin: origin, serverURL: configuration.engine.publicURL,
                 hosts: try ServedHosts(urls: [url], names: configuration.hosts),
                 routes: configuration.gateway.routes, decisions: decisions,
-                cookie: SessionCookie(name: configuration.cookieName), upstream: upstream, logger: logger))
+                cookie: SessionCookie(name: configuration.cookieName), upstream: upstream,
+                tunnels: TunnelCount(perAddress: configuration.connectionsPerAddress), logger: logger))
         healthListener?.answer(
             with: GatewayHealth(certificate: certificate, undecidedRealms: decisions.undecidedRealms))
         // Behind a load balancer the port in the public URL is not this gateway's.

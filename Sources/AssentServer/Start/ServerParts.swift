@@ -226,7 +226,8 @@ struct ServerParts: Sendable {
             publicOrigin: try Origin(url), serverURL: endpoints.server, hosts: try hosts,
             routes: gateway.routes,
             decisions: LocalDecisions(access: GatewayAccess(callers: callers, settlement: access, keys: keys)),
-            cookie: cookie, upstream: upstream, logger: context.logger)
+            cookie: cookie, upstream: upstream,
+            tunnels: TunnelCount(perAddress: configuration.connectionsPerAddress), logger: context.logger)
     }
 }
 

@@ -13,6 +13,8 @@ import NIOPosix
 struct StreamWatch: Sendable {
     let served: ServedRoute
     let count: TunnelCount
+    /// Whose places it takes (``ClientAddress/limitKey``).
+    let address: String?
     let logger: Logger
 
     /// Looks the caller up again; `nil` where nobody was asked who they are.
@@ -23,7 +25,8 @@ struct StreamWatch: Sendable {
     /// Whether a request can be answered at all: one that asks for events needs a place for them.
     func hasPlace(for request: HTTPFields) -> Bool {
         guard request[values: .accept].contains(where: Self.asksForEvents) else { return true }
-        let hasPlace = count.hasPlace(served.route.name, .stream, limit: served.route.streams.limit)
+        let hasPlace = count.hasPlace(
+            served.route.name, .stream, limit: served.route.streams.limit, for: address)
         if !hasPlace { noteFull() }
         return hasPlace
     }
@@ -72,15 +75,17 @@ struct StreamWatch: Sendable {
     }
 
     private func takePlace() -> TunnelPlace? {
-        let place = TunnelPlace.take(count, served.route.name, .stream, limit: served.route.streams.limit)
+        let place = TunnelPlace.take(
+            count, served.route.name, .stream, limit: served.route.streams.limit, for: address)
         if place == nil { noteFull() }
         return place
     }
 
     private func noteFull() {
         logger.notice(
-            "a stream was refused: there are as many as maxStreams or the open files (ulimit -n) allow",
-            metadata: ["route": "\(served.route.name)"])
+            "a stream was refused: there are as many as maxStreams or the open files (ulimit -n) allow, or its address "
+                + "has its share",
+            metadata: ["route": "\(served.route.name)", "address": "\(address ?? "none")"])
     }
 
     private static func asksForEvents(_ accept: String) -> Bool {

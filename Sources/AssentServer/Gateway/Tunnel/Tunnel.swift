@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEngine
 import NIOCore
 
 /// An open tunnel, or a reply that goes on, as its two ends and who watches it share it.
@@ -67,7 +68,10 @@ final class Tunnel: Sendable {
     }
 }
 
-/// How many tunnels and streams each route has, and all together.
+/// How many tunnels and streams each route has, each client's address, and all together.
+///
+/// The places of all are given out as those of connections are, so that one address cannot take them from everybody
+/// else: it has fewer of them than it may have connections.
 final class TunnelCount: Sendable {
     /// What is counted by itself.
     enum Kind: Sendable, Hashable {
@@ -82,42 +86,50 @@ final class TunnelCount: Sendable {
         let route: String
     }
 
-    private let open = Locked<[Key: Int]>([:])
-    private let total: Int
+    private struct Open {
+        var routes: [Key: Int] = [:]
+        var addresses: Shares<String?>
+    }
 
-    /// Places for so many tunnels of all routes.
-    init(total: Int = TunnelCount.share(of: ConnectionLimits.processDescriptors)) { self.total = total }
+    private let open: Locked<Open>
+
+    /// Places for tunnels of all routes.
+    ///
+    /// - Parameters:
+    ///   - total: how many there are.
+    ///   - perAddress: how many one address may have; `nil` for a share of what is left.
+    init(total: Int = TunnelCount.share(of: ConnectionLimits.processDescriptors), perAddress: Int? = nil) {
+        open = Locked(Open(addresses: Shares(total: total, perHolder: perAddress)))
+    }
 
     /// How many tunnels there may be in a process with so many descriptors. Each has a second one, for its service,
     /// out of the quarter that ``ConnectionLimits`` leaves: half of that is for the database and all other requests.
     static func share(of descriptors: Int) -> Int { max(64, descriptors / 4) / 2 }
 
-    /// Whether a route that may have so many has a place left.
-    func hasPlace(_ route: String, _ kind: Kind = .tunnel, limit: Int) -> Bool {
-        open.withLock { hasPlace(Key(kind: kind, route: route), limit: limit, $0) }
+    /// Whether a route that may have so many has a place left for an address (``ClientAddress/limitKey``).
+    func hasPlace(_ route: String, _ kind: Kind = .tunnel, limit: Int, for address: String?) -> Bool {
+        let key = Key(kind: kind, route: route)
+        return open.withLock { $0.routes[key, default: 0] < limit && $0.addresses.left(for: address) > 0 }
     }
 
-    /// Takes a place of a route that may have so many; `false` when there is none left.
-    func enter(_ route: String, _ kind: Kind = .tunnel, limit: Int) -> Bool {
+    /// Takes a place of a route that may have so many; `false` when there is none left for the address.
+    func enter(_ route: String, _ kind: Kind = .tunnel, limit: Int, for address: String?) -> Bool {
         let key = Key(kind: kind, route: route)
         return open.withLock { open in
-            guard hasPlace(key, limit: limit, open) else { return false }
-            open[key, default: 0] += 1
+            guard open.routes[key, default: 0] < limit, open.addresses.enter(address) else { return false }
+            open.routes[key, default: 0] += 1
             return true
         }
     }
 
     /// Gives a place back.
-    func leave(_ route: String, _ kind: Kind = .tunnel) {
+    func leave(_ route: String, _ kind: Kind = .tunnel, for address: String?) {
         let key = Key(kind: kind, route: route)
         open.withLock { open in
-            let left = open[key, default: 0] - 1
-            open[key] = left > 0 ? left : nil
+            open.addresses.leave(address)
+            let left = open.routes[key, default: 0] - 1
+            open.routes[key] = left > 0 ? left : nil
         }
-    }
-
-    private func hasPlace(_ key: Key, limit: Int, _ open: [Key: Int]) -> Bool {
-        open[key, default: 0] < limit && open.values.reduce(0, +) < total
     }
 }
 
@@ -126,20 +138,22 @@ final class TunnelPlace: Sendable {
     private let count: TunnelCount
     private let route: String
     private let kind: TunnelCount.Kind
+    private let address: String?
 
-    private init(_ count: TunnelCount, _ route: String, _ kind: TunnelCount.Kind) {
+    private init(_ count: TunnelCount, _ route: String, _ kind: TunnelCount.Kind, for address: String?) {
         self.count = count
         self.route = route
         self.kind = kind
+        self.address = address
     }
 
-    /// Takes a place of a route that may have so many; `nil` when there is none left.
+    /// Takes a place of a route that may have so many; `nil` when there is none left for the address.
     static func take(
-        _ count: TunnelCount, _ route: String, _ kind: TunnelCount.Kind, limit: Int
+        _ count: TunnelCount, _ route: String, _ kind: TunnelCount.Kind, limit: Int, for address: String?
     ) -> TunnelPlace? {
         // No object before the place is taken: it would give one back.
-        count.enter(route, kind, limit: limit) ? TunnelPlace(count, route, kind) : nil
+        count.enter(route, kind, limit: limit, for: address) ? TunnelPlace(count, route, kind, for: address) : nil
     }
 
-    deinit { count.leave(route, kind) }
+    deinit { count.leave(route, kind, for: address) }
 }

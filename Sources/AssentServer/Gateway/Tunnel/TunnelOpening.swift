@@ -21,6 +21,8 @@ struct TunnelOpening: Sendable {
     let fields: HTTPFields
 
     let count: TunnelCount
+    /// Whose place it takes (``ClientAddress/limitKey``).
+    let address: String?
     let logger: Logger
 
     /// Looks the caller up again; `nil` where nobody was asked who they are.
@@ -39,14 +41,15 @@ struct TunnelOpening: Sendable {
         guard let connection = Self.connection else {
             return .problem(400, "A WebSocket cannot be opened on this connection.")
         }
-        guard count.enter(route.name, limit: settings.limit) else {
+        guard count.enter(route.name, limit: settings.limit, for: address) else {
             logger.notice(
-                "a WebSocket was refused: there are as many as maxTunnels or the open files (ulimit -n) allow",
-                metadata: ["route": "\(route.name)"])
+                "a WebSocket was refused: there are as many as maxTunnels or the open files (ulimit -n) allow, or its "
+                    + "address has its share",
+                metadata: ["route": "\(route.name)", "address": "\(address ?? "none")"])
             return .problem(
                 503, "There are as many open WebSockets as there may be.", members: ["forwarded": "no"])
         }
-        defer { count.leave(route.name) }
+        defer { count.leave(route.name, for: address) }
         do {
             try await connection.triggerUserOutboundEvent(TunnelCommand.expectSilence).get()
         } catch {

@@ -43,26 +43,51 @@ struct TunnelSwitchTests {
     func total() {
         #expect([1024, 65_536, 10].map(TunnelCount.share(of:)) == [128, 8192, 32])
         let count = TunnelCount(total: 2)
-        #expect(count.enter("a", limit: 9))
-        #expect(count.enter("b", limit: 9))
-        #expect(!count.enter("a", limit: 9))
-        #expect(!count.enter("c", limit: 9))
-        count.leave("b")
-        #expect(count.enter("c", limit: 9))
+        #expect(count.enter("a", limit: 9, for: "192.0.2.1"))
+        #expect(count.enter("b", limit: 9, for: "192.0.2.2"))
+        #expect(!count.enter("a", limit: 9, for: "192.0.2.3"))
+        #expect(!count.enter("c", limit: 9, for: "192.0.2.4"))
+        count.leave("b", for: "192.0.2.2")
+        #expect(count.enter("c", limit: 9, for: "192.0.2.4"))
+    }
+
+    @Test("An address that takes all that it gets leaves most places to others, over all routes and kinds")
+    func share() {
+        let count = TunnelCount(total: 128)
+        let taken = (0..<128).count { number in
+            count.enter("r\(number)", number.isMultiple(of: 2) ? .tunnel : .stream, limit: 9, for: "192.0.2.7")
+        }
+        #expect(taken == 32)
+        #expect(!count.hasPlace("a", limit: 9, for: "192.0.2.7"))
+        #expect(!count.hasPlace("a", .stream, limit: 9, for: "192.0.2.7"))
+        #expect(count.enter("a", limit: 9, for: "192.0.2.8"))
+        count.leave("r0", for: "192.0.2.7")
+        count.leave("r1", .stream, for: "192.0.2.7")
+        #expect(count.enter("a", limit: 9, for: "192.0.2.7"))
+    }
+
+    @Test("Where the file says how many connections one address may have, it may have as many tunnels")
+    func perAddress() {
+        let count = TunnelCount(total: 8, perAddress: 5)
+        let taken = (0..<8).count { _ in count.enter("a", limit: 9, for: "192.0.2.7") }
+        #expect(taken == 5)
+        #expect(count.enter("a", limit: 9, for: "192.0.2.8"))
     }
 
     @Test("WebSockets and streams of a route have places of their own, and a stream's is given back with its reply")
     func kinds() {
-        let count = TunnelCount(total: 3)
-        #expect(count.enter("a", limit: 1))
-        var place = TunnelPlace.take(count, "a", .stream, limit: 1)
-        #expect(place != nil && !count.hasPlace("a", .stream, limit: 1))
-        #expect(TunnelPlace.take(count, "a", .stream, limit: 1) == nil)
+        let count = TunnelCount(total: 3, perAddress: 3)
+        let address = "192.0.2.7"
+        #expect(count.enter("a", limit: 1, for: address))
+        var place = TunnelPlace.take(count, "a", .stream, limit: 1, for: address)
+        #expect(place != nil && !count.hasPlace("a", .stream, limit: 1, for: address))
+        #expect(TunnelPlace.take(count, "a", .stream, limit: 1, for: address) == nil)
         // One that was not had is not given back either.
-        #expect(!count.hasPlace("a", .stream, limit: 1))
-        #expect(count.hasPlace("b", .stream, limit: 1))
+        #expect(!count.hasPlace("a", .stream, limit: 1, for: address))
+        #expect(count.hasPlace("b", .stream, limit: 1, for: address))
         place = nil
-        #expect(count.hasPlace("a", .stream, limit: 1) && !count.hasPlace("a", limit: 1))
+        #expect(count.hasPlace("a", .stream, limit: 1, for: address))
+        #expect(!count.hasPlace("a", limit: 1, for: address))
     }
 
     @Test("Behind any other request the next one is read")

@@ -20,12 +20,13 @@ struct WebSocketTests {
     }
 
     private func run(
-        _ keys: String = "websocket: true, allowedOrigins: [\"\(listed)\"]",
+        _ keys: String = "websocket: true, allowedOrigins: [\"\(listed)\"]", settings: String = "",
         _ body: (ServerFixture, EchoService) async throws -> Void
     ) async throws {
         let echo = try await EchoService.start()
         let editing = { (text: String) in
             text.replacing("    - {name: down,", with: Self.route(echo.port, keys))
+                .replacing("passwordCost: 1024", with: "passwordCost: 1024\(settings)")
         }
         do {
             try await ServerFixture.run(editing: editing) { fixture in try await body(fixture, echo) }
@@ -294,6 +295,25 @@ struct WebSocketTests {
                 await next.close()
             }
             await second.0.close()
+        }
+    }
+
+    @Test("One address leaves sockets for others, also where all connections are those of a proxy in front")
+    func share() async throws {
+        let settings = "\ntrustedProxies: [127.0.0.1, \"::1\"]\nconnectionsPerAddress: 2"
+        try await run(settings: settings) { fixture, _ in
+            func visit(from address: String) async throws -> (RawConnection, head: String) {
+                let fields = [("Origin", fixture.gateway("")), ("X-Forwarded-For", address)]
+                return try await open(fixture, fields, path: "/open/live")
+            }
+            let first = try await visit(from: "192.0.2.7")
+            let second = try await visit(from: "192.0.2.7")
+            #expect(isOpen(first.head) && isOpen(second.head))
+            let third = try await visit(from: "192.0.2.7")
+            #expect(third.head.hasPrefix("HTTP/1.1 503 "))
+            let other = try await visit(from: "192.0.2.8")
+            #expect(isOpen(other.head))
+            for (connection, _) in [first, second, third, other] { await connection.close() }
         }
     }
 
