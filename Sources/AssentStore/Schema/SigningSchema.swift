@@ -6,6 +6,23 @@ extension Migration {
     static let signing = Migration(
         "signing", signingServer + signingEnrolment + signingContainers + signingTransactions + signingEvidence)
 
+    /// Since then what a call looks for is found among all transactions and devices that there have ever been: they are
+    /// evidence, and stay. Each signed approval of a payment would read every transaction of every user, each new
+    /// transaction all of its user or of its client, and each new device all devices.
+    static let signingLookUps = Migration(
+        "look-ups of signing",
+        [
+            """
+            CREATE INDEX signing_transactions_policy ON signing_transactions (policy_transaction)
+            WHERE policy_transaction IS NOT NULL
+            """,
+            """
+            CREATE INDEX signing_transactions_waiting ON signing_transactions (user_id, iss, client_id, expires_at)
+            WHERE state = 'PENDING'
+            """,
+            "CREATE INDEX signing_containers_voided ON signing_containers (user_id) WHERE state = 'VOID'",
+        ])
+
     private static let signingServer = [
         """
         CREATE TABLE signing_identities (
