@@ -42,8 +42,8 @@ package final class SQLiteDatabase: SQLDatabase {
         }
     }
 
-    /// Opens the file, again while others open it: of two connections that want to bring a file into WAL mode at the same
-    /// moment, SQLite refuses one at once, because neither could go on if both waited
+    /// Opens the file, again while others open it: of two connections that want to bring a file into WAL mode at the
+    /// same moment, SQLite refuses one at once, because neither could go on if both waited
     /// (<https://www.sqlite.org/c3ref/busy_handler.html>).
     private static func openPool(_ path: String, _ configuration: Configuration) async throws -> DatabasePool {
         let end = ContinuousClock.now + .seconds(10)
