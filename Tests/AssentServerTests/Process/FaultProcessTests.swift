@@ -1,10 +1,13 @@
 import AssentCore
 import Foundation
+import StoreTesting
 import Testing
 
 @testable import AssentServer
 
-@Suite("assent serve when the system refuses it something")
+@Suite(
+    "assent serve when the system refuses it something",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct FaultProcessTests {
     @Test(
         "Beyond a file size limit nothing is granted or spent; without it the same requests succeed, in the same process"

@@ -1,11 +1,14 @@
 import AssentCore
 import Foundation
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentServer
 
-@Suite("What reaches the disk, as the system sees it")
+@Suite(
+    "What reaches the disk, as the system sees it",
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct SyncTests {
     /// The system calls of a process by which it waits for the disk. A traced process goes on only when its call has
     /// been written down.

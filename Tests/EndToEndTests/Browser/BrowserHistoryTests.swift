@@ -4,13 +4,15 @@ import AssentPeers
 import AssentServer
 import Foundation
 import HTTPTypes
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentCLI
 @testable import AssentDemo
 
-@Suite("Reload and back in Chromium", .serialized)
+@Suite(
+    "Reload and back in Chromium", .serialized, .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct BrowserHistoryTests {
     /// The page must not make one blank of two: it is what is approved.
     private static let payee = "Bob  &   Sons"

@@ -2,13 +2,14 @@ import AssentCore
 import AssentPeers
 import AssentServer
 import Foundation
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentCLI
 @testable import AssentDemo
 
-@Suite("Signing in with Chromium", .serialized)
+@Suite("Signing in with Chromium", .serialized, .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct BrowserSignInTests {
     @Test("The program prints an address, a person signs in there by password and code, and the program has the tokens")
     func story() async throws {

@@ -2,12 +2,15 @@ import AssentCore
 import AssentPeers
 import AssentServer
 import Foundation
+import StoreTesting
 import Testing
 
 @testable import AssentCLI
 @testable import AssentDemo
 
-@Suite("The page that asks for consent, as Chromium draws it", .serialized)
+@Suite(
+    "The page that asks for consent, as Chromium draws it", .serialized,
+    .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct ConsentLayoutTests {
     @Test(
         "However many scopes an app asks for, what they mean stands in one column, below one another, and nothing overlaps"

@@ -1,13 +1,14 @@
 import AssentCore
 import AssentPeers
 import Foundation
+import StoreTesting
 import TestSupport
 import Testing
 
 @testable import AssentCLI
 @testable import AssentDemo
 
-@Suite("assent demo")
+@Suite("assent demo", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct DemoCommandTests {
     @Test("Found in the PATH, from another directory, it tells the whole story and draws it")
     func path() async throws {

@@ -1,9 +1,10 @@
 import AssentPeers
 import Foundation
+import StoreTesting
 import TestSupport
 import Testing
 
-@Suite("The scripts of examples")
+@Suite("The scripts of examples", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
 struct ExampleScriptTests {
     @Test(
         "An example's script, run as a person runs it, does what the example's page says that it prints",
