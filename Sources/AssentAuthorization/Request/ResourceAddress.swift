@@ -15,7 +15,10 @@ struct ResourceAddress {
     ///   - base: the address of the resources.
     /// - Throws: ``WireError``: `malformed` for a path that is not taken as it is written.
     init(_ path: String, base: String?) throws(WireError) {
-        guard path.utf8.allSatisfy({ $0.isASCIIVisible && $0 != UInt8(ascii: "\\") && $0 != UInt8(ascii: "#") }) else {
+        let isReadable = path.allBytes {
+            $0.isASCIIVisible && $0 != UInt8(ascii: "\\") && $0 != UInt8(ascii: "#")
+        }
+        guard isReadable else {
             throw WireError(
                 .malformed, "the path has a blank, a control or a non-ASCII character, a backslash or a fragment")
         }
@@ -59,7 +62,7 @@ struct ResourceAddress {
     /// Refuses segments that are dots, escaped or not, with or without parameters: they lead out of where the path
     /// seems to be. An escaped slash, backslash or NUL is one for some programs and not for others.
     private static func check(_ path: String) throws(WireError) {
-        let hasEscapes = path.utf8.contains(UInt8(ascii: "%"))
+        let hasEscapes = !path.allBytes { $0 != UInt8(ascii: "%") }
         guard hasEscapes || hasDottedSegment(path) else { return }
         let lowercased = hasEscapes ? path.asciiLowercased : path
         guard !hasEscapes || !["%2f", "%5c", "%00"].contains(where: { lowercased.contains($0) }) else {
@@ -77,10 +80,11 @@ struct ResourceAddress {
     /// Whether a segment begins with a dot. Without escapes no other can be one of dots.
     private static func hasDottedSegment(_ path: String) -> Bool {
         var isStart = true
-        for byte in path.utf8 {
-            if isStart, byte == UInt8(ascii: ".") { return true }
+        let hasNone = path.allBytes { byte in
+            if isStart, byte == UInt8(ascii: ".") { return false }
             isStart = byte == UInt8(ascii: "/")
+            return true
         }
-        return false
+        return !hasNone
     }
 }

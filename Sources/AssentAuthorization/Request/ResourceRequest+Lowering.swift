@@ -49,7 +49,7 @@ extension ResourceRequest {
                 throw ResourceError(
                     domain, .invalidHeaders, "The field \(name.rawName) is not one that an app may give.")
             }
-            guard field.value.utf8.allSatisfy({ $0.isASCIIPrintable || $0 == 0x09 }) else {
+            guard field.value.allBytes(satisfy: { $0.isASCIIPrintable || $0 == 0x09 }) else {
                 throw ResourceError(
                     domain, .invalidHeaders, "The field \(name.rawName) has characters that are not ASCII.",
                     suggestion: "Write the value in ASCII.")

@@ -1,13 +1,5 @@
 import AssentCore
 
-extension String {
-    /// Whether all bytes of the text satisfy a condition. They are looked at where they lie in memory: through the
-    /// text's own view that takes several times as long, and messages within messages have thousands.
-    func allBytes(satisfy condition: (UInt8) -> Bool) -> Bool {
-        utf8.withContiguousStorageIfAvailable { $0.allSatisfy(condition) } ?? utf8.allSatisfy(condition)
-    }
-}
-
 extension UInt8 {
     /// Whether it stands in a compact message: a character of base64url, or the dot between two parts.
     var isCompact: Bool {
