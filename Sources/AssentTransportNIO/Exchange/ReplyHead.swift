@@ -15,14 +15,16 @@ struct ReplyHead {
         let (status, isHTTP11) = try Self.status(statusLine)
         keepsAlive = isHTTP11
         response = HTTPResponse(status: status)
-        var fields = HTTPFields()
+        var fields: [HTTPField] = []
         fields.reserveCapacity(8)
         while let line = lines.next(), !line.isEmpty {
             let field = try Self.field(line)
             try note(field, isHTTP11: isHTTP11)
             fields.append(field)
         }
-        response.headerFields = fields
+        // All at once: appending each one goes through generic code of another module.
+        response.headerFields.reserveCapacity(fields.count)
+        response.headerFields.replaceSubrange(0..<0, with: fields)
         guard !(isChunked && contentLength != nil) else {
             throw ReplyParser.malformed("The reply gives its length in two ways.")
         }
