@@ -60,29 +60,38 @@ struct Forwarding: Sendable {
                 503, "The gateway cannot sign who calls. Nothing was forwarded.", members: members(forwarded: "no"))
             return (response, .notForwarded)
         }
-        let (body, fault) = self.body(of: request, boundBody: boundBody)
+        let (body, content) = self.body(of: request, boundBody: boundBody)
         do {
             let reply = try await upstream.forward(
                 HTTPRequest(
                     method: request.method, scheme: nil, authority: nil, path: served.target(of: resource),
                     headerFields: fields),
                 body: body, to: served.route.upstream, once: transaction != nil)
-            return (await response(to: reply, method: request.method), .answered(status: reply.status))
+            let response = await response(to: reply, method: request.method)
+            return (Self.closing(response, after: content), .answered(status: reply.status))
         } catch Upstream.Failure.notForwarded {
             let response = Response.problem(
                 502, "The service cannot be reached. Nothing has happened.", members: members(forwarded: "no"))
             return (response, .notForwarded)
         } catch {
-            if let found = fault?.withLock({ $0 }) {
-                return (
-                    .problem(found.status, found.message, members: members(forwarded: "unknown")), .unknown
-                )
-            }
+            let fault: RequestError? = content?.withLock { $0.fault }
             let response = Response.problem(
-                504, "The service gave no answer. The outcome is unknown: ask again before you repeat it.",
+                fault?.status ?? 504,
+                fault?.message
+                    ?? "The service gave no answer. The outcome is unknown: ask again before you repeat it.",
                 members: members(forwarded: "unknown"))
-            return (response, .unknown)
+            return (Self.closing(response, after: content), .unknown)
         }
+    }
+
+    /// The answer to a request whose content was not read to its end, as the last of its connection (RFC 9112 §9.6).
+    /// Reading for the service ends with the service's answer, and the connection is read by nobody after that: a
+    /// client that sent its next request there would not be heard.
+    private static func closing(_ response: Response, after content: Locked<StreamedContent>?) -> Response {
+        guard let content, !content.withLock({ $0.isWhole }) else { return response }
+        var response = response
+        response.headers[.connection] = "close"
+        return response
     }
 
     private func response(to reply: HTTPReply, method: HTTPRequest.Method) async -> Response {
@@ -121,15 +130,15 @@ struct Forwarding: Sendable {
         return members
     }
 
-    /// What is sent; `fault` holds, afterwards, what was wrong with what the client sent. It is `nil` where nothing
-    /// more is read from the client.
+    /// What is sent; `content` says, afterwards, how far it has come. It is `nil` where nothing more is read from the
+    /// client.
     private func body(
         of request: Request, boundBody: [UInt8]?
-    ) -> (body: HTTPBody?, fault: Locked<RequestError?>?) {
+    ) -> (body: HTTPBody?, content: Locked<StreamedContent>?) {
         if let boundBody { return (boundBody.isEmpty ? nil : HTTPBody(boundBody), nil) }
         let length = request.headers[.contentLength].flatMap(Int.init)
         if length == 0 || length == nil && request.headers[.transferEncoding] == nil { return (nil, nil) }
-        let fault = Locked<RequestError?>(nil)
-        return (HTTPBody(streaming: request.body, length: length) { error in fault.withLock { $0 = error } }, fault)
+        let content = Locked(StreamedContent())
+        return (HTTPBody(streaming: request.body, length: length, state: content), content)
     }
 }

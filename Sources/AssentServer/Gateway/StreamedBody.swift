@@ -2,12 +2,21 @@ import AssentCore
 import Hummingbird
 import NIOCore
 
+/// How far a request's content has come on its way through the gateway.
+struct StreamedContent: Sendable {
+    /// What was wrong with what the client sent.
+    var fault: RequestError?
+
+    /// Whether all of it was read, so that nothing reads on for the service.
+    var isWhole = false
+}
+
 extension HTTPBody {
-    /// A request's content on its way through the gateway, read piece by piece as the service takes it, once. `fault`
-    /// is told when the client does not send all of it.
-    init(streaming body: RequestBody, length: Int?, fault: @escaping @Sendable (RequestError) -> Void) {
+    /// A request's content on its way through the gateway, read piece by piece as the service takes it, once. `state`
+    /// hears how far it has come.
+    init(streaming body: RequestBody, length: Int?, state: Locked<StreamedContent>) {
         self.init(length: length, isReplayable: false) {
-            let reader = Reader(body.makeAsyncIterator(), length: length, fault: fault)
+            let reader = Reader(body.makeAsyncIterator(), length: length, state: state)
             return { try await reader.next() }
         }
     }
@@ -15,15 +24,12 @@ extension HTTPBody {
     private actor Reader {
         private var iterator: RequestBody.AsyncIterator
         private var missing: Int?
-        private let fault: @Sendable (RequestError) -> Void
+        private let state: Locked<StreamedContent>
 
-        init(
-            _ iterator: sending RequestBody.AsyncIterator, length: Int?,
-            fault: @escaping @Sendable (RequestError) -> Void
-        ) {
+        init(_ iterator: sending RequestBody.AsyncIterator, length: Int?, state: Locked<StreamedContent>) {
             self.iterator = iterator
             missing = length
-            self.fault = fault
+            self.state = state
         }
 
         func next() async throws -> [UInt8]? {
@@ -36,11 +42,19 @@ extension HTTPBody {
             do {
                 buffer = try await current.next(isolation: self)
             } catch {
-                if !(error is CancellationError) { fault(RequestError(reading: error)) }
+                if !(error is CancellationError) {
+                    let fault = RequestError(reading: error)
+                    state.withLock { $0.fault = fault }
+                }
                 throw error
             }
-            guard let buffer else { return nil }
+            guard let buffer else {
+                // What was cancelled ends as well, wherever it is.
+                if missing == nil, !Task.isCancelled { state.withLock { $0.isWhole = true } }
+                return nil
+            }
             missing = missing.map { Swift.max(0, $0 - buffer.readableBytes) }
+            if missing == 0 { state.withLock { $0.isWhole = true } }
             return Array(buffer: buffer)
         }
     }

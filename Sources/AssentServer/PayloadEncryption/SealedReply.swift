@@ -30,8 +30,10 @@ struct SealedReply: Sendable {
     /// - Throws: why the content could not be had.
     func sealing(_ response: Response, toHead isHead: Bool) async throws -> Response {
         var head = response.head
+        var isLast = false
         // Mostly there are none, and then the list is not copied.
         if head.headerFields.contains(where: Self.isOfConnection) {
+            isLast = head.headerFields[.connection] == "close"
             head.headerFields.removeAll(where: Self.isOfConnection)
         }
         let length = isHead ? 0 : response.body.contentLength
@@ -41,7 +43,7 @@ struct SealedReply: Sendable {
             Padding.pad(&plaintext)
             var sealer = sealer
             let sealed = try sealer.finish(with: plaintext)
-            return Self.response(ResponseBody(byteBuffer: ByteBuffer(bytes: sealed)))
+            return Self.response(ResponseBody(byteBuffer: ByteBuffer(bytes: sealed)), isLast: isLast)
         }
         let (sealer, running, body) = (sealer, running, response.body)
         let isStreamed = length == nil
@@ -52,15 +54,17 @@ struct SealedReply: Sendable {
                     SealingWriter(writer, sealer, beginning: beginning, length: length, isStreamed: isStreamed))
                 // The session is in use until here.
                 withExtendedLifetime(running) {}
-            })
+            }, isLast: isLast)
     }
 
     private static func isOfConnection(_ field: HTTPField) -> Bool {
         connectionFields.contains(field.name.canonicalName)
     }
 
-    private static func response(_ body: ResponseBody) -> Response {
+    /// A sealed reply; `isLast` says whether it is the last of its connection.
+    private static func response(_ body: ResponseBody, isLast: Bool) -> Response {
         var fields = Self.fields
+        if isLast { fields[.connection] = "close" }
         // Otherwise Hummingbird writes it, by finding out at run time what a number is.
         if let length = body.contentLength { fields[.contentLength] = String(length) }
         return Response(status: .ok, headers: fields, body: body)

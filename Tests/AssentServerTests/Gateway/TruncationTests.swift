@@ -1,5 +1,6 @@
 import AssentCore
 import Foundation
+import HTTPTypes
 import Testing
 
 @testable import AssentServer
@@ -50,6 +51,42 @@ struct TruncationTests {
             }
             let next = try await fixture.send("GET", fixture.gateway("/files/x"), ServerFixture.session(token))
             #expect(next.status == 413)
+        }
+    }
+
+    @Test("Such an answer says that it is the last of its connection, and what follows there is not answered")
+    func lastReply() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            fixture.upstream.answerEarly { _, peer in peer.answer("413 Content Too Large") }
+            let rest = String(repeating: "x", count: 990)
+            for _ in 0..<20 {
+                let connection = try await fixture.rawConnection()
+                try await connection.send(
+                    "PUT /files/large HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\n"
+                        + "Content-Length: 1000\r\n\r\n0123456789")
+                let reply = await connection.reply()
+                #expect(reply.hasPrefix("HTTP/1.1 413 ") && reply.lowercased().contains("connection: close"))
+                try await connection.send(rest + "GET /files/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                #expect(await connection.untilClosed().isEmpty)
+            }
+        }
+    }
+
+    @Test("A sealed request is answered so as well: the reply says it outside of what is sealed")
+    func lastSealedReply() async throws {
+        try await ServerFixture.run { fixture in
+            let client = try await SealedClient(fixture, SealedClient.key(fixture))
+            fixture.upstream.answerEarly { _, peer in peer.answer("413 Content Too Large") }
+            let content = [UInt8](repeating: UInt8(ascii: "x"), count: 200_000)
+            let sealed = try client.sealed(client.request(.put, "/open"), content, number: 1)
+            let connection = try await fixture.rawConnection()
+            try await connection.send(
+                "POST /assent-pe/1/message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/assent-pe\r\n"
+                    + "Content-Length: \(sealed.bytes.count)\r\n\r\n")
+            try await connection.send(Array(sealed.bytes.dropLast(1000)))
+            #expect(await connection.reply().lowercased().contains("connection: close"))
+            await connection.close()
         }
     }
 
