@@ -85,7 +85,13 @@ extension TableRegister {
         RegisteredTable(
             "signing_slots", .kept("they end with their container"),
             // Tries since are not counted here: the PIN is locked until its user signs in, and implicit logins with it.
-            fence: [.set(.slots, { _ in "held = 1" }, where: { _ in "held = 0" })]),
+            fence: [
+                .set(.slots, { _ in "held = 1" }, where: { _ in "held = 0" }),
+                // A confirmation of an evaluation that was lost would forgive a guess that has its number now.
+                .set(
+                    nil, { now in "restored_at = \(now + NodeClocks.difference)" },
+                    where: { _ in "1 = 1" }),
+            ]),
         RegisteredTable(
             "signing_confirms", .kept("a confirmation that comes again must find that it came"),
             fence: [.set(.evaluations, { _ in "taken_by = 'restored'" }, where: { _ in "taken_by IS NULL" })]),

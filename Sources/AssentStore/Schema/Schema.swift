@@ -23,7 +23,7 @@ package struct Schema: Sendable {
         .clientAssertions, .sessionKeys, .senders, .tokenlessSessions, .registrations,
         .sessionKinds, .instanceVersions, .logins, .webLinks, .journeyLevels, .shownLines, .payloadKeys,
         .usualNetworks, .deviceConfigs, .transactionAttempts, .blockedContainers, .signingNoticePositions,
-        .housekeeping, .pendingKeys, .attemptAges, .statelessKeys, .signingLookUps,
+        .housekeeping, .pendingKeys, .attemptAges, .statelessKeys, .signingLookUps, .restoredSlots,
     ])
 
     /// Brings a database up to date. All missing steps are one transaction: if one fails, the older version of the

@@ -63,4 +63,8 @@ extension Migration {
             """,
             "CREATE INDEX signing_confirms_texts ON signing_confirms (evaluated_at) WHERE eval IS NOT NULL",
         ])
+
+    /// Since then a slot knows up to when evaluations were made that a restored backup may not have counted.
+    static let restoredSlots = Migration(
+        "restored slots", ["ALTER TABLE signing_slots ADD COLUMN restored_at BIGINT"])
 }

@@ -128,7 +128,7 @@ struct JudgedColumns: Sendable {
                 pending_generation pending_public_key pending_k n floor unconfirmed cleared forgive_after \
                 next_at counted cur next ahead held
                 """,
-            "did slot generation public_key sealed_k at request blinded changed_at"),
+            "did slot generation public_key sealed_k at request blinded changed_at restored_at"),
         "signing_transactions": JudgedColumns(
             used: "state claimed_by decided_by decided_at taken_by",
             """

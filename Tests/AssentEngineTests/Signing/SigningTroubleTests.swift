@@ -201,4 +201,27 @@ struct SigningTroubleTests {
         let slot = try #require(await device.status(container.did).slots.first)
         #expect(slot.state == .locked)
     }
+
+    @Test("A confirmation from before a restore forgives no guess that has its number since, and the right PIN does")
+    func restoredConfirmation() async throws {
+        let (world, device, container, pin) = try await SigningWorld.withEnrolledPIN()
+        try await backUp(world)
+        // Evidence has both texts, and the thief has the evidence.
+        let opened = try #require(try await pin.open("2580"))
+        let lost = try await pin.confirmation(opened)
+        try await restore(world)
+        world.base.clock.advance(by: 120)
+        let again = SigningCaller(try await TransactionFixture.signIn("ana", world.base.context))
+        #expect(try await world.provider.slots.act(again, did: container.did.text, .unlock, on: "signing") == .active)
+        pin.kept.withLock { $0.last = nil }
+        #expect(try await pin.unlock("0000") == nil)
+        #expect(try await refusal { _ = try await device.call("slots/confirm", container.did, lost) } == nil)
+        let guessed = try #require(await device.status(container.did).slots.first)
+        #expect(guessed.tries == 4 && guessed.spare == 19)
+        let taken = try await world.base.database.run(.read("SELECT taken_by FROM signing_confirms"))
+        #expect(try taken.map { try $0.text("taken_by") } == ["restored"])
+        _ = try #require(try await pin.open("2580"))
+        let right = try #require(await device.status(container.did).slots.first)
+        #expect(right.tries == 5 && right.spare == 20)
+    }
 }

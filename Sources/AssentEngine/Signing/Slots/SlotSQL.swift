@@ -46,20 +46,24 @@ enum SlotSQL {
         return "CASE n + 1 - floor\(cases) ELSE \(moment(last)) END"
     }
 
+    /// Keeps a confirmation. One of an evaluation from before a restore can be taken for nothing: it may have been.
     static func insert(_ confirmed: ConfirmedTry) -> SQL {
         """
         INSERT INTO signing_confirms
-            (did, slot, n, unl, generation, evaluated_at, confirmed_at, eval, confirm)
+            (did, slot, n, unl, generation, evaluated_at, confirmed_at, taken_by, eval, confirm)
         VALUES (\(confirmed.did), \(confirmed.slot), \(confirmed.n), \(confirmed.unl),
-            \(confirmed.generation), \(confirmed.evaluatedAt), \(confirmed.confirmedAt), \(confirmed.evaluation),
-            \(confirmed.confirmation))
+            \(confirmed.generation), \(confirmed.evaluatedAt), \(confirmed.confirmedAt),
+            (SELECT 'restored' FROM signing_slots s WHERE s.did = \(confirmed.did) AND s.slot = \(confirmed.slot)
+                AND s.restored_at >= \(confirmed.evaluatedAt)),
+            \(confirmed.evaluation), \(confirmed.confirmation))
         ON CONFLICT (did, slot, n) DO NOTHING
         """
     }
 
-    /// Gives an evaluation back, and forgives those before it: never a later one.
+    /// Gives an evaluation back, and forgives those before it: never a later one. An evaluation from before a restore
+    /// forgives nothing: the backup may not have it, and a guess that was made since has its number.
     static func forgive(_ confirmed: ConfirmedTry) -> SQL {
-        let n = confirmed.n
+        let n: SQL = "(CASE WHEN restored_at >= \(confirmed.evaluatedAt) THEN 0 ELSE \(confirmed.n) END)"
         return """
             UPDATE signing_slots SET
                 unconfirmed = CASE WHEN \(n) > forgive_after THEN n - \(n) WHEN \(n) > cleared THEN unconfirmed - 1
@@ -68,7 +72,7 @@ enum SlotSQL {
                 forgive_after = CASE WHEN \(n) > forgive_after THEN NULL ELSE forgive_after END,
                 floor = CASE WHEN floor < \(n) THEN \(n) ELSE floor END,
                 next_at = CASE WHEN n = \(n) THEN 0 ELSE next_at END
-            WHERE did = \(confirmed.did) AND slot = \(confirmed.slot) AND n >= \(n)
+            WHERE did = \(confirmed.did) AND slot = \(confirmed.slot) AND n >= \(confirmed.n)
             """
     }
 
