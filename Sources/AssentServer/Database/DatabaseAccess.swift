@@ -63,8 +63,7 @@ struct DatabaseAccess {
         guard FileManager.default.fileExists(atPath: path) else {
             throw ConfigurationError(
                 file: path, line: nil,
-                "the master key is missing: put the key of the data there, with mode 0600. A copy needs it on both sides"
-            )
+                "the master key is missing: put the key of the database there, with mode 0600")
         }
         return try DataDirectory.masterKey(at: path, isNamed: configuration.masterKeyFile != nil)
     }

@@ -198,8 +198,9 @@ struct DataDirectory: Sendable {
         guard FileManager.default.fileExists(atPath: path), keyFile != nil || !isKeyUnwritten else {
             guard keyFile == nil else {
                 throw ConfigurationError(
-                    file: path, line: nil, "the master key is missing: make one with 'head -c 32 /dev/urandom | base64'"
-                )
+                    file: path, line: nil,
+                    "the master key is missing: put the key of the database there, with mode 0600. Only for a new "
+                        + "database make one: (umask 077; head -c 32 /dev/urandom | base64 > \(path))")
             }
             // An empty file is a first start that was broken off.
             guard size ?? 0 == 0 else {

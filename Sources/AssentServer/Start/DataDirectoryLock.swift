@@ -16,7 +16,8 @@ final class DataDirectoryLock: Sendable {
         let path = directory.file("serve.lock")
         let file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else {
-            throw ConfigurationError(file: path, line: nil, "cannot be made: \(String(cString: strerror(errno)))")
+            // One that another user has made, for example root by a command, is there and cannot be opened.
+            throw ConfigurationError(file: path, line: nil, "cannot be opened: \(PrivateFile.obstacle(errno))")
         }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
             let reason = Self.refusal(errno, holder: Self.holder(file))

@@ -17,7 +17,7 @@ enum PrivateFile {
         // Not to wait for somebody who writes, should it be a pipe.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (isNamed ? 0 : O_NOFOLLOW))
         guard descriptor >= 0 else {
-            let reason = errno == ELOOP && !isNamed ? "it is a link, and the server has made none" : reason()
+            let reason = errno == ELOOP && !isNamed ? "it is a link, and the server has made none" : obstacle(errno)
             throw ConfigurationError(file: path, line: nil, "cannot be read: \(reason)")
         }
         defer { close(descriptor) }
@@ -58,7 +58,7 @@ enum PrivateFile {
     ) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            let reason = errno == EEXIST ? "it is there already" : reason()
+            let reason = errno == EEXIST ? "it is there already" : obstacle(errno)
             throw ConfigurationError(file: path, line: nil, "cannot be made: \(reason)")
         }
         do {
@@ -83,7 +83,7 @@ enum PrivateFile {
         let parent = (path as NSString).deletingLastPathComponent
         var status = stat()
         guard stat(parent.isEmpty ? "." : parent, &status) == 0 else {
-            throw ConfigurationError(file: path, line: nil, "cannot be made: \(reason())")
+            throw ConfigurationError(file: path, line: nil, "cannot be made: \(obstacle(errno))")
         }
         let isSticky = status.st_mode & 0o1000 != 0
         guard [geteuid(), 0].contains(status.st_uid), status.st_mode & 0o022 == 0 || isSticky else {
@@ -97,11 +97,13 @@ enum PrivateFile {
     /// Syncs a file that another program has written, and gives its size.
     static func settle(_ path: String) throws -> Int {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { throw ConfigurationError(file: path, line: nil, "cannot be read: \(reason())") }
+        guard descriptor >= 0 else {
+            throw ConfigurationError(file: path, line: nil, "cannot be read: \(obstacle(errno))")
+        }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
-            throw ConfigurationError(file: path, line: nil, "cannot be read: \(reason())")
+            throw ConfigurationError(file: path, line: nil, "cannot be read: \(obstacle(errno))")
         }
         do {
             try sync(descriptor)
@@ -114,7 +116,7 @@ enum PrivateFile {
     /// Gives a file another name, also that of a file that is there, and syncs the directory.
     static func rename(_ path: String, to name: String) throws {
         guard Foundation.rename(path, name) == 0 else {
-            throw ConfigurationError(file: name, line: nil, "cannot be made: \(reason())")
+            throw ConfigurationError(file: name, line: nil, "cannot be made: \(obstacle(errno))")
         }
         do {
             try syncDirectory(of: name, sync)
@@ -138,5 +140,14 @@ enum PrivateFile {
         throw POSIXError(.init(rawValue: errno) ?? .EIO)
     }
 
-    private static func reason() -> String { String(cString: strerror(errno)) }
+    /// Why the system refuses a file, in its own words (`errno`), and what to do where the wrong user has asked: a file
+    /// that root has made for a server is not one that the server's user can read.
+    ///
+    /// - Parameter number: the system's number of the error.
+    /// - Returns: a text that goes on behind "cannot be read: " or "cannot be made: ".
+    static func obstacle(_ number: Int32) -> String {
+        let words = String(cString: strerror(number))
+        guard number == EACCES || number == EPERM else { return words }
+        return "\(words). Run this as the user of the server, and give that user the file and the way to it by 'chown'"
+    }
 }

@@ -26,6 +26,16 @@ struct PrivateFileTests {
         }
     }
 
+    @Test("Who may not read a file is told as whom to run the server, and how to give the file to that user")
+    func otherUser() {
+        for number in [EACCES, EPERM] {
+            let text = PrivateFile.obstacle(number)
+            #expect(text.hasPrefix(String(cString: strerror(number))), "\(text)")
+            #expect(text.contains("as the user of the server") && text.contains("chown"), "\(text)")
+        }
+        #expect(PrivateFile.obstacle(ENOENT) == String(cString: strerror(ENOENT)))
+    }
+
     @Test("A client's secret is what stands in its file without the line's end, and a marked one is refused")
     func clientSecret() throws {
         let directory = try ServerFixture.makeDirectory()
