@@ -26,7 +26,7 @@ struct PrivateFileTests {
         }
     }
 
-    @Test("Who may not read a file is told as whom to run the server, and how to give the file to that user")
+    @Test("A user who may not read a file is told as whom to run the server, and how to give the file to that user")
     func otherUser() {
         for number in [EACCES, EPERM] {
             let text = PrivateFile.obstacle(number)
