@@ -6,6 +6,6 @@ import Crypto
 package enum TokenHash {
     /// The unpadded base64url of the SHA-256 of the token's UTF-8.
     package static func of(_ token: Secret) -> String {
-        token.withUnsafeBytes { Base64URL.encode(Array(SHA256.hash(data: $0))) }
+        token.withUnsafeBytes { bytes in SHA256.hash(data: bytes).withUnsafeBytes { Base64URL.encode($0) } }
     }
 }
