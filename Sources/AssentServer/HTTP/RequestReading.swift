@@ -62,6 +62,8 @@ extension Request {
 
     /// Whether a `Content-Type` names JSON.
     static func isJSON(_ contentType: String) -> Bool {
+        // As nearly all clients write it.
+        if contentType.utf8.elementsEqual("application/json".utf8) { return true }
         let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         var type = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.drop(while: isSpace)
         while let last = type.last, isSpace(last) { type.removeLast() }
