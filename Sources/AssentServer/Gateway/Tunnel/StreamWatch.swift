@@ -83,8 +83,10 @@ struct StreamWatch: Sendable {
 
     private func noteFull() {
         logger.notice(
-            "a stream was refused: there are as many as maxStreams or the open files (ulimit -n) allow, or its address "
-                + "has its share",
+            """
+            a stream was refused: there are as many as maxStreams or the open files (ulimit -n) allow, or as its address \
+            may have
+            """,
             metadata: ["route": "\(served.route.name)", "address": "\(address ?? "none")"])
     }
 

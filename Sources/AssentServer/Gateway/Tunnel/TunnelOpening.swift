@@ -43,8 +43,10 @@ struct TunnelOpening: Sendable {
         }
         guard count.enter(route.name, limit: settings.limit, for: address) else {
             logger.notice(
-                "a WebSocket was refused: there are as many as maxTunnels or the open files (ulimit -n) allow, or its "
-                    + "address has its share",
+                """
+                a WebSocket was refused: there are as many as maxTunnels or the open files (ulimit -n) allow, or as \
+                its address may have
+                """,
                 metadata: ["route": "\(route.name)", "address": "\(address ?? "none")"])
             return .problem(
                 503, "There are as many open WebSockets as there may be.", members: ["forwarded": "no"])
