@@ -58,21 +58,21 @@ struct JourneyEnd: Sendable {
             limits.maxIdle = limits.maxSession
         }
         // A journey that has asked nothing has proved nothing: its user has not signed in anew, and who has taken a
-        // session away could else make it fresh by it, and keep it.
+        // session away could else make it fresh by it, keep it, and raise its level and that of its grants.
         let kept = subject.isProved ? nil : old
         if let kept {
             let end = min(kept.expiresAt, engine.context.clock.epochSeconds + limits.maxSession)
             limits.maxSession = end - kept.createdAt
             limits.maxIdle = min(kept.maxIdle, limits.maxIdle)
         }
+        let level = subject.isProved ? state.progress.authLevel : 0
         // A step-up keeps the key, and a session without one does not get one by it.
         let sender = old.map(\.sender) ?? SenderBinding(keyThumbprint: state.keyThumbprint)
         var new = engine.sessions.prepare(
             userID: userID, epoch: subject.epoch, realm: state.realm,
-            authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
+            authLevel: max(level, old?.authLevel ?? 0),
             limits: limits, properties: properties(old), sender: sender)
-        // Whatever the journey's level is.
-        new.row.journeyLevel = subject.isProved ? state.progress.authLevel : 0
+        new.row.journeyLevel = level
         if let kept { new.row.authTime = kept.createdAt }
         new.row.kind = kind
         var statements =

@@ -109,6 +109,20 @@ struct UpgradeTests {
         #expect(session.authLevel == 9 && session.journeyLevel == 0)
     }
 
+    @Test("A journey that proves nothing raises no level, by its own or by a node, and was passed all the same")
+    func nothingRaised() async throws {
+        let nod = JourneyDefinition(
+            name: "Nod", entry: "level",
+            nodes: ["level": NodeDefinition("ModifyAuthLevelNode", outcomes: ["outcome": .success])], authLevel: 3)
+        let fixture = try await JourneyFixture(more: [nod])
+        let old = try await fixture.signIn()
+        let before = try #require(try await fixture.sessions.live(token: old))
+        let new = try await fixture.send(type: "service", value: "Nod", session: old).token()
+        let after = try #require(try await fixture.sessions.live(token: new))
+        #expect(after.authLevel == before.authLevel && after.authLevel < 3 && after.journeyLevel == 0)
+        #expect(after.properties["Service"]?.string == "Password|Nod")
+    }
+
     @Test("A journey that proves nothing is no sign-in: its session is no younger than the one before")
     func age() async throws {
         let short = JourneyDefinition(
