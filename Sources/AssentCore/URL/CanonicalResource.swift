@@ -84,6 +84,13 @@ package struct CanonicalResource: Sendable, Hashable {
     /// The request target to forward: exactly what was decided on.
     package var target: String { path + (query.map { "?" + $0 } ?? "") }
 
+    /// The same resource without the slash at its path's end; `nil` where it has none.
+    package var withoutLastSlash: CanonicalResource? {
+        guard path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") else { return nil }
+        return CanonicalResource(
+            scheme: scheme, host: host, port: port, path: String(path.dropLast()), query: query)
+    }
+
     /// The path by which policies, actions and routes know it; see ``EscapedText/compared(_:)``.
     package var comparedPath: String { EscapedText.compared(path) }
 

@@ -160,10 +160,14 @@ package struct PolicyAssessment: Sendable {
 
     /// A policy that grants without its transaction, because something else of its condition holds.
     private(set) var unneeded: Pending?
+
+    /// Those of ``MatchedPolicies/spellings`` that no policy grants.
+    private var ungranted: [CanonicalResource]
     private let action: String?
 
     init(_ matched: MatchedPolicies, facts: PolicyFacts) {
         action = matched.action
+        ungranted = matched.spellings
         for policy in matched.policies {
             guard policy.subject.matches(facts.user, client: facts.client, claims: facts.claims) else {
                 reasons.append("\(policy.name): the subject does not match")
@@ -187,6 +191,7 @@ package struct PolicyAssessment: Sendable {
             }
         }
         if reasons.isEmpty, actions.isEmpty { reasons.append("no policy covers the resource") }
+        if !ungranted.isEmpty { reasons.append("the path is not granted both with and without its last slash") }
     }
 
     /// What is decided, provided that ``pending`` is approved.
@@ -199,6 +204,7 @@ package struct PolicyAssessment: Sendable {
             }
             let isGranted = action.map { actions[$0] == true } ?? actions.values.contains(true)
             guard isGranted else { return .denied(actions.isEmpty ? .noPolicy : .notPermitted) }
+            guard ungranted.isEmpty else { return .denied(.noPolicy) }
             guard pendings.count <= 1 else { return .denied(.severalTransactions) }
             return .granted(taken: nil)
         }
@@ -212,6 +218,9 @@ package struct PolicyAssessment: Sendable {
             actions = policy.actionValues
         } else {
             actions.merge(policy.actionValues) { $0 && $1 }
+        }
+        if !ungranted.isEmpty, let action, policy.actionValues[action] == true {
+            ungranted.removeAll { policy.covers($0) }
         }
         for attribute in policy.attributes {
             switch attribute {

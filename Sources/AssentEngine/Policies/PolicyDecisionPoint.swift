@@ -20,17 +20,28 @@ package struct PolicyDecisionPoint: Sendable {
 
     /// The policies of a set that are about a resource, for whomever they are.
     ///
+    /// Most services take a path with a slash at its end for the one without. So where policies are about a path with
+    /// one, those that are only about the path without it are among them, and both must be granted. Without an action
+    /// that is not so: AM's enforcement points, which do not tell it, compare a last slash.
+    ///
     /// - Parameters:
     ///   - set: the set.
     ///   - resource: the resource.
     ///   - action: only the policies that speak of this action are taken; `nil` when the action is not known.
     /// - Returns: the policies, in the order of the set.
     package func match(_ set: PolicySet, resource: CanonicalResource, action: String?) -> MatchedPolicies {
-        MatchedPolicies(
-            set: set, resource: resource, action: action,
-            policies: set.policies.filter { policy in
-                policy.isActive && action.map { policy.actionValues[$0] != nil } ?? true && policy.covers(resource)
-            })
+        let speaking = set.policies.filter { policy in
+            policy.isActive && action.map { policy.actionValues[$0] != nil } ?? true
+        }
+        let covering = speaking.filter { $0.covers(resource) }
+        if action != nil, !covering.isEmpty, let bare = resource.withoutLastSlash {
+            let both = speaking.filter { $0.covers(resource) || $0.covers(bare) }
+            if both.count > covering.count {
+                return MatchedPolicies(
+                    set: set, resource: resource, action: action, policies: both, spellings: [resource, bare])
+            }
+        }
+        return MatchedPolicies(set: set, resource: resource, action: action, policies: covering, spellings: [])
     }
 
     /// What the matched policies say of somebody under these circumstances, before any transaction is looked at.
@@ -52,6 +63,10 @@ package struct MatchedPolicies: Sendable {
 
     /// The policies.
     package let policies: [Policy]
+
+    /// The spellings of the resource, with and without a slash at the path's end, that must both be granted; empty
+    /// where the resource alone is decided on.
+    let spellings: [CanonicalResource]
 
     /// Whether one of them binds the body of a request, which must then be read whole before anything is settled.
     package var bindsBody: Bool { policies.contains { $0.bind.contains(.body) } }

@@ -54,6 +54,64 @@ struct GatewayDecisionTests {
         #expect(record.outcome == .answered(status: 201))
     }
 
+    /// A wildcard that lets everybody post below `/transfers` without an approval.
+    private static func below(_ subject: PolicySubject = .authenticatedUsers) throws -> Policy {
+        try TransactionFixture.policy(
+            "below", resources: ["https://api.bank.example:443/transfers/*"], subject: subject, condition: nil,
+            bind: [], display: [])
+    }
+
+    @Test("A slash at the path's end evades no approval that a wildcard beside it does not ask for")
+    func lastSlash() async throws {
+        let fixture = try await TransactionFixture()
+        let point = try fixture.settlement([try TransactionFixture.policy(), try Self.below()])
+        try await fixture.giveGrant("g1")
+        for path in ["/transfers/", "/transfers//", "/TRANSFERS/", "/%74ransfers/"] {
+            guard case .advised = await point.settle(try Self.request(fixture, path: path)) else {
+                Issue.record("an advice was expected for \(path)")
+                return
+            }
+        }
+        guard case .advised(let advice, _) = await point.settle(try Self.request(fixture, path: "/transfers/")),
+            let id = advice.transactionID
+        else {
+            Issue.record("an advice was expected")
+            return
+        }
+        try await fixture.approve(id)
+        // What was approved is the path with the slash.
+        #expect(await point.settle(try Self.request(fixture, id: id)) == .denied(.transaction(.resource)))
+        guard case .granted(let taken) = await point.settle(try Self.request(fixture, id: id, path: "/transfers/"))
+        else {
+            Issue.record("the approved request must pass")
+            return
+        }
+        #expect(taken?.id == id)
+        #expect(await point.settle(try Self.request(fixture, path: "/transfers/1")) == .granted(taken: nil))
+        #expect(await point.settle(try Self.request(fixture, path: "/transfers/1/")) == .granted(taken: nil))
+    }
+
+    @Test("Where policies are about both spellings of a path, both must be granted; a slash alone grants nothing")
+    func bothSpellings() async throws {
+        let fixture = try await TransactionFixture()
+        func decision(_ path: String, _ policies: Policy...) async throws -> AccessDecision {
+            let point = try fixture.settlement(policies)
+            return await point.settle(try Self.request(fixture, path: path))
+        }
+        let bens = try TransactionFixture.policy(
+            "bens", subject: .identity(["id=ben,ou=user,o=alpha"]), condition: nil, bind: [], display: [])
+        let open = try TransactionFixture.policy("open", condition: nil, bind: [], display: [])
+        let denying = try TransactionFixture.policy(
+            "denying", actions: ["POST": false], condition: nil, bind: [], display: [])
+        #expect(try await decision("/transfers/", bens, try Self.below()) == .denied(.noPolicy))
+        #expect(try await decision("/transfers/", denying, try Self.below()) == .denied(.notPermitted))
+        #expect(try await decision("/transfers/", open, try Self.below()) == .granted(taken: nil))
+        let foreign = try Self.below(.identity(["id=ben,ou=user,o=alpha"]))
+        #expect(try await decision("/transfers/", open, foreign) == .denied(.noPolicy))
+        #expect(try await decision("/transfers/", open) == .denied(.noPolicy))
+        #expect(try await decision("/transfers", open, foreign) == .granted(taken: nil))
+    }
+
     @Test("An id that is of no use is a refusal, never a second advice")
     func uselessIDs() async throws {
         let fixture = try await TransactionFixture()

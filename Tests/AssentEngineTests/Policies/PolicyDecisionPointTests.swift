@@ -82,6 +82,18 @@ struct PolicyDecisionPointTests {
         if why != "unknown" { #expect(try await fixture.audited(.transactionTake, id) == ["refused \(reason)"]) }
     }
 
+    @Test("Without an action a last slash is compared, as AM does")
+    func lastSlash() async throws {
+        let fixture = try await TransactionFixture()
+        let below = try TransactionFixture.policy(
+            "below", resources: ["https://api.bank.example:443/transfers/*"], condition: nil, bind: [], display: [])
+        let decisions = try await Self.ask(
+            fixture, [try TransactionFixture.policy(bind: [], display: []), below],
+            resources: ["https://api.bank.example/transfers/", "https://api.bank.example/transfers"])
+        #expect(decisions.map(\.actions) == [["POST": true], [:]])
+        #expect(decisions.map(\.advices.count) == [0, 1])
+    }
+
     @Test("Of several resources one is granted by one id")
     func batch() async throws {
         let fixture = try await TransactionFixture()

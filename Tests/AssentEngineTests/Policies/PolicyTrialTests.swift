@@ -40,6 +40,17 @@ struct PolicyTrialTests {
         #expect(trial.result == .refused && trial.explanation.contains("iban") && trial.shown.isEmpty)
     }
 
+    @Test("A policy that is about the path without its last slash is said to apply, where another is about it with one")
+    func lastSlash() throws {
+        let below = try TransactionFixture.policy(
+            "below", resources: ["https://api.bank.example:443/transfers/*"], condition: nil, bind: [], display: [])
+        let url = "https://api.bank.example/transfers/"
+        let trial = try Self.trial([try TransactionFixture.policy(), below], url: url)
+        #expect(trial.result == .transaction && trial.findings.map(\.field) == [nil, nil])
+        let alone = try Self.trial([try TransactionFixture.policy()], url: url)
+        #expect(alone.result == .denied && alone.findings.map(\.field) == ["resources"])
+    }
+
     @Test("The field that keeps a policy from applying is named")
     func fields() throws {
         let inactive = Policy(

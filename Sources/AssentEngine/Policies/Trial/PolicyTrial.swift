@@ -55,9 +55,12 @@ package struct PolicyTrial: Sendable, Hashable {
         facts: PolicyFacts, language: String = "en"
     ) {
         let action = action ?? content.method
-        findings = set.policies.map { $0.finding(resource, action: action, facts) }
         let point = PolicyDecisionPoint(policySets: [set])
-        let assessment = point.assess(point.match(set, resource: resource, action: action), facts: facts)
+        let matched = point.match(set, resource: resource, action: action)
+        findings = set.policies.map { policy in
+            policy.finding(matched.spellings.first { policy.covers($0) } ?? resource, action: action, facts)
+        }
+        let assessment = point.assess(matched, facts: facts)
         var shown: [DisplayField] = []
         do {
             switch try assessment.decision {
