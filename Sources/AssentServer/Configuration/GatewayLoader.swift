@@ -131,7 +131,9 @@ struct GatewayLoader {
     private static func passHeaders(_ route: SettingsReader<Void>) throws -> Set<String> {
         try headers(route, "passHeaders") { name in
             ForwardedFields.canPass(name)
-                ? nil : "\(name.rawName) cannot pass: it is for one hop, has an underscore, or only the gateway says it"
+                ? nil
+                : "\(name.rawName) cannot pass: it is for one hop, has an underscore, only the gateway says it, or "
+                    + "services take another method or path by it"
         }
     }
 

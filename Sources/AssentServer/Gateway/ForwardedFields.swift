@@ -25,6 +25,12 @@ enum ForwardedFields {
 
     private static let gatewaysFamily = "x-forwarded-"
 
+    /// By which some services take another method or another path than the request has. The policies decide about the
+    /// request's own, and a client that needs the other method can send it.
+    private static let overrides: Set<String> = [
+        "x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url",
+    ]
+
     /// The fields of clients that go on by themselves: they say what is asked for, in which form, and on which trace,
     /// but not who asks. A list of those that do not would never be complete: each proxy and sign-in service has names
     /// of its own by which it tells applications who calls.
@@ -55,12 +61,12 @@ enum ForwardedFields {
 
     private static let ordinaryFamily = "sec-"
 
-    /// Whether a route can name a field that passes: not those of one hop, those that the gateway sets itself, and
-    /// those that two names would be one name for.
+    /// Whether a route can name a field that passes: not those of one hop, those that the gateway sets itself, those
+    /// that two names would be one name for, and those that make another request of it.
     static func canPass(_ name: HTTPField.Name) -> Bool {
         let name = name.canonicalName
         return !hopByHop.contains(name) && !gatewaysOwn.contains(name) && !name.hasPrefix(gatewaysFamily)
-            && name != "authorization" && !name.utf8.contains(UInt8(ascii: "_"))
+            && !overrides.contains(name) && name != "authorization" && !name.utf8.contains(UInt8(ascii: "_"))
     }
 
     /// Whether a route can name a field for what the gateway says of the caller: none that clients send by themselves,

@@ -64,8 +64,9 @@ struct ForwardedFieldsTests {
     }
 
     @Test(
-        "A route cannot let pass what only the gateway says, or what is for one hop",
+        "A route cannot let pass what only the gateway says, what is for one hop, or what makes another request of it",
         arguments: [
+            "X-HTTP-Method-Override", "x-http-method", "X-Method-Override", "X-Original-URL", "X-Rewrite-Url",
             "X-Remote-User", "X-Forwarded-For", "Forwarded", "Via", "X-TxID", "Connection", "Host", "Transfer-Encoding",
             "Authorization", "X_Custom", "DPoP",
         ])
