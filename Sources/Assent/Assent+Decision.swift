@@ -30,6 +30,6 @@ extension Assent {
         on url: String, application: String = AuthorizedClient.defaultApplication,
         approve: (inout Approval) async throws -> StepAction
     ) async throws -> ResourceDecision {
-        try await authorized.decision(on: url, application: application, approve: approve)
+        try await authorizedClient.decision(on: url, application: application, approve: approve)
     }
 }

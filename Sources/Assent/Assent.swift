@@ -48,14 +48,17 @@ public final class Assent: Sendable {
     /// Calls the installation's resources, and nobody's.
     public let deviceClient: DeviceClient
 
+    /// What `send` sends by, for code that takes an `AuthorizedClient`: a class of the product `AssentURLSession`, or a
+    /// client of the app's own. Who is signed in here is signed in there, and ``Configuration/policies`` answer for
+    /// approvals. An `HTTPCall` to an origin that ``Configuration/payloadEncryption`` does not name is not sealed.
+    public let authorizedClient: AuthorizedClient
+
     let journeyClient: JourneyClient
     let cookies: SecureCookieStore
     private let resourceCookies: UserCookies
     let deviceCookies: CookieStore
     let implicitCookies: CookieStore
     private let nobodyCookies: CookieStore
-    let authorized: AuthorizedClient
-
     /// Whose calls the user's are now.
     let current: CurrentUser
     let remembered: RememberedUsers
@@ -121,7 +124,7 @@ public final class Assent: Sendable {
             configuration: settings, transport: network.admitting(pipeline, integrity), clock: clock, logger: logger)
         journeys.prover = current
         journeyClient = journeys
-        authorized = try AuthorizedClient(
+        authorizedClient = try AuthorizedClient(
             configuration: resources, journeys: journeyClient, source: current, transport: pipeline,
             policies: configuration.policies, clock: clock, random: random, logger: logger)
         let wiring = ResourceWiring(
@@ -130,7 +133,7 @@ public final class Assent: Sendable {
         deviceClient = try wiring.deviceClient(tokens: stored.device)
         (deviceCookies, implicitCookies, nobodyCookies) = wiring.cookies
         journey = Journey(
-            client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorized)
+            client: journeyClient, tokens: tokens, proofs: proofs, current: current, authorized: authorizedClient)
         device = Device(
             configuration.signingDevice(
                 store, over: network.admitting(HTTPPipeline(transport, layers: [kept, integrity]), integrity)),
@@ -139,7 +142,7 @@ public final class Assent: Sendable {
             device: device, tokens: stored, journeys: ending, admission: network.admission, integrity: integrity,
             cookies: implicitCookies)
         userClient = UserClient(
-            wiring.calls(.user, through: authorized), implicit: try wiring.implicitCalls(stored.implicit),
+            wiring.calls(.user, through: authorizedClient), implicit: try wiring.implicitCalls(stored.implicit),
             authenticating: remembered.authenticateImplicitly,
             linking: { [current, network, integrity] in try await current.link(to: $0, network.admission, integrity) })
         stateless = wiring.statelessSignIns(over: stored, at: serverOrigin)
@@ -170,7 +173,7 @@ public final class Assent: Sendable {
     public func send(
         _ request: ResourceRequest, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
-        try await authorized.send(lowered(request), approve: approve)
+        try await authorizedClient.send(lowered(request), approve: approve)
     }
 
     /// Sends a call to a resource. When the server wants the user's approval, the handler of the policy that covers its
@@ -186,7 +189,7 @@ public final class Assent: Sendable {
     ///   `approvalNeeded` when the server wants the user's approval and no policy's handler answers; `TokenError`;
     ///   `HTTPTransportError`.
     public func send(_ request: ResourceRequest) async throws -> HTTPReply {
-        try await authorized.send(lowered(request))
+        try await authorizedClient.send(lowered(request))
     }
 
     /// Asks what became of an approved call whose outcome is unknown. The user is not asked again.
@@ -215,7 +218,7 @@ public final class Assent: Sendable {
                 .fetchResource, .invalidRequest, "A form with files cannot be asked about.",
                 suggestion: "Ask the service itself what became of it.")
         }
-        return try await authorized.ask(call, about: pending)
+        return try await authorizedClient.ask(call, about: pending)
     }
 
     private func lowered(_ request: ResourceRequest) throws(ResourceError) -> HTTPCall {

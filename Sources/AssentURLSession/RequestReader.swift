@@ -29,6 +29,8 @@ struct RequestReader: Sendable {
         } catch {
             throw URLProtocolError(.invalidRequest, "The request cannot be sent: \(error.detail).")
         }
+        // Its URL is absolute, and may come from a reply: an app that seals its calls does not send it as it is.
+        call.mustBeSealed = true
         // What is not a time, or a very long one, sets no bound.
         let seconds = request.timeoutInterval
         if seconds > 0, seconds < 86_400 { call.limits.read = min(limits.read, .seconds(seconds)) }

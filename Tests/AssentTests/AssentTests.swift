@@ -212,6 +212,23 @@ extension HTTPFields {
         #expect(try await assent.user()?.token().accessToken == Secret("access"))
     }
 
+    @Test("Code that takes an authorized client is given the app's own: with its user and its cookies")
+    func authorizedClient() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        let call = try HTTPCall(.get, url: "\(api)/accounts")
+        await #expect(throws: TokenError(.signInNeeded, "")) { try await assent.authorizedClient.send(call) }
+        try await assent.journey("Login", handler: answer)
+        _ = try await assent.send(.get("\(api)/balanced"))
+        let reply = try await assent.authorizedClient.send(call)
+        #expect(reply.status == 200)
+        let sent = try #require(servers.sent("/accounts").last)
+        #expect(sent.request.headerFields[.authorization] == "Bearer access")
+        #expect(sent.request.headerFields[.cookie] == "node=3")
+        _ = await assent.signOut()
+        await #expect(throws: TokenError(.signInNeeded, "")) { try await assent.authorizedClient.send(call) }
+    }
+
     @Test("The load balancer's cookie goes back to AM and nowhere else; the session's cookie is not kept")
     func cookies() async throws {
         let servers = Servers()

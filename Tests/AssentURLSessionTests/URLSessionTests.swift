@@ -96,6 +96,14 @@ import FoundationNetworking
         #expect(bank.calls.withLock { $0.isEmpty })
     }
 
+    @Test("In an app that seals its calls a request is sealed or refused: its URL is absolute")
+    func mustBeSealed() async throws {
+        let session = BankProtocol.session(try await bank.client())
+        let (_, response) = try await session.data(for: request("/accounts"))
+        #expect(status(response) == 200)
+        #expect(bank.calls.withLock { $0.map(\.mustBeSealed) } == [true])
+    }
+
     @Test("Two subclasses have a client each") func twoClasses() async throws {
         let session = BankProtocol.session(try await bank.client())
         #expect(OtherProtocol.client == nil)
