@@ -59,6 +59,7 @@ public final class Assent: Sendable {
     let deviceCookies: CookieStore
     let implicitCookies: CookieStore
     private let nobodyCookies: CookieStore
+
     /// Whose calls the user's are now.
     let current: CurrentUser
     let remembered: RememberedUsers
