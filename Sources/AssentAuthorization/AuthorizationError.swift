@@ -1,4 +1,5 @@
 public import AssentCore
+import AssentTokens
 
 /// Why a protected request did not get through. Errors are equal when their codes are.
 public struct AuthorizationError: AssentError {
@@ -141,9 +142,35 @@ public struct PendingRequest: Hashable, Sendable {
     /// The `Idempotency-Key` that the request carried; `nil` for a request without effect.
     public let idempotencyKey: String?
 
+    /// Whose it is; `nil` when only the ids were kept.
+    let signIn: SignInMark?
+
     /// A request by its ids, for example kept from before a restart.
     public init(transactionID: String, idempotencyKey: String?) {
+        self.init(transactionID: transactionID, idempotencyKey: idempotencyKey, of: nil)
+    }
+
+    init(transactionID: String, idempotencyKey: String?, of signIn: SignInMark?) {
         self.transactionID = transactionID
         self.idempotencyKey = idempotencyKey
+        self.signIn = signIn
+    }
+
+    /// Whether the ids are the same.
+    ///
+    /// - Parameters:
+    ///   - left: a request.
+    ///   - right: another one.
+    /// - Returns: whether they are.
+    public static func == (left: PendingRequest, right: PendingRequest) -> Bool {
+        left.transactionID == right.transactionID && left.idempotencyKey == right.idempotencyKey
+    }
+
+    /// Hashes the ids.
+    ///
+    /// - Parameter hasher: what takes them.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(transactionID)
+        hasher.combine(idempotencyKey)
     }
 }

@@ -63,4 +63,24 @@ private struct WaitingSource: AccessTokenSource {
         #expect(world.decisions.count == 1)
         #expect(try await client.decision(on: "https://bank.example/see", approve: agree).allows("GET"))
     }
+
+    @Test("What became of a user's request is not asked by sending it as who has signed in since; kept ids still are")
+    func outcome() async throws {
+        let world = World()
+        world.change { $0.gateway = { $0.url.contains("_txid") ? .json(504, ["forwarded": "unknown"]) : nil } }
+        let tokens = try world.tokens()
+        let client = try await world.client(of: tokens)
+        let error = await #expect(throws: AuthorizationError.self) { try await client.send(try post(), approve: agree) }
+        let pending = try #require(error?.pending)
+        world.change { $0.gateway = { _ in .json(201, [:]) } }
+        try await tokens.install(Session(token: Secret("BOB")))
+        let count = world.calls.count
+        await #expect(throws: AuthorizationError.like(.sessionChanged)) {
+            try await client.ask(try post(), about: pending)
+        }
+        #expect(world.calls.count == count)
+        let kept = PendingRequest(transactionID: pending.transactionID, idempotencyKey: pending.idempotencyKey)
+        #expect(kept == pending)
+        #expect(try await client.ask(try post(), about: kept).status == 201)
+    }
 }

@@ -185,8 +185,15 @@ public struct AuthorizedClient: HTTPTransport {
     ///   - pending: from the error.
     /// - Returns: the reply.
     /// - Throws: ``AuthorizationError``: `refused` when the server knows nothing of the approval any more,
-    ///   `outcomeUnknown`, `notSent`.
+    ///   `sessionChanged` when somebody has signed out, or in, since the request was sent, `outcomeUnknown`, `notSent`.
     public func ask(_ call: HTTPCall, about pending: PendingRequest) async throws -> HTTPReply {
+        // It would be sent as another user's, and where that one needs no approval it would be let through.
+        let signIn = self.signIn
+        guard pending.signIn == nil || pending.signIn === signIn else {
+            throw AuthorizationError(
+                .sessionChanged, "Somebody has signed out, or in, since the request was sent. Nothing was asked.",
+                suggestion: "Ask the service itself what became of it.", pending: pending)
+        }
         guard let terms = try await terms(of: call, signIn) else {
             throw AuthorizationError(.invalidRequest, "The origin of the request is not in the configuration.")
         }
@@ -239,7 +246,8 @@ public struct AuthorizedClient: HTTPTransport {
                     let request = try await RepeatableRequest(call)
                     let binding = try await stepUp(advice.nextToMeet, for: request, terms, approve)
                     let key = call.request.headerFields[.idempotencyKey]
-                    let pending = PendingRequest(transactionID: id, idempotencyKey: call.isSafe ? nil : key)
+                    let pending = PendingRequest(
+                        transactionID: id, idempotencyKey: call.isSafe ? nil : key, of: terms.signIn)
                     refused.forget()
                     var last = try await sendApproved(
                         call, as: try await request.unchanged(approved), pending, terms, isQuestion: false)
