@@ -4,8 +4,8 @@ import AssentJourney
 public import AssentTokens
 
 extension Assent {
-    /// A user who is signed in. When somebody else has signed in, or this one anew, it gives no tokens and no claims:
-    /// they may be another user's.
+    /// A user who is signed in. When somebody else has signed in, or this one anew, it gives no tokens and no claims,
+    /// and revokes and ends nothing: that may be another user's.
     public struct User: Sendable {
         /// AM's session; `nil` when there are only tokens.
         public let session: Session?
@@ -41,9 +41,10 @@ extension Assent {
 
         /// Revokes the tokens and forgets them. The session stays: the next ``token()`` gets new ones with it.
         ///
-        /// - Returns: what the server could not be told.
+        /// - Returns: what the server could not be told. When somebody has signed in since, nothing was done, and
+        ///   `localFailure` has the code `sessionChanged`.
         @discardableResult
-        public func revoke() async -> SignOutResult { await assent.current.tokens.revoke() }
+        public func revoke() async -> SignOutResult { await tokens.revoke() }
 
         /// Claims about the user from the server's userinfo endpoint (OpenID Connect Core §5.3).
         ///
@@ -57,9 +58,12 @@ extension Assent {
 
         /// Signs out: forgets session, tokens and cookies here, whatever the server says, and tells the server.
         ///
-        /// - Returns: what the server could not be told; see ``Assent/retrySignOuts()``.
+        /// While another user is signed in in memory, that one stays so.
+        ///
+        /// - Returns: what the server could not be told; see ``Assent/retrySignOuts()``. When somebody has signed in
+        ///   since, nothing was done, and `localFailure` has the code `sessionChanged`.
         @discardableResult
-        public func signOut() async -> SignOutResult { await assent.signOut() }
+        public func signOut() async -> SignOutResult { await assent.signOut(of: tokens) }
     }
 }
 

@@ -209,9 +209,10 @@ public final class Assent: Sendable {
     ///   - pending: from the error.
     /// - Returns: the reply; Assent's gateway answers 409 with the recorded outcome when it let the call through
     ///   before.
-    /// - Throws: `AuthorizationError`: `refused` when the server does not know the approval any more, `outcomeUnknown`,
-    ///   `notSent`; `ResourceError` with code `invalidRequest` for a form with files: it is written anew each time,
-    ///   and the server would take it for another request.
+    /// - Throws: `AuthorizationError`: `refused` when the server does not know the approval any more, `sessionChanged`
+    ///   when somebody has signed out, or in, since the request was sent, `outcomeUnknown`, `notSent`; `ResourceError`
+    ///   with code `invalidRequest` for a form with files: it is written anew each time, and the server would take it
+    ///   for another request.
     public func ask(_ request: ResourceRequest, about pending: PendingRequest) async throws -> HTTPReply {
         let call = try lowered(request)
         guard request.multipartData.isEmpty else {
@@ -294,6 +295,17 @@ public final class Assent: Sendable {
         if let login { _ = await login.tokens.signOut() }
         let result = await stored()
         if let login { current.drop(login) }
+        return await forgetCookies(after: result)
+    }
+
+    /// Signs out a user whom the app has kept. With who is signed in in memory the stored user is signed out as well:
+    /// the next calls would else be that one's.
+    func signOut(of user: SignInTokens) async -> SignOutResult {
+        guard user.isCurrent else { return await user.signOut() }
+        guard user.areOf(tokens) else { return await signOut() }
+        let other = current.abandon()
+        let result = await user.signOut()
+        guard other == nil, result.localFailure?.code != .sessionChanged else { return result }
         return await forgetCookies(after: result)
     }
 

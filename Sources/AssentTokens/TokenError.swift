@@ -266,6 +266,11 @@ extension TokenError {
         .sessionChanged, "Somebody has signed out, or in, since the call began, so it is not sent.",
         suggestion: "Send the request again if the user is still the same.")
 
+    /// Nothing was revoked or ended, since it would have been another user's.
+    static let userReplaced = TokenError(
+        .sessionChanged, "Somebody has signed in since this user was asked for, so nothing was revoked or ended.",
+        suggestion: "Ask who is signed in now.")
+
     /// What a provider says of a client that it does not know, or that may not do this (RFC 6749 §4.1.2.1, §5.2).
     static let clientErrors: Set = ["invalid_client", "unauthorized_client"]
 

@@ -123,6 +123,28 @@ import Testing
         await #expect(throws: TokenError(.signInNeeded, "")) { try await bob.token() }
     }
 
+    @Test("A user whom the app keeps for longer than the sign-in revokes and ends nothing of who has signed in since")
+    func keptUserSignsOut() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        try await assent.tokens.install(Session(token: Secret("ANA")))
+        let ana = try #require(try await assent.user())
+        _ = try await ana.token()
+        try await assent.tokens.install(Session(token: Secret("BOB")))
+        let bob = try #require(try await assent.user())
+        let access = try await bob.token().accessToken
+        let revoked = servers.sent("/token/revoke").count
+        #expect(await ana.revoke().localFailure?.code == .sessionChanged)
+        #expect(await ana.signOut().localFailure?.code == .sessionChanged)
+        #expect(servers.sent("/token/revoke").count == revoked && servers.sent("_action=logout").isEmpty)
+        #expect(try await bob.token().accessToken == access)
+        #expect(await bob.signOut().isComplete)
+        #expect(servers.sent("_action=logout").count == 1)
+        // Nobody is signed in, so that nothing is left to do.
+        #expect(await ana.signOut().isComplete)
+        #expect(await bob.revoke().isComplete)
+    }
+
     @Test("A provider without a page to sign out at gets no browser, and all else is done")
     func browserSignOut() async throws {
         let servers = Servers()

@@ -117,6 +117,34 @@ struct StatelessUserTests {
         }
     }
 
+    @Test("A stored user whom the app keeps revokes and signs out alone beside who is signed in in memory")
+    func beside() async throws {
+        try await World.run(logger: CollectingLog().logger, editing: Self.allowed) { story in
+            let app = try await installation(story, "beside")
+            _ = try await app.registration?.register()
+            try await story.signIn(app, forcing: false)
+            let stored = try #require(try await app.user())
+            _ = try await stored.token()
+            try await signIn(story, app)
+            let memory = try #require(try await app.user())
+            let access = try await memory.token().accessToken
+
+            #expect(await stored.revoke().isComplete)
+            #expect(try await memory.token().accessToken == access)
+            let (left, leftTokens) = (try await app.tokens.session(), try await app.tokens.storedTokens())
+            #expect(left != nil && leftTokens == nil)
+            #expect(await stored.signOut().isComplete)
+            let kept = try await app.tokens.session()
+            #expect(kept == nil)
+            #expect(try await app.user()?.session?.token == memory.session?.token)
+            #expect(try await memory.token().accessToken == access)
+
+            #expect(await memory.signOut().isComplete)
+            #expect(try await app.user() == nil)
+            await app.shutdown()
+        }
+    }
+
     @Test("An app that does not say so is told 9034, and an installation that is not registered 9002")
     func refused() async throws {
         try await World.run(logger: CollectingLog().logger) { story in

@@ -33,6 +33,26 @@ package struct SignInTokens: Sendable {
         try await tokens(rejecting: try await manager.storedTokens()?.accessToken)
     }
 
+    /// Whether nobody has signed out, or in, since this was made.
+    package var isCurrent: Bool { manager.storage.signIn === signIn }
+
+    /// Whether they are tokens of this manager.
+    ///
+    /// - Parameter other: the manager.
+    /// - Returns: whether they are.
+    package func areOf(_ other: TokenManager) -> Bool { manager === other }
+
+    /// Revokes them and forgets them, as ``TokenManager/revoke()``.
+    ///
+    /// - Returns: what could not be done. Where somebody has signed in since this was made, nothing is, and
+    ///   `localFailure` has the code `sessionChanged`.
+    package func revoke() async -> SignOutResult { await manager.forget(session: false, of: signIn) }
+
+    /// Signs out as ``TokenManager/signOut()``.
+    ///
+    /// - Returns: as ``revoke()``.
+    package func signOut() async -> SignOutResult { await manager.forget(session: true, of: signIn) }
+
     /// See ``TokenManager/userInfo()``.
     ///
     /// - Returns: the claims.

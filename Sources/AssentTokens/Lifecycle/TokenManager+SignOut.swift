@@ -52,11 +52,14 @@ extension TokenManager {
         try await storeErrorsAsTokenErrors { try await pending.load(now: clock.now).map(\.step) }
     }
 
-    private func forget(
-        session endsSession: Bool, browser: (redirectURI: String?, open: @Sendable (String) -> Void)? = nil
+    /// Forgets session and tokens, or the tokens alone, and tells the server. With `signIn`, nothing is done to those
+    /// of another sign-in.
+    func forget(
+        session endsSession: Bool, of signIn: SignInMark? = nil,
+        browser: (redirectURI: String?, open: @Sendable (String) -> Void)? = nil
     ) async -> SignOutResult {
         // A caller that is cancelled may keep the server from being told, but nothing from being forgotten.
-        let local = await Task { await forgetLocally(session: endsSession) }.value
+        let local = await Task { await forgetLocally(session: endsSession, of: signIn) }.value
         var shown: Set<String> = []
         if let browser, let entry = local.entries.first(where: { $0.step == .endProviderSession }),
             let url = try? await provider.endSessionURL(idToken: entry.secret, redirectURI: browser.redirectURI)
@@ -97,10 +100,24 @@ extension TokenManager {
         }
     }
 
-    private func forgetLocally(session endsSession: Bool) async -> Forgotten {
-        var forgotten = Forgotten()
+    private func forgetLocally(session endsSession: Bool, of signIn: SignInMark?) async -> Forgotten {
         let deadline = clock.now.addingTimeInterval(Forgotten.patience)
         let lease = try? await storage.store.lease(storage.leaseName, deadline: deadline)
+        var forgotten = Forgotten()
+        // With the lease: a sign-in takes the place of another one under it.
+        if let signIn, storage.signIn !== signIn {
+            let isEmpty = (try? await storage.load()).map { $0.session == nil && $0.tokens == nil } ?? false
+            forgotten.failure = isEmpty ? nil : TokenError.userReplaced
+        } else {
+            forgotten = await forgetStored(session: endsSession, isAlone: lease != nil)
+        }
+        await lease?.release()
+        return forgotten
+    }
+
+    /// Forgets what is stored. `isAlone` says whether this has the lease.
+    private func forgetStored(session endsSession: Bool, isAlone: Bool) async -> Forgotten {
+        var forgotten = Forgotten()
         var session: Session?
         var tokens = unsaved?.tokens
         do { session = try await storage.loadSession()?.session } catch {
@@ -135,12 +152,11 @@ extension TokenManager {
         if endsSession {
             forgotten.session = session
             forgotten.failure = await errorThrown { try await self.storage.save(nil) } ?? forgotten.failure
-            if lease == nil { await forgotten.forgetLateTokens(storage, pending, random: random, now: clock.now) }
+            if !isAlone { await forgotten.forgetLateTokens(storage, pending, random: random, now: clock.now) }
         }
         forgetCache()
         // Calls that wait are those of who has gone, and not of who may come.
         if endsSession { storage.markSignIn() }
-        await lease?.release()
         return forgotten
     }
 
@@ -192,13 +208,14 @@ extension TokenManager {
         if error is CancellationError { return "The task was cancelled." }
         return error.explanationOrType
     }
+}
 
-    private func errorThrown(by body: () async throws -> Void) async -> TokenError? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error as? TokenError ?? TokenError(.storageFailed, "The store failed with \(type(of: error)).")
-        }
+/// What `body` throws; `nil` when it throws nothing.
+private func errorThrown(by body: () async throws -> Void) async -> TokenError? {
+    do {
+        try await body()
+        return nil
+    } catch {
+        return error as? TokenError ?? TokenError(.storageFailed, "The store failed with \(type(of: error)).")
     }
 }
