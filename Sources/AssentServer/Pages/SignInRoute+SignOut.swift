@@ -17,10 +17,12 @@ extension SignInRoute {
         return PageDocument(title: language[.signedIn], body: body, frame: visit.frame).response()
     }
 
-    /// Ends the session of the browser that has sent our form.
+    /// Ends the session of the browser that has sent our form. A browser has one for all realms: where its user has
+    /// signed in to another one since the page was shown, that session would live on without its cookie.
     func signOut(_ visit: SignInVisit) async throws -> Response {
         let fields = visit.request.headers
-        let caller = try await caller(visit)
+        var caller = try await caller(visit)
+        if case .foreignSession(let other) = caller { caller = try await self.caller(visit, realm: other.realm) }
         if let session = caller.session {
             let record = AuditRecord(
                 .sessionEnd, .success, reason: "logout", realm: session.realm, userID: session.user.id,

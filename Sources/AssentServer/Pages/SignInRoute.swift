@@ -156,15 +156,15 @@ struct SignInRoute: Sendable {
         }
     }
 
-    /// Whose session the browser has.
+    /// Whose session the browser has, to the page's realm or to the one that is named.
     ///
     /// - Throws: `SenderProofRefusal` for a session that belongs to a key: a browser cannot prove one.
-    func caller(_ visit: SignInVisit) async throws -> Caller {
+    func caller(_ visit: SignInVisit, realm: String? = nil) async throws -> Caller {
         var credentials = PresentedCredentials(
             sessionOf: visit.request, cookie: cookie, origin: origin.description)
         // A proof of this address is good once, whether for a session or for a journey.
         credentials.proof?.isOfJourney = true
-        let caller = try await callers.caller(withSession: credentials, realm: visit.wanted.realm)
+        let caller = try await callers.caller(withSession: credentials, realm: realm ?? visit.wanted.realm)
         if case .refusedToken(let refusal) = caller, let proof = refusal.proof { throw proof }
         return caller.through(.approval)
     }

@@ -3,6 +3,7 @@ import AssentStore
 import Foundation
 import Testing
 
+@testable import AssentEngine
 @testable import AssentServer
 
 // One after the other: passwords of one user are counted, and many at once look like guessing.
@@ -184,6 +185,28 @@ struct SignInPageTests {
             let out = try await browser.submit(third, [("signout", "1")])
             #expect(out.answer.status == 200 && out.text.contains("You are signed out"))
             #expect(try await fixture.count("sessions") == sessions - 1 && browser.session == nil)
+        }
+    }
+
+    @Test("To sign out on a page of one realm ends the browser's session of another one, in that realm's records")
+    func signOutOfAnotherRealm() async throws {
+        try await ServerFixture.run { fixture in
+            let ana = Browser(fixture, session: try await fixture.session())
+            let page = try await ana.open(fixture.signInPage([("realm", "/alpha")]))
+            #expect(page.text.contains(">Sign out</button>"))
+            // The form of the tab that is left open, after a sign-in to the other realm in a second one.
+            let bob = try await fixture.session("bob", realm: "beta")
+            let browser = Browser(fixture, session: bob)
+            let foreign = try await browser.post(
+                page, [("signout", "1")], fields: [("Origin", "https://elsewhere.example")])
+            #expect(foreign.answer.status == 403)
+            #expect(try await Sessions(fixture.server.context).live(token: Secret(bob)) != nil)
+            let out = try await browser.post(page, [("signout", "1")])
+            #expect(out.answer.status == 200 && out.text.contains("You are signed out"))
+            #expect(browser.session == nil)
+            #expect(try await Sessions(fixture.server.context).live(token: Secret(bob)) == nil)
+            let record = try #require(try await AuditLog(fixture.server.context).newest(1).first)
+            #expect(record.event == .sessionEnd && record.realm == "/beta")
         }
     }
 
