@@ -12,7 +12,7 @@ struct AuditFollowerTests {
     }
 
     /// Looks at a log that grows from look to look; returns what was shown.
-    private func follow(_ log: [[JSONValue]], newest: Int) async throws -> [JSONValue] {
+    private func follow(_ log: [[JSONValue]], newest: Int, now: Int64 = .max) async throws -> [JSONValue] {
         var written: [JSONValue] = log.first ?? []
         var rest = log.dropFirst()
         let shown = Locked<[JSONValue]>([])
@@ -29,6 +29,7 @@ struct AuditFollowerTests {
                 guard let more = rest.popFirst() else { throw End() }
                 written += more
             },
+            now: { now },
             show: { record in shown.withLock { $0.append(record) } })
         await #expect(throws: End.self) { try await follower.run(newest: newest) {} }
         return shown.withLock { $0 }
@@ -48,6 +49,21 @@ struct AuditFollowerTests {
         let second: Int64 = 1_000_000
         let (ahead, behind) = (Self.record("a", 200 * second), Self.record("b", 140 * second))
         #expect(try await follow([[ahead], [behind], []], newest: 10) == [ahead, behind])
+    }
+
+    @Test("A node that is a day ahead hides no other's records, however many are its own", arguments: [3, 1500])
+    func ahead(count: Int) async throws {
+        let (second, now): (Int64, Int64) = (1_000_000, 1_000_000_000_000)
+        let day = 86_400 * second
+        let ahead = (1...count).map { Self.record("a", now + day + Int64($0)) }
+        let next = Self.record("a", now + day + Int64(count) + 1)
+        let (first, late) = (Self.record("b", now - second), Self.record("c", now - 60 * second))
+        let old = Self.record("b", now - 3600 * second)
+        let shown = try await follow([[old] + ahead, [first], [next, late], []], newest: 3, now: now)
+        #expect(Array(shown.prefix(3)) == Array(ahead.suffix(3)))
+        for record in [first, next, late] { #expect(shown.filter { $0 == record }.count == 1) }
+        // Of a list that was cut, what the server did not give at first is shown once.
+        #expect(shown.count == 6 + max(0, count - AuditFollower.page) && !shown.contains(old))
     }
 
     @Test("More records than the server gives at once are all shown")
@@ -77,7 +93,7 @@ struct AuditFollowerTests {
                     return count
                 }
                 if count > 2 { throw End() }
-            }, show: { _ in })
+            }, now: { .max }, show: { _ in })
         await #expect(throws: End.self) { try await follower.run(newest: 10) {} }
         #expect(waits.withLock { $0 } == 3)
         #expect(asked.withLock { $0 } <= 5)

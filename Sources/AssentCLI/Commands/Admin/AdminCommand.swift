@@ -216,7 +216,8 @@ struct AdminCall {
             let follower = AuditFollower(
                 fetch: { path in try await send(200) { .get("\($0("json"))/\(path)\(filter)") }["result"]?.array ?? []
                 },
-                wait: { try await Task.sleep(for: .seconds(2)) }, show: console.emit)
+                wait: { try await Task.sleep(for: .seconds(2)) },
+                now: { Int64(Date().timeIntervalSince1970 * 1_000_000) }, show: console.emit)
             try await follower.run(newest: limit) { try console.finish() }
         }
     }

@@ -16,6 +16,11 @@ struct AuditFollower {
     /// Waits until the next look.
     let wait: () async throws -> Void
 
+    /// This machine's time, in microseconds since 1970. Records of a node whose clock was once put far ahead stay in
+    /// the future until that time has come: what the other nodes write meanwhile is new, and lies before them. Where
+    /// this clock is behind, more is asked for again than is needed, and nothing is missed.
+    let now: () -> Int64
+
     /// Shows one record.
     let show: (JSONValue) -> Void
 
@@ -47,12 +52,17 @@ struct AuditFollower {
             latest = max(latest, place.position)
             if index < limit { show(record) }
         }
-        // Where the list was cut, what lies before its end is old.
-        let start = known.count < Self.page ? 0 : (known.last.flatMap(Place.init)?.position ?? 0)
+        // Where the list was cut, what lies before its end is old, unless all of it is in the future.
+        var start: Int64 = 0
+        if known.count >= Self.page, let end = known.last.flatMap(Place.init)?.position {
+            let time = now()
+            start = end > time ? time - Self.overlap : end
+        }
         while true {
             try check()
             try await wait()
-            var after = max(start, latest - Self.overlap)
+            start = max(start, min(latest, now()) - Self.overlap)
+            var after = start
             var isMore: Bool
             repeat {
                 let asked = after
@@ -66,7 +76,7 @@ struct AuditFollower {
                 // A full page without a later record would come again, and at once.
                 isMore = records.count == Self.page && after > asked
             } while isMore
-            shown = shown.filter { $0.position >= latest - Self.overlap }
+            shown = shown.filter { $0.position >= start }
         }
     }
 }
