@@ -184,7 +184,7 @@ struct VendorFlowTests {
             try await story.signIn(assent, forcing: false)
 
             // Steps 2 to 4.
-            FlowProtocol.chosen.withLock { $0 = assent.authorized }
+            FlowProtocol.chosen.withLock { $0 = assent.authorizedClient }
             defer { FlowProtocol.chosen.withLock { $0 = nil } }
             let configuration = URLSessionConfiguration.ephemeral
             configuration.protocolClasses = [FlowProtocol.self]
