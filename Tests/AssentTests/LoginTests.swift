@@ -105,14 +105,20 @@ import Testing
         #expect(try await assent.user() == nil)
     }
 
-    @Test("A user whom the app keeps for longer than the sign-in gives nobody else's tokens and claims")
-    func keptUser() async throws {
-        let servers = Servers()
+    /// An SDK where Bob has signed in, and Ana, whom the app has kept from before.
+    private static func kept(by servers: Servers) async throws -> (assent: Assent, ana: Assent.User) {
         let assent = try servers.assent()
         try await assent.tokens.install(Session(token: Secret("ANA")))
         let ana = try #require(try await assent.user())
         _ = try await ana.token()
         try await assent.tokens.install(Session(token: Secret("BOB")))
+        return (assent, ana)
+    }
+
+    @Test("A user whom the app keeps for longer than the sign-in gives nobody else's tokens and claims")
+    func keptUser() async throws {
+        let servers = Servers()
+        let (assent, ana) = try await Self.kept(by: servers)
         await #expect(throws: TokenError(.sessionChanged, "")) { try await ana.token() }
         await #expect(throws: TokenError(.sessionChanged, "")) { try await ana.refresh() }
         await #expect(throws: TokenError(.sessionChanged, "")) { try await ana.userInfo() }
@@ -126,11 +132,7 @@ import Testing
     @Test("A user whom the app keeps for longer than the sign-in revokes and ends nothing of who has signed in since")
     func keptUserSignsOut() async throws {
         let servers = Servers()
-        let assent = try servers.assent()
-        try await assent.tokens.install(Session(token: Secret("ANA")))
-        let ana = try #require(try await assent.user())
-        _ = try await ana.token()
-        try await assent.tokens.install(Session(token: Secret("BOB")))
+        let (assent, ana) = try await Self.kept(by: servers)
         let bob = try #require(try await assent.user())
         let access = try await bob.token().accessToken
         let revoked = servers.sent("/token/revoke").count

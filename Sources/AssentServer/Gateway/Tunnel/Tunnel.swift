@@ -112,7 +112,7 @@ final class TunnelCount: Sendable {
         return open.withLock { $0.routes[key, default: 0] < limit && $0.addresses.left(for: address) > 0 }
     }
 
-    /// Takes a place of a route that may have so many; `false` when there is none left for the address.
+    /// Takes a place of a route that may have so many; `false` when the route or the address has used up its places.
     func enter(_ route: String, _ kind: Kind = .tunnel, limit: Int, for address: String?) -> Bool {
         let key = Key(kind: kind, route: route)
         return open.withLock { open in
@@ -147,7 +147,7 @@ final class TunnelPlace: Sendable {
         self.address = address
     }
 
-    /// Takes a place of a route that may have so many; `nil` when there is none left for the address.
+    /// Takes a place of a route that may have so many; `nil` when the route or the address has used up its places.
     static func take(
         _ count: TunnelCount, _ route: String, _ kind: TunnelCount.Kind, limit: Int, for address: String?
     ) -> TunnelPlace? {
