@@ -37,6 +37,38 @@ struct SingleFlightTests {
         }
     }
 
+    /// A store of which the next lease is free as soon as it is given back, while who gave it back goes on only when a
+    /// gate is opened.
+    private struct LingeringStore: SecretStore {
+        let store: any SecretStore
+        let gate: Gate
+        let lingers = Locked(false)
+
+        private struct Lease: SecretLease {
+            let lease: any SecretLease
+            let store: LingeringStore
+
+            func release() async {
+                await lease.release()
+                let isNext = store.lingers.withLock { lingers in
+                    defer { lingers = false }
+                    return lingers
+                }
+                if isNext { await store.gate.pass() }
+            }
+        }
+
+        func value(_ name: String) async throws -> StoredSecret? { try await store.value(name) }
+        func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
+            try await store.update(name, to: value, expected: expected)
+        }
+        func names() async throws -> [String] { try await store.names() }
+        func removeAll() async throws { try await store.removeAll() }
+        func lease(_ name: String, deadline: Date) async throws -> any SecretLease {
+            Lease(lease: try await store.lease(name, deadline: deadline), store: self)
+        }
+    }
+
     private func expired(after seconds: TimeInterval = 601) async throws -> (FakeProvider, TokenManager, Gate) {
         let provider = try FakeProvider()
         let manager = try await provider.signedIn()
@@ -231,6 +263,41 @@ struct SingleFlightTests {
         gate.open()
         #expect(try await first.value.accessToken == stored)
         #expect(try await second.value.accessToken == Secret("access-2"))
+    }
+
+    @Test("A renewal that ends after somebody has signed in gives that one's calls neither its tokens nor its failure")
+    func anotherSignIn() async throws {
+        for isRefused in [false, true] {
+            let provider = try FakeProvider()
+            let gate = Gate()
+            let store = LingeringStore(store: provider.store, gate: gate)
+            let manager = TokenManager(
+                configuration: try TokenConfiguration(
+                    issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"]),
+                transport: InMemoryTransport { try await provider.answer($0) }, store: store, clock: provider.clock)
+            try await manager.install(Session(token: Secret("SESS")))
+            _ = try await manager.tokens()
+            provider.clock.advance(by: 601)
+            if isRefused { provider.change { $0.tokenReply = { _ in .json(503, [:]) } } }
+            store.lingers.withLock { $0 = true }
+            let first = Task { try await manager.tokens() }
+            await until { gate.isWaitedAt }
+            provider.change { $0.tokenReply = nil }
+            try await manager.install(Session(token: Secret("BOB")))
+            let resources = AuthenticatingTransport(
+                manager, resources: [try Origin("https://api.bank.example"): .accessToken],
+                over: InMemoryTransport { .json(200, ["token": .string($0.field("Authorization") ?? "")]) })
+            let second = Task {
+                try await resources.send(try HTTPCall(.post, url: "https://api.bank.example/", body: HTTPBody("{}")))
+            }
+            await until { manager.renewals.count == 2 }
+            gate.open()
+            _ = try? await first.value
+            let reply = try await second.value
+            let token = try JSONValue.parse(try await reply.body.collect(upTo: 1024))["token"]?.string
+            #expect(token == (isRefused ? "Bearer access-2" : "Bearer access-3"))
+            #expect(provider.sent("/authorize").last?.field("iPlanetDirectoryPro") == "BOB")
+        }
     }
 
     @Test("What the store refused is stored at the next call, and the server is not asked again")

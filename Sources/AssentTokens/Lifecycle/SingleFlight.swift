@@ -14,6 +14,9 @@ final class SingleFlight<Value: Sendable>: Sendable {
 
     private let state = Locked(State())
 
+    /// How many wait.
+    var count: Int { state.withLock { $0.waiting.count } }
+
     /// The value of the work that is under way, or of `work`, which is begun when there is none. `afterwards` is done
     /// by each caller who has waited to the end, or once without one when nobody has.
     func joinOrStart(

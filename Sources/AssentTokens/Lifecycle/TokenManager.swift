@@ -43,7 +43,7 @@ public actor TokenManager {
     private var changes: UInt64 = 0
     /// What the server gave and the store has not taken yet.
     var unsaved: (tokens: TokenSet, since: UInt64?)?
-    private let renewals = SingleFlight<TokenSet>()
+    nonisolated let renewals: SignInRenewals
 
     /// Tokens that need no second look, and for how long.
     private struct Recent {
@@ -112,6 +112,7 @@ public actor TokenManager {
         self.random = random
         self.logger = logger
         storage = sessionProofs.storage
+        renewals = SignInRenewals(storage)
         proofs = sessionProofs.proofs
         provider = ProviderClient(
             configuration, transport: transport, storage: storage, proofs: proofs, clock: clock, random: random,
