@@ -112,6 +112,42 @@ import Testing
         #expect(try await client.send(try post()).status == 201)
     }
 
+    @Test("What came of a user's question is not told to a call of who has signed in since, which wants the same")
+    func sameQuestion() async throws {
+        let world = World()
+        let strong = World.header(advices: ["AuthenticateToServiceConditionAdvice": ["/:Strong"]])
+        world.change {
+            $0.states = false
+            $0.resultToken = "BOB"
+            $0.gateway = { [calls = Locked(0)] exchange in
+                guard exchange.field("iPlanetDirectoryPro") == "BOB" else { return strong }
+                let count = calls.withLock { calls -> Int in
+                    calls += 1
+                    return calls
+                }
+                return count == 1 ? strong : .json(200, [:])
+            }
+        }
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (changed, ended) = AsyncStream.makeStream(of: Void.self)
+        let tokens = try world.tokens()
+        let client = try await world.client(of: tokens)
+        let first = Task {
+            try await client.send(try get()) { _ in
+                ask.yield()
+                for await _ in changed { break }
+                return .decline
+            }
+        }
+        for await _ in asked { break }
+        try await tokens.install(Session(token: Secret("BOB")))
+        let second = Task { try await client.send(try get()) { agree(&$0) } }
+        await client.waits(1)
+        ended.finish()
+        await #expect(throws: AuthorizationError.like(.declined)) { try await first.value }
+        #expect(try await second.value.status == 200)
+    }
+
     @Test("Where the user has signed out while a call waited for its turn, nobody is asked to sign in for it")
     func signedOut() async throws {
         let world = World()

@@ -22,8 +22,8 @@ public import Logging
 /// }
 /// ```
 ///
-/// The user is asked one question at a time: calls that want something else meanwhile wait in order, and those that
-/// want the same share the answer.
+/// The user is asked one question at a time: calls that want something else meanwhile wait in order, and those of the
+/// same sign-in that want the same share the answer.
 ///
 /// It is the outermost layer. Credentials are attached below it by ``/AssentTokens/AuthenticatingTransport``. As a
 /// transport it serves code that knows nothing of approvals: ``AuthorizationPolicy`` says who answers then.

@@ -28,9 +28,10 @@ extension AuthorizedClient {
         _ advice: Advice, for request: RepeatableRequest, _ terms: CallTerms,
         _ approve: (inout Approval, Date?) async throws -> StepAction
     ) async throws -> ApprovalBinding {
-        // A journey serves everybody who needs it, an approval only requests that are this one, whatever the server
-        // says.
+        // A journey serves all calls of one sign-in that need it, an approval only requests that are this one, whatever
+        // the server says. What came of another user's question is nothing to them.
         var key = advice.json.serialized()
+        if let signIn = terms.signIn { key += " \(ObjectIdentifier(signIn))" }
         if case .transaction = advice.kind { key += " \(request.method) \(request.url) \(request.bodySHA256)" }
         guard !OpenQuestion.isAsked(by: coordinator) else {
             throw AuthorizationError(
