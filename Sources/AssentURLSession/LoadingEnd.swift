@@ -86,9 +86,8 @@ enum LoadingEnd: Sendable {
     private static func effect(of error: any Error) -> AssentURLProtocol.Effect {
         switch error {
         case let error as AuthorizationError: error.code == .outcomeUnknown ? .unknown : .none
-        case let error as HTTPTransportError: error.mayHaveHadEffect ? .unknown : .none
         case let error as URLProtocolError: error.code == .malformedReply ? .unknown : .none
-        default: .unknown
+        default: AuthorizedClient.saysUnsent(error) ? .none : .unknown
         }
     }
 }

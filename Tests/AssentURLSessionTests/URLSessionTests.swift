@@ -2,6 +2,7 @@ import AssentAuthorization
 import AssentCore
 import AssentJourney
 import AssentTesting
+import AssentTokens
 import Foundation
 import HTTPTypes
 import Testing
@@ -11,6 +12,15 @@ import Testing
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
+
+/// The tokens of somebody who is not signed in.
+private struct MissingTokens: AccessTokenSource {
+    var kind: CallKind { .user }
+
+    func token(rejecting rejected: Secret?) async throws -> AccessToken? {
+        throw TokenError(.signInNeeded, "Nobody is signed in.")
+    }
+}
 
 /// The rows of `docs/url-session.md`. The suite is serial: a class has one client at a time.
 @Suite("URLSession by an app's class", .serialized) struct URLSessionTests {
@@ -365,6 +375,15 @@ import FoundationNetworking
             (CancellationError(), .unknown),
         ]
         for (error, effect) in cases { #expect(LoadingEnd.wrapped(error).code == effect.rawValue, "\(error)") }
+    }
+
+    @Test("A payment for which there is no token was not sent, and is not told as one whose effect nobody knows")
+    func noToken() async throws {
+        let session = BankProtocol.session(try await bank.client(source: MissingTokens()))
+        let error = try #require(try await failure(request("/payments", "POST", body: "x"), session))
+        #expect((underlying(error) as? TokenError)?.code == .signInNeeded)
+        #expect(error.code == AssentURLProtocol.Effect.none.rawValue)
+        #expect(bank.calls.withLock { $0.isEmpty })
     }
 
     @Test("A payment whose reply breaks off is unknown, and what only reads had no effect", arguments: ["POST", "GET"])

@@ -371,8 +371,11 @@ public struct AuthorizedClient: HTTPTransport {
         }
     }
 
-    /// Whether a call that is sent once cannot have left: the transport says so, or there were no credentials for it.
-    private static func saysUnsent(_ error: any Error) -> Bool {
+    /// Whether an error says that its call had no effect: the transport says so, or there were no credentials for it.
+    ///
+    /// - Parameter error: what sending the call has thrown.
+    /// - Returns: `false` where nobody has said it.
+    package static func saysUnsent(_ error: any Error) -> Bool {
         if let error = error as? HTTPTransportError { return !error.mayHaveHadEffect }
         return error is TokenError
     }
