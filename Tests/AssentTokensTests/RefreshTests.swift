@@ -6,6 +6,9 @@ import Foundation
 import HTTPTypes
 import Testing
 
+/// What a layer of the app's own may throw.
+private struct OwnError: Error {}
+
 @Suite struct RefreshTests {
     private func expired(_ change: (inout FakeProvider.Behaviour) -> Void = { _ in }) async throws -> (
         FakeProvider, TokenManager
@@ -375,6 +378,28 @@ import Testing
         }
         let tokens = try await manager.tokens()
         #expect(tokens.refreshToken == Secret("r") && tokens.idToken?.text == Secret(token))
+        #expect(try await manager.storedTokens() == tokens)
+    }
+
+    @Test(
+        "A refresh token that has come is kept, and the old ID token, where the new one cannot be verified now",
+        arguments: [
+            HTTPTransportError(.connectFailed, "down"), HTTPTransportError(.cancelled, "stopped"), OwnError(),
+        ] as [any Error])
+    func noKeys(failure: any Error) async throws {
+        let (provider, manager) = try await expired()
+        // So long the provider's keys are used without asking again.
+        provider.clock.advance(by: 86_400)
+        let token = try await provider.idToken(access: "x")
+        provider.change {
+            $0.keysReply = { throw failure }
+            $0.tokenReply = { _ in
+                .json(200, ["access_token": "b", "refresh_token": "r", "id_token": .string(token), "expires_in": 60])
+            }
+        }
+        let tokens = try await manager.tokens()
+        #expect(tokens.refreshToken == Secret("r") && tokens.idToken?.subject == "ana")
+        #expect(tokens.idToken?.text != Secret(token))
         #expect(try await manager.storedTokens() == tokens)
     }
 

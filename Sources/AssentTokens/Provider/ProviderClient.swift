@@ -195,9 +195,11 @@ actor ProviderClient {
                     throw TokenError(.invalidIDToken, "The ID token of the refresh is another user's.")
                 }
                 idToken = new
-            } catch let error as TokenError where error.code != .invalidIDToken {
-                // The keys cannot be had now. The rotated refresh token must not be lost for that; the old ID token
-                // stays.
+            } catch let error as TokenError where error.code == .invalidIDToken {
+                throw error
+            } catch {
+                // The keys cannot be had now, whatever has failed: a layer of the app's own throws what it likes. The
+                // rotated refresh token must not be lost for that; the old ID token stays.
             }
         }
         return TokenSet(
