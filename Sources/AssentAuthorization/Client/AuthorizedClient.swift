@@ -117,6 +117,13 @@ public struct AuthorizedClient: HTTPTransport {
     public func send(
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
+        try await send(call, of: signIn, approve: approve)
+    }
+
+    /// Sends a call that began in a sign-in, as ``send(_:approve:)`` does, for code that waits before it sends.
+    package func send(
+        _ call: HTTPCall, of signIn: SignInMark?, approve: (inout Approval) async throws -> StepAction
+    ) async throws -> HTTPReply {
         var refused = RefusedReply(isWanted: false)
         let (terms, original) = try await settled(call, of: signIn)
         return try await send(original, terms, asks: true, &refused) { approval, _ in try await approve(&approval) }

@@ -135,7 +135,9 @@ package final class ResourceCalls: Sendable {
 
     private func response(to call: HTTPCall) async throws -> ResourceResponse {
         try Task.checkCancellation()
-        let reply = try await client.send(try await settled(call))
+        // Who signs in while the call waits has not asked for it.
+        let signIn = client.signIn
+        let reply = try await client.send(try await settled(call), of: signIn)
         try Task.checkCancellation()
         guard let whole = reply.body.inMemory else { return try await response(taking: reply, for: call) }
         // Mostly all of it has come with the header: there is nothing to take in piece by piece.
@@ -176,8 +178,10 @@ package final class ResourceCalls: Sendable {
     func send(
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> ResourceResponse {
+        let signIn = client.signIn
         do {
-            return try await Self.read(client.send(try await settled(call), approve: approve), call.limits)
+            let reply = try await client.send(try await settled(call), of: signIn, approve: approve)
+            return try await Self.read(reply, call.limits)
         } catch {
             throw ResourceError(error, kind) ?? error
         }
@@ -189,10 +193,11 @@ package final class ResourceCalls: Sendable {
         approve: (inout Approval) async throws -> StepAction
     ) async throws -> ResourceResponse {
         let checked = try checked(download)
+        let signIn = client.signIn
         do {
             let call = try await settled(checked)
             var received = try ReplyIntake(download, random: random)
-            let reply = try await client.send(call, approve: approve)
+            let reply = try await client.send(call, of: signIn, approve: approve)
             received.authorization = reply.authorization
             try received.begin(
                 reply.response, length: reply.body.length, isRest: false,
