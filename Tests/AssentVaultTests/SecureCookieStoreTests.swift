@@ -6,6 +6,27 @@ import Testing
 
 @testable import AssentVault
 
+/// A store in which something happens once, before or after an update.
+private struct InterruptedStore: SecretStore {
+    let store: any SecretStore
+    let isAfter: Bool
+    let interruption = Locked<(@Sendable () async throws -> Void)?>(nil)
+
+    func value(_ name: String) async throws -> StoredSecret? { try await store.value(name) }
+    func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
+        let interruption = interruption.withLock { $0.take() }
+        if !isAfter { try await interruption?() }
+        let version = try await store.update(name, to: value, expected: expected)
+        if isAfter { try await interruption?() }
+        return version
+    }
+    func names() async throws -> [String] { try await store.names() }
+    func removeAll() async throws { try await store.removeAll() }
+    func lease(_ name: String, deadline: Date) async throws -> any SecretLease {
+        try await store.lease(name, deadline: deadline)
+    }
+}
+
 @Suite("Cookies in a vault")
 struct SecureCookieStoreTests {
     private let clock = ManualClock()
@@ -223,6 +244,23 @@ struct SecureCookieStoreTests {
         try await store.removeAll()
         await store.store(["c=3; Max-Age=600"], from: try Origin("https://am.example.com"), path: "/")
         #expect(try await sent(self.store(), "https://am.example.com") == ["c=3"])
+    }
+
+    @Test("are not kept by a call that ends while everything is removed, or afterwards", arguments: [false, true])
+    func removedMeanwhile(isAfter: Bool) async throws {
+        let origin = try Origin("https://am.example.com")
+        let interrupted = InterruptedStore(store: secrets, isAfter: isAfter)
+        let store = store(interrupted)
+        interrupted.interruption.withLock { $0 = { try await store.removeAll() } }
+        await store.store(["who=ana; Max-Age=600", "passing=ana"], from: origin, path: "/", since: store.removals)
+        #expect(try await sent(store, "https://am.example.com").isEmpty)
+        #expect(await secrets.names().isEmpty)
+        let before = store.removals
+        try await store.removeAll()
+        await store.store(["who=ana; Max-Age=600", "passing=ana"], from: origin, path: "/", since: before)
+        #expect(try await sent(store, "https://am.example.com").isEmpty)
+        await store.store(["who=bob; Max-Age=600"], from: origin, path: "/", since: store.removals)
+        #expect(try await sent(store, "https://am.example.com") == ["who=bob"])
     }
 
     @Test("survive a full disk in memory, and say so when they cannot be removed")

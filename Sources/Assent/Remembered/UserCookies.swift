@@ -29,9 +29,14 @@ final class UserCookies: CookieJar {
     var removals: UInt64 { current { $0.removals } }
 
     @discardableResult
-    func store(_ setCookies: [String], from origin: Origin, path: String) -> [WireError] {
+    func store(
+        _ setCookies: [String], from origin: Origin, path: String, since removals: UInt64?
+    ) -> [WireError] {
         let now = clock.now
-        return current { $0.table.store(setCookies, from: origin, path: path, now: now) }
+        return current { state -> [WireError] in
+            guard removals == nil || removals == state.removals else { return [] }
+            return state.table.store(setCookies, from: origin, path: path, now: now)
+        }
     }
 
     func cookies(for origin: Origin, path: String) -> [Cookie] {

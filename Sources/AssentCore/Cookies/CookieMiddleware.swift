@@ -4,9 +4,17 @@ import HTTPTypes
 public protocol CookieJar: Sendable {
     /// Keeps the cookies that a reply to a request for `path` at `origin` set, as far as they are acceptable.
     ///
+    /// - Parameters:
+    ///   - setCookies: the values of `Set-Cookie`.
+    ///   - origin: who has set them.
+    ///   - path: of the request.
+    ///   - removals: what ``removals`` was when the call went out; `nil` where that does not matter. Where everything
+    ///     was removed since, also while this is done, nothing is kept.
     /// - Returns: why cookies were left out; never their values.
     @discardableResult
-    func store(_ setCookies: [String], from origin: Origin, path: String) async -> [WireError]
+    func store(
+        _ setCookies: [String], from origin: Origin, path: String, since removals: UInt64?
+    ) async -> [WireError]
 
     /// The cookies that a request to `path` at `origin` carries, in their order.
     func cookies(for origin: Origin, path: String) async -> [Cookie]
@@ -62,8 +70,8 @@ public struct CookieMiddleware: HTTPMiddleware {
             setCookies.removeAll { ignored.contains(Self.name(ofSetCookie: $0)) }
             reply.response.headerFields[values: .setCookie] = setCookies
         }
-        if !setCookies.isEmpty, store.removals == removals {
-            await store.store(setCookies, from: origin, path: path)
+        if !setCookies.isEmpty {
+            await store.store(setCookies, from: origin, path: path, since: removals)
         }
         return reply
     }

@@ -25,8 +25,11 @@ public actor CookieStore: CookieJar {
     ///
     /// - Returns: why cookies were left out; never their values.
     @discardableResult
-    public func store(_ setCookies: [String], from origin: Origin, path: String) -> [WireError] {
-        table.store(setCookies, from: origin, path: path, now: clock.now)
+    public func store(
+        _ setCookies: [String], from origin: Origin, path: String, since removals: UInt64? = nil
+    ) -> [WireError] {
+        guard removals == nil || removals == self.removals else { return [] }
+        return table.store(setCookies, from: origin, path: path, now: clock.now)
     }
 
     /// Keeps a cookie, or removes the one it replaces when it has expired.

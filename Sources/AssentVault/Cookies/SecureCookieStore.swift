@@ -61,15 +61,20 @@ public actor SecureCookieStore: CookieJar {
     ///
     /// - Returns: why cookies were left out; never their values.
     @discardableResult
-    public func store(_ setCookies: [String], from origin: Origin, path: String) async -> [WireError] {
+    public func store(
+        _ setCookies: [String], from origin: Origin, path: String, since removals: UInt64? = nil
+    ) async -> [WireError] {
+        let before = removals ?? self.removals
         var refused: [WireError] = []
         do {
             for _ in 0..<Self.attempts {
                 let stored = try await load()
+                guard self.removals == before else { return [] }
                 let cookies: [Cookie]
                 (cookies, refused) = changed(stored.cookies, by: setCookies, from: origin, path: path)
                 do {
-                    let kept = try await keep(cookies.filter(isLasting), instead: stored)
+                    let kept = try await keep(cookies.filter(isLasting), instead: stored, since: before)
+                    guard self.removals == before else { return [] }
                     // Another call may have come in between.
                     transient = changed(kept, by: setCookies, from: origin, path: path).cookies.filter {
                         !isLasting($0)
@@ -81,6 +86,7 @@ public actor SecureCookieStore: CookieJar {
         } catch {
             logger.warning("cookies were not kept", metadata: ["error": "\(error)"])
         }
+        guard self.removals == before else { return [] }
         // Then they last as long as the process.
         (transient, refused) = changed(known?.cookies ?? [], by: setCookies, from: origin, path: path)
         return refused
@@ -135,7 +141,7 @@ public actor SecureCookieStore: CookieJar {
     }
 
     private func keep(
-        _ cookies: [Cookie], instead of: (version: UInt64?, cookies: [Cookie])
+        _ cookies: [Cookie], instead of: (version: UInt64?, cookies: [Cookie]), since removals: UInt64
     ) async throws -> [Cookie] {
         var kept = Array(cookies.suffix(Self.cookiesInAll))
         if Self.isAlmost(kept, of.cookies) { return of.cookies }
@@ -146,6 +152,11 @@ public actor SecureCookieStore: CookieJar {
         }
         let version = try await secrets.update(
             Self.secretName, to: kept.isEmpty ? nil : record, expected: of.version.map { .exactly($0) } ?? .absent)
+        guard self.removals == removals else {
+            // It may have been written after everything was removed.
+            if !kept.isEmpty { try await secrets.update(Self.secretName, to: nil, expected: .exactly(version)) }
+            return []
+        }
         known = kept.isEmpty ? nil : (version, kept)
         return kept
     }
