@@ -79,11 +79,20 @@ struct JourneySessions: SessionEnding {
             if error.status == 401 { return }
             throw TokenError(.signOutRefused, "AM's session is not ended: \(error.explanation)", status: error.status)
         } catch let failure as JourneyFailure {
-            guard let transport = failure.transportError else {
-                throw TokenError(
-                    .signOutRefused, "AM's session is not ended: \(failure.explanation)", status: failure.status)
-            }
-            throw TokenError(.transport, failure.detail, transportError: transport)
+            throw Self.error(failure)
+        }
+    }
+
+    /// What keeps the server from being told now, and not for ever, is said as such: the session would else live on,
+    /// and give tokens.
+    private static func error(_ failure: JourneyFailure) -> any Error {
+        let detail = "AM's session is not ended: \(failure.explanation)"
+        switch failure.code {
+        case .cancelled: return CancellationError()
+        case .keyUnavailable: return TokenError(.keyUnavailable, detail, suggestion: failure.suggestion)
+        // Without an error of the transport, a layer of the app's own has failed.
+        case .transport: return TokenError(.transport, failure.detail, transportError: failure.transportError)
+        default: return TokenError(.signOutRefused, detail, status: failure.status)
         }
     }
 

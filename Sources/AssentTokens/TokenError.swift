@@ -142,9 +142,9 @@ public struct TokenError: AssentError {
         return errors.contains(oauthError) && (status == 200 || (400..<500).contains(status) && !isTransient)
     }
 
-    /// Whether a server that could not be told may be told at another try. A client key that cannot be used now, for
-    /// want of a PIN perhaps, may be used then.
-    var mayBeToldLater: Bool { isTransient || code == .clientKeyUnavailable }
+    /// Whether a server that could not be told may be told at another try. A key, the client's or the session's, that
+    /// cannot be used now, for want of a PIN perhaps, may be used then.
+    var mayBeToldLater: Bool { isTransient || code == .clientKeyUnavailable || code == .keyUnavailable }
 
     /// Whether the token endpoint does not grant what was asked for (RFC 6749 §5.2).
     var isScopeRefusal: Bool { code == .tokenRefused && oauthError == "invalid_scope" }

@@ -147,6 +147,47 @@ import Testing
         #expect(await bob.revoke().isComplete)
     }
 
+    /// A layer of the app's own that keeps a sign-out back until its task is cancelled, or fails.
+    private struct HeldSignOut: HTTPMiddleware {
+        struct OwnError: Error {}
+
+        let isCancelled: Bool
+        let isHeld = Locked(true)
+        let asked = AsyncStream.makeStream(of: Void.self)
+
+        func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
+            let isSignOut = ["_action=logout", "/token/revoke"].contains { call.request.path?.hasSuffix($0) == true }
+            guard isSignOut, isHeld.withLock({ $0 }) else { return try await next.send(call) }
+            asked.continuation.yield()
+            guard isCancelled else { throw OwnError() }
+            let (never, continuation) = AsyncStream.makeStream(of: Void.self)
+            for await _ in never {}
+            continuation.finish()
+            throw CancellationError()
+        }
+    }
+
+    @Test(
+        "What a cancelled task, or a layer of the app's own, keeps the server from hearing at a sign-out is told later",
+        arguments: [true, false])
+    func interruptedSignOut(isCancelled: Bool) async throws {
+        let servers = Servers()
+        let held = HeldSignOut(isCancelled: isCancelled)
+        let assent = try servers.assent { $0.layers = [held] }
+        try await assent.tokens.install(Session(token: Secret("SESS")))
+        _ = try await assent.tokens.tokens()
+        let leaving = Task { await assent.signOut() }
+        for await _ in held.asked.stream { break }
+        if isCancelled { leaving.cancel() }
+        let result = await leaving.value
+        #expect(result.undone.map(\.step) == [.revokeTokens, .endSession] && result.undone.allSatisfy(\.isKept))
+        #expect(try await assent.tokens.session() == nil)
+        held.isHeld.withLock { $0 = false }
+        #expect(try await assent.retrySignOuts().isEmpty)
+        #expect(servers.sent("/token/revoke").count == 2)
+        #expect(servers.sent("_action=logout").map(\.text) == [#"{"tokenId":"SESS"}"#])
+    }
+
     @Test("A provider without a page to sign out at gets no browser, and all else is done")
     func browserSignOut() async throws {
         let servers = Servers()

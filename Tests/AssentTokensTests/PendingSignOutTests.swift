@@ -52,6 +52,21 @@ private final class FakeSessions: SessionEnding {
         #expect(await provider.store.names().isEmpty)
     }
 
+    @Test("A session whose key cannot be used now is ended when it can, and one that the server refuses to end never")
+    func lockedKey() async throws {
+        for (code, isKept) in [(.keyUnavailable, true), (.signOutRefused, false)] as [(TokenError.Code, Bool)] {
+            let provider = try FakeProvider()
+            let manager = try manager(provider)
+            _ = try await signIn(manager, "SESS")
+            sessions.failure.withLock { $0 = TokenError(code, "The session is not ended.") }
+            let result = await manager.signOut()
+            #expect(result.undone.map(\.step) == [.endSession] && result.undone.map(\.isKept) == [isKept])
+            sessions.failure.withLock { $0 = nil }
+            #expect(try await manager.retrySignOuts().isEmpty)
+            #expect(sessions.ended.withLock { $0 } == ["SESS"])
+        }
+    }
+
     @Test("What the network kept from being told is kept sealed, told when asked, and then gone")
     func retry() async throws {
         let provider = try FakeProvider()

@@ -175,7 +175,8 @@ extension TokenManager {
                 try await tell(entry)
                 over.insert(entry.id)
             } catch {
-                let isKept = areNoted && (error is CancellationError || (error as? TokenError)?.mayBeToldLater == true)
+                // Where the task was cancelled, or a layer of the app's own has failed, the server has refused nothing.
+                let isKept = areNoted && (error as? TokenError)?.mayBeToldLater ?? true
                 if !isKept { over.insert(entry.id) }
                 undone.append(.init(entry.step, Self.reason(error), isKept: isKept))
             }
