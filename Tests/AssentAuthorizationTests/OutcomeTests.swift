@@ -153,6 +153,27 @@ import Testing
         #expect(world.calls.count == 1)
     }
 
+    @Test("A stronger session is kept where the call is cancelled while the server gives it, and nothing more is sent")
+    func cancelledAtTheEnd() async throws {
+        let world = World()
+        world.change {
+            $0.states = false
+            $0.resultToken = "STRONG"
+            $0.gateway = { _ in World.header(advices: ["AuthenticateToServiceConditionAdvice": ["/:Strong"]]) }
+        }
+        let tokens = try world.tokens()
+        let client = try await world.client(of: tokens)
+        let task = Task {
+            try await client.send(try get()) { approval in
+                withUnsafeCurrentTask { $0?.cancel() }
+                return agree(&approval)
+            }
+        }
+        await #expect(throws: AuthorizationError.like(.cancelled)) { try await task.value }
+        #expect(try await tokens.session()?.token == Secret("STRONG"))
+        #expect(world.calls.count == 1)
+    }
+
     @Test(
         "When the call that asks is cancelled, another one that waits for the same approval asks")
     func leaderCancelled() async throws {

@@ -119,6 +119,22 @@ import Testing
         #expect(servers.sent("/sessions?_action=logout").last?.text == #"{"tokenId":"STRONG"}"#)
     }
 
+    @Test("A stronger session is kept where the task is cancelled while the server gives it: the old one has ended")
+    func cancelled() async throws {
+        let assent = try assent()
+        try await assent.journey("Login", handler: answer)
+        next.withLock { $0 = "STRONG" }
+        let service = try Advice(tree: "Strong", realm: "/alpha")
+        let walking = Task {
+            try await assent.journey(advice: service) { step in
+                withUnsafeCurrentTask { $0?.cancel() }
+                return answer(&step)
+            }
+        }
+        #expect(try await walking.value.token == Secret("STRONG"))
+        #expect(try await stored(assent) == Secret("STRONG"))
+    }
+
     @Test("A stronger session that a journey ends with is kept, also where a transaction is wanted behind it")
     func stronger() async throws {
         let assent = try assent()

@@ -95,7 +95,10 @@ extension AuthorizedClient {
             throw AuthorizationError(.expired, "The approval came too late, and nothing was approved.")
         }
         if questions.isTransaction, questions.isFirst, terms.requiresBinding { try request.requireBinding([]) }
-        guard !result.token.isEmpty, result.token != session?.token else { return questions.binding }
+        guard !result.token.isEmpty, result.token != session?.token else {
+            try Task.checkCancellation()
+            return questions.binding
+        }
         if questions.isTransaction {
             throw AuthorizationError(
                 .sessionChanged, "The journey ended with another session, so the approval is not this session's.")
@@ -103,6 +106,7 @@ extension AuthorizedClient {
         guard try await StepUpSessions(user).install(result, inPlaceOf: session) else {
             throw AuthorizationError.signedOutMeanwhile
         }
+        try Task.checkCancellation()
         return questions.binding
     }
 

@@ -33,14 +33,15 @@ extension JourneyClient {
         var node = node
         var run = JourneyRun(limits: configuration.limits)
         while true {
-            try Task.checkCancellation()
             switch node {
+            // Also where the task was cancelled: the server may have ended the session before for this one.
             case .success(let session): return session
             case .error(let error): throw error
             case .failure(let failure):
                 if failure.code == .cancelled { throw CancellationError() }
                 throw failure
             case .continue(var step):
+                try Task.checkCancellation()
                 let action = try await handler(&step)
                 switch run.move(step, action) {
                 case .send(let step): node = await next(step)

@@ -165,6 +165,7 @@ public actor TokenManager {
     public func metadata() async throws -> ProviderMetadata { try await provider.metadata() }
 
     /// Takes over the session of a new sign-in. Tokens of another session are removed, and revoked as far as possible.
+    /// Cancelling the task does not stop it.
     ///
     /// - Throws: ``TokenError`` with code `storageFailed` or `busy`, and `signInNeeded` or `keyUnavailable` when the
     ///   session belongs to a key that is not there; then the old session is still there.
@@ -175,18 +176,16 @@ public actor TokenManager {
     /// Does so if the stored session is the expected one; returns whether that was so. With `isSignIn`, another session
     /// than the stored one may be another user's.
     func install(
-        _ session: Session, isSignIn: Bool = false, where isExpected: @Sendable (Session?) -> Bool
+        _ session: Session, isSignIn: Bool = false, where isExpected: @escaping @Sendable (Session?) -> Bool
     ) async throws -> Bool {
-        var isTaken = false
-        var isMarked = false
-        let old: TokenSet?
-        do {
+        // Also where the caller is cancelled: the server may have ended the session before for this one.
+        let (isTaken, old) = try await Task { () async throws -> (Bool, TokenSet?) in
+            var isMarked = false
             // Not after the revocation below, which may take long: calls that begin meanwhile are the new user's.
             defer { if isMarked { storage.markSignIn() } }
-            old = try await exclusively { () async throws -> TokenSet? in
+            return try await exclusively { () async throws -> (Bool, TokenSet?) in
                 let contents = try await storage.load()
-                guard isExpected(contents.session) else { return nil }
-                isTaken = true
+                guard isExpected(contents.session) else { return (false, nil) }
                 var session = session
                 // Somebody may have signed out meanwhile, and so removed the key.
                 session.keyName = try await proofs.keys.key(of: session, isAnew: true)?.binding.name
@@ -195,11 +194,11 @@ public actor TokenManager {
                     storage.markSignIn()
                 }
                 try await storage.save(session)
-                guard let tokens = contents.tokens, !tokens.belongs(to: session) else { return nil }
+                guard let tokens = contents.tokens, !tokens.belongs(to: session) else { return (true, nil) }
                 try await storage.removeTokens()
-                return tokens
+                return (true, tokens)
             }
-        }
+        }.value
         guard isTaken else { return false }
         unsaved = nil
         if let old { await orphans.revoke(old) }
