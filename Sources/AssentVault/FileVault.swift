@@ -151,12 +151,16 @@ public actor FileVault: SecretStore {
     public func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
         let name = try SecretName.normalized(name)
         try SecretName.check(value)
-        return try await updating { try await self.apply(name, value, expected, to: $0) }
+        // What a cancelled task got from a server must still be kept, and a device, whose callers take turns, gives a
+        // cancelled task none.
+        return try await Task {
+            try await updating { try await self.apply(name, value, expected, to: $0) }
+        }.value
     }
 
     /// Removes every secret, also those that are damaged.
     public func removeAll() async throws {
-        try await updating { try await self.clear($0) }
+        try await Task { try await updating { try await self.clear($0) } }.value
     }
 
     /// Waits until no task and no other process holds `name`. Tasks of this vault take turns in order of arrival;

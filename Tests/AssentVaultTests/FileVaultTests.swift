@@ -71,6 +71,25 @@ struct FileVaultTests {
         }
     }
 
+    @Test("A cancelled task updates and empties a vault whose keys are in a device that gives cancelled tasks no turn")
+    func cancelledTask() async throws {
+        let directory = try TemporaryDirectory()
+        let vault = try await FileVault.open(
+            directory.vault, keys: .requireHardware(FakeDevice(counters: true)), lockTimeout: unhurried)
+        let update = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await vault.update("tokens", to: Secret("refresh-2"), expected: .absent)
+        }
+        #expect(try await update.value == 1)
+        #expect(try await vault.value("tokens")?.value == Secret("refresh-2"))
+        let removal = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await vault.removeAll()
+        }
+        try await removal.value
+        #expect(try await vault.names().isEmpty)
+    }
+
     @Test("Updates leave no file behind")
     func noLeftovers() async throws {
         let directory = try TemporaryDirectory()

@@ -73,6 +73,8 @@ final class FakeDevice: KeyProvider {
     func calls() -> [String] { state.withLock { $0.calls } }
 
     fileprivate func call(_ name: String) throws {
+        // As of a token or a TPM, whose callers take turns.
+        try Task.checkCancellation()
         let failure = state.withLock { state in
             state.calls.append(name)
             return state.failure
