@@ -49,7 +49,6 @@ extension Assent {
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
     ) async throws -> User {
         let signIn = try await tokens.signIn(through: receiver, parameters: parameters)
-        let own = SignInTokens(tokens)
         let login = current.drop(abandoning: false)
         if let login { _ = await login.tokens.signOut() }
         if let session = signIn.replacedSession {
@@ -62,6 +61,6 @@ extension Assent {
             configuration.logger.warning(
                 "cookies of the sign-in before are still stored", metadata: ["reason": "\(error)"])
         }
-        return User(session: nil, idToken: signIn.tokens.idToken, assent: self, tokens: own)
+        return User(session: nil, idToken: signIn.tokens.idToken, assent: self, tokens: signIn.user)
     }
 }

@@ -222,6 +222,25 @@ private struct FakeBrowser: RedirectReceiver {
         #expect(try await manager.storedTokens() == before)
     }
 
+    @Test("Who signs in while the tokens before are revoked is not the user who has just come from the browser")
+    func anotherMeanwhile() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        let isFirst = Locked<Bool?>(true)
+        provider.change {
+            $0.other = { _ in
+                if isFirst.withLock({ $0.take() }) != nil {
+                    try await manager.install(Session(token: Secret("BOB")))
+                }
+                return .json(200, [:])
+            }
+        }
+        let signIn = try await manager.signIn(through: browser(provider))
+        await #expect(throws: TokenError.like(.sessionChanged)) { try await signIn.user.tokens() }
+        #expect(try await manager.tokens().accessToken != signIn.tokens.accessToken)
+    }
+
     @Test("Tokens that cannot be stored are revoked and not handed out")
     func unstorable() async throws {
         let provider = try FakeProvider()

@@ -9,6 +9,9 @@ extension TokenManager {
 
         /// The AM session of the sign-in before, which is not stored any more; ending it at AM is up to the caller.
         public let replacedSession: Session?
+
+        /// Whose tokens they are, and nobody's who has signed in since.
+        package let user: SignInTokens
     }
 
     /// Signs in through a browser (RFC 8252): the user signs in at the server's own page, and the redirect brings a
@@ -39,8 +42,10 @@ extension TokenManager {
         let redirect = try await receiver.receive(opening: attempt.url) { attempt.isAnswer($0) }
         let tokens = try await provider.tokens(for: attempt, redirect: redirect, key: key)
         let replaced = try await takeOver(tokens)
+        // Before the revocation, which may take long: somebody else may sign in meanwhile.
+        let user = SignInTokens(self)
         if let old = replaced.tokens { await orphans.revoke(old) }
-        return BrowserSignIn(tokens: tokens, replacedSession: replaced.session)
+        return BrowserSignIn(tokens: tokens, replacedSession: replaced.session, user: user)
     }
 
     /// Stores tokens in place of those of the user who was signed in.
