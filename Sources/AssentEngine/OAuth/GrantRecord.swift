@@ -52,6 +52,10 @@ struct GrantRecord: Sendable {
             AND (g.user_id IS NULL OR u.active = 1 AND g.epoch = u.epoch AND (g.is_offline = 1 OR s.id IS NOT NULL))
         """
 
+    /// That a grant of ``joined(_:at:)`` does not outlive its session: the rule of ``refusalByFile(mayOutlive:)`` for a
+    /// client that may not have `offline_access` any more.
+    static let hasItsSession: SQL = "(g.is_offline = 0 OR s.id IS NOT NULL)"
+
     /// That session `s` of ``joined(_:at:)`` is of a kind that a door is open for.
     static func isAdmitted(to door: Door) -> SQL {
         let kinds = SessionKind.allCases.filter { door.admits(CallerKind($0)) }
@@ -93,6 +97,14 @@ struct GrantRecord: Sendable {
         guard let owner else { return nil }
         if !owner.user.isActive { return .userInactive }
         return isOffline || owner.session != nil ? nil : .sessionEnded
+    }
+
+    /// The same where `mayOutlive` says whether the file still lets the grants of its client outlive their sessions. It
+    /// is asked only about one that does.
+    func refusalByFile(mayOutlive: @autoclosure () -> Bool) -> AccessRefusal? {
+        if let refusal { return refusal }
+        guard isOffline, owner?.session == nil, !mayOutlive() else { return nil }
+        return .sessionEnded
     }
 }
 

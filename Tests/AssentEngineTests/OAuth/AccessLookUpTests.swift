@@ -81,6 +81,30 @@ struct AccessLookUpTests {
         #expect(other.contains("JOIN users") && other.contains("JOIN sessions"))
     }
 
+    @Test("Where an app may not have offline_access any more, a token whose session has ended spends no proof")
+    func offline() async throws {
+        let fixture = try await ProviderFixture(apps: [ProviderFixture.pay])
+        let (instance, key) = try await fixture.instance()
+        let token = try await fixture.userTokens(of: instance.id, key).accessToken
+        let narrowed = try await fixture.secondNode(
+            apps: [ProviderFixture.pay { $0.client.scopes.removeAll { $0 == OAuthClient.offlineAccess } }])
+        func spending(on node: OAuthProvider) async throws -> Int64? {
+            let claims = try #require(try await node.accessClaims(token))
+            let lookUp = claims.composed(for: node)
+            return try await fixture.database.run(
+                .read("SELECT count(*) AS n FROM \(lookUp.source) AND \(lookUp.isValid())")
+            ).first?.integer("n")
+        }
+        #expect(try await spending(on: narrowed) == 1)
+        _ = try await Sessions(fixture.context).end(id: fixture.session.id)
+        #expect(try await spending(on: narrowed) == 0)
+        #expect(try await spending(on: fixture.grants) == 1)
+        guard case .refused(.sessionEnded) = try await narrowed.check(accessToken: token) else {
+            throw UnexpectedOutcome()
+        }
+        #expect(try await fixture.grants.access(token: token) != nil)
+    }
+
     @Test("Where some versions must seal their calls, a plain call has another condition than a sealed one")
     func sealing() throws {
         let lookUps = AccessLookUps(Self.configuration)

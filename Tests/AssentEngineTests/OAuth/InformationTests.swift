@@ -64,6 +64,24 @@ struct InformationTests {
         }
     }
 
+    @Test("Tokens that may not outlive their session any more are inactive when it has ended")
+    func offlineGone() async throws {
+        let fixture = try await resourceServer(audience: "https://api.bank.example")
+        let reply = try await fixture.tokens(["scope": "openid offline_access"])
+        _ = try await Sessions(fixture.context).end(id: fixture.session.id)
+        var (backend, bank) = (ProviderFixture.backend, ProviderFixture.bank)
+        backend.introspectsAll = true
+        bank.scopes.removeAll { $0 == "offline_access" }
+        let node = try await fixture.secondNode(clients: [backend, bank])
+        for token in [reply.accessToken, reply.refreshToken] {
+            #expect(try await introspect(token, fixture)["active"] == true)
+            let parameters = try ProviderFixture.parameters([
+                "client_id": "back end", "client_secret": ProviderFixture.secret, "token": token?.reveal() ?? "",
+            ])
+            #expect(try await TokenIntrospection(node).answer(parameters) == ["active": false])
+        }
+    }
+
     @Test("What does not count is inactive, and no more is said")
     func inactive() async throws {
         let fixture = try await resourceServer(audience: "https://api.bank.example")

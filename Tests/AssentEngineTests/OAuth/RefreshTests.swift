@@ -250,6 +250,34 @@ struct RefreshTests {
         #expect(try await !fixture.isLive(second))
     }
 
+    @Test("Where a client may not have offline_access any more, its grants end with their sessions as all others do")
+    func withdrawnOffline() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens(["scope": "openid offline_access"])
+        var client = ProviderFixture.bank
+        client.scopes.removeAll { $0 == "offline_access" }
+        let stricter = try await fixture.secondNode(clients: [client])
+        // Nothing else has changed while the session lives.
+        let second = try await fixture.refresh(first.refreshToken, attempt: Self.attempt, on: stricter)
+        #expect(try await stricter.access(token: second.accessToken) != nil)
+        _ = try await Sessions(fixture.context).end(id: fixture.session.id)
+        // The first is a lost reply that is asked for again.
+        for token in [first.refreshToken, second.refreshToken] {
+            await #expect(throws: OAuthError.invalidGrant) {
+                try await fixture.refresh(token, attempt: Self.attempt, on: stricter)
+            }
+        }
+        guard case .refused(.sessionEnded) = try await stricter.check(accessToken: second.accessToken) else {
+            throw UnexpectedOutcome()
+        }
+        let refused = try await fixture.audit(.oauthRefresh).filter { $0.outcome == .refused }
+        #expect(refused.map(\.reason) == ["sessionEnded"])
+        // The control: where the file lists it, the same tokens are valid.
+        #expect(try await fixture.isLive(second))
+        let third = try await fixture.refresh(second.refreshToken, attempt: Self.otherAttempt)
+        #expect(try await fixture.isLive(third))
+    }
+
     @Test("A token that is bound to a key is refreshed with that key only")
     func keyBinding() async throws {
         let fixture = try await ProviderFixture()

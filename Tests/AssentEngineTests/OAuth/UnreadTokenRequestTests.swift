@@ -42,10 +42,11 @@ struct UnreadTokenRequestTests {
     init() throws { key = try AssertionKey() }
 
     private func fixture(
-        grantTypes: Set<OAuthClient.GrantType> = Set(OAuthClient.GrantType.allCases)
+        grantTypes: Set<OAuthClient.GrantType> = Set(OAuthClient.GrantType.allCases), scopes: [String] = []
     ) async throws -> ProviderFixture {
         var client = AssertionKey.client([key])
         client.grantTypes = grantTypes
+        client.scopes += scopes
         return try await ProviderFixture(clients: [client, ProviderFixture.bank])
     }
 
@@ -122,11 +123,11 @@ struct UnreadTokenRequestTests {
     /// The outcome of a request after `changes`, at a node that looks before it spends, and at one that does not.
     private func outcomes(
         after changes: [String], isRefresh: Bool, form: [String: String?] = [:],
-        grantTypes: Set<OAuthClient.GrantType> = Set(OAuthClient.GrantType.allCases)
+        grantTypes: Set<OAuthClient.GrantType> = Set(OAuthClient.GrantType.allCases), scopes: [String] = []
     ) async throws -> (read: Outcome, unread: Outcome) {
         var outcomes: [Outcome] = []
         for isShared in [false, true] {
-            let fixture = try await fixture(grantTypes: grantTypes)
+            let fixture = try await fixture(grantTypes: grantTypes, scopes: scopes)
             let node = try fixture.node(Shared(fixture.database, isShared))
             let code = try await code(fixture)
             let first = try await (isRefresh ? exchange(code, in: fixture, on: fixture.grants) : nil)
@@ -184,6 +185,18 @@ struct UnreadTokenRequestTests {
                 after: ["UPDATE grants SET scope = 'openid accounts payments'"], isRefresh: isRefresh)
             #expect(unread == read)
             #expect(unread.refusal == nil && unread.scopes == ["openid", "accounts"])
+        }
+    }
+
+    @Test("A grant goes on without its session only where the client may have offline_access")
+    func offline() async throws {
+        for (scopes, refusal) in [(["offline_access"], nil), ([], "invalid_grant")] as [([String], String?)] {
+            let (read, unread) = try await outcomes(
+                after: ["UPDATE grants SET is_offline = 1", "DELETE FROM sessions"], isRefresh: true, scopes: scopes)
+            #expect(unread == read)
+            #expect(unread.refusal == refusal, "\(scopes)")
+            let isNoted = unread.audit.contains { $0.hasPrefix("oauth.refresh refused sessionEnded office") }
+            #expect(isNoted == (refusal != nil))
         }
     }
 

@@ -131,6 +131,18 @@ extension OAuthProviderConfiguration {
     /// The app of an instance's client id; `nil` when the file has none.
     func app(ofInstance id: String) -> OAuthApp? { OAuthApp.id(ofInstance: id).flatMap { apps[$0] } }
 
+    /// Whether the grants of a client may outlive the sessions that they were given in: whether the file lists
+    /// `offline_access` for it or, for an instance, for its app. It is asked where a session has ended, and a client is
+    /// too large to be copied for that.
+    func mayOutlive(_ clientID: String) -> Bool {
+        if let place = clients.index(forKey: clientID) {
+            return clients.values[place].scopes.contains(OAuthClient.offlineAccess)
+        }
+        // What becomes of a client that is not defined any more, others decide.
+        guard let app = OAuthApp.id(ofInstance: clientID), let place = apps.index(forKey: app) else { return true }
+        return apps.values[place].client.scopes.contains(OAuthClient.offlineAccess)
+    }
+
     /// What the file says of a client: itself or, for an instance, the most that it can have. Whether there is such an
     /// instance, ``ClientAuthenticator/find(_:)`` knows.
     package func definition(of id: String) -> OAuthClient? {

@@ -120,7 +120,9 @@ extension OAuthProvider {
         guard let row else { return .refused(.grantEnded) }
         let grant = try GrantRecord(row)
         guard try !row.bool("token_revoked") else { return .refused(.revoked) }
-        if let refusal = grant.refusal { return .refused(refusal) }
+        if let refusal = grant.refusalByFile(mayOutlive: configuration.mayOutlive(grant.clientID)) {
+            return .refused(refusal)
+        }
         // Asked so that a client of the file, which is large, is not copied.
         let isOfInstance = !configuration.clients.keys.contains(grant.clientID)
         let app = isOfInstance ? configuration.app(ofInstance: grant.clientID) : nil

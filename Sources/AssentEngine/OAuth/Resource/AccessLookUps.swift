@@ -46,9 +46,13 @@ struct AccessLookUps: Sendable {
             let isLetIn = (app?.closedKinds ?? []).reduce("1 = 1" as SQL) {
                 "\($0) AND (s.id IS NULL OR s.kind <> \($1.rawValue))"
             }
+            let mayOutlive = app?.client.scopes.contains(OAuthClient.offlineAccess) ?? true
+            let goesOn: SQL = mayOutlive ? "1 = 1" : GrantRecord.hasItsSession
             let mayCome = isSealed ? "1 = 1" : app?.versions.mayCallPlainly("i.app_version") ?? "1 = 1"
             let isRevoked = AccessClaims.revoked(tokenID)
-            return "\(isRevoked) = 0 AND \(isServed) AND \(isLetIn) AND \(mayCome) AND \(GrantRecord.isValid)"
+            return """
+                \(isRevoked) = 0 AND \(isServed) AND \(isLetIn) AND \(mayCome) AND \(goesOn) AND \(GrantRecord.isValid)
+                """
         }
     }
 

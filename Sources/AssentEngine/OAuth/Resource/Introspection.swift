@@ -74,6 +74,7 @@ package struct TokenIntrospection: Sendable {
         let grant = try GrantRecord(row)
         guard configuration.definition(of: grant.clientID) != nil,
             client.introspectsAll || grant.clientID == client.id,
+            grant.refusalByFile(mayOutlive: configuration.mayOutlive(grant.clientID)) == nil,
             configuration.isServed(grant.clientID, version: grant.version)
         else { return nil }
         var object = describe(grant.owner, clientID: grant.clientID, scopes: grant.scopes)

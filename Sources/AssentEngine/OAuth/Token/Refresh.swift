@@ -76,7 +76,7 @@ package struct TokenRefresh: Sendable {
                 [audit.statement(provider.record(.oauthRefresh, .refused, reason: "binding", known.grant))])
             throw OAuthError.invalidGrant
         }
-        if let refusal = known.grant.refusal {
+        if let refusal = known.grant.refusalByFile(mayOutlive: configuration.mayOutlive(client.id)) {
             // What ended the grant has its own record.
             guard refusal != .grantEnded else { throw OAuthError.invalidGrant }
             try await caller.run(
@@ -161,6 +161,7 @@ package struct TokenRefresh: Sendable {
         let sealed = try attemptHash.map { _ in
             try context.masterKey.seal(successor, for: .refreshSuccessor, context: tokenID)
         }
+        let goesOn: SQL = configuration.mayOutlive(client.id) ? "1 = 1" : GrantRecord.hasItsSession
         return [
             SQLStatement(
                 """
@@ -170,7 +171,8 @@ package struct TokenRefresh: Sendable {
                 WHERE id = \(tokenID) AND client_id = \(client.id) AND used_at IS NULL AND expires_at > \(now)
                     AND EXISTS (
                         SELECT 1 FROM \(GrantRecord.joined(at: now))
-                        WHERE g.id = refresh_tokens.grant_id AND \(GrantRecord.isValid) AND \(isRightGrant))
+                        WHERE g.id = refresh_tokens.grant_id AND \(GrantRecord.isValid) AND \(goesOn)
+                            AND \(isRightGrant))
                 """, expecting: .exactly(1)),
             // Who uses a successor has received it: the copy beside its predecessor has done its work.
             SQLStatement(
@@ -197,7 +199,9 @@ package struct TokenRefresh: Sendable {
             try await provider.revoke(spent.grant, because: "refresh_reuse", event: .oauthRefresh, by: caller)
             throw OAuthError.invalidGrant
         }
-        guard spent.grant.refusal == nil else { throw OAuthError.invalidGrant }
+        guard spent.grant.refusalByFile(mayOutlive: configuration.mayOutlive(client.id)) == nil else {
+            throw OAuthError.invalidGrant
+        }
         let scopes = try narrowed(parameters, grant: spent.grant, client: client)
         let successor = try context.masterKey.open(sealed, for: .refreshSuccessor, context: tokenID)
         return try await provider.mint(
