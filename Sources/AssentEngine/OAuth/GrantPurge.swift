@@ -14,7 +14,8 @@ extension OAuthProvider {
             where: """
                 sealed_successor IS NOT NULL AND used_at <= \(context.sharedTime) - \(configuration.refreshGrace)
                 """)
-        _ = try await context.delete(from: "consents", key: "user_id, client_id", where: isPast)
+        _ = try await context.delete(
+            from: "consents", key: "user_id, client_id", where: "\(isPast) AND NOT \(Consent.goesOn(at: now))")
         // By the clock of another node the token may not have expired, and without the note it would be valid there.
         _ = try await context.delete(
             from: "revoked_access_tokens", where: "expires_at <= \(now - NodeClocks.difference)")

@@ -111,6 +111,45 @@ struct ConsentTests {
         #expect(try await fixture.count("consents") == 0)
     }
 
+    @Test("A consent that has expired is listed and can be taken back while a grant with offline_access goes on by it")
+    func expiredBeforeItsGrant() async throws {
+        var backend = ProviderFixture.backend
+        backend.scopes += ["offline_access"]
+        backend.consentLifetime = 86400
+        let fixture = try await ProviderFixture(clients: [backend])
+        func given() async throws -> IssuedTokens {
+            let outcome = try await authorize(fixture, ["scope": "accounts offline_access"], .allow)
+            return try await tokens(fixture, try #require(code(outcome)))
+        }
+        func refresh(_ reply: IssuedTokens) async throws -> IssuedTokens {
+            try await fixture.grants.tokens(
+                try ProviderFixture.parameters([
+                    "grant_type": "refresh_token", "client_id": "back end", "client_secret": ProviderFixture.secret,
+                    "refresh_token": reply.refreshToken?.reveal() ?? "",
+                ]))
+        }
+        let first = try await given()
+        fixture.clock.advance(by: 86400)
+        _ = try await fixture.grants.purge()
+        let second = try await refresh(first)
+        #expect(try await fixture.grants.consents(of: fixture.session).map(\.clientID) == ["back end"])
+        // It is remembered no longer than before.
+        _ = try demand(try await authorize(fixture, ["scope": "accounts"]))
+        #expect(try await fixture.grants.withdrawConsent(to: "back end", by: fixture.session))
+        #expect(try await !fixture.isLive(second))
+        await #expect(throws: OAuthError.invalidGrant) { try await refresh(second) }
+        #expect(try await fixture.grants.consents(of: fixture.session).isEmpty)
+        // It goes with its grant, and does not wait for one that has ended.
+        _ = try await given()
+        fixture.clock.advance(by: 6 * 86400)
+        _ = try await fixture.grants.purge()
+        #expect(try await fixture.count("consents") == 1)
+        fixture.clock.advance(by: 86400)
+        _ = try await fixture.grants.purge()
+        #expect(try await fixture.count("consents") == 0)
+        #expect(try await fixture.grants.consents(of: fixture.session).isEmpty)
+    }
+
     @Test("Taken back, all that came of it is invalid at once, and the user is asked again")
     func withdrawn() async throws {
         let fixture = try await ProviderFixture()

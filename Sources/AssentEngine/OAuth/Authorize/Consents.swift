@@ -30,17 +30,28 @@ extension Consent {
         usedAt = try row.integer("used_at")
         expiresAt = try row.integer("expires_at")
     }
+
+    /// That the client of a row of `consents` has a grant of that user which outlives its session. It may be refreshed
+    /// long after the consent has expired, and by that alone the user sees it and can take it back.
+    static func goesOn(at now: Int64) -> SQL {
+        """
+        EXISTS (SELECT 1 FROM grants g
+            WHERE g.user_id = consents.user_id AND g.client_id = consents.client_id AND g.is_offline = 1
+                AND g.revoked_at IS NULL AND g.expires_at > \(now))
+        """
+    }
 }
 
 extension OAuthProvider {
-    /// What a user has agreed to, by client.
+    /// What a user has agreed to, by client: also a consent that has expired, while a grant by it goes on.
     package func consents(of session: LiveSession) async throws -> [Consent] {
         guard session.realm == configuration.realm else { return [] }
         return try await context.database.run(
             .read(
                 """
                 SELECT * FROM consents
-                WHERE user_id = \(session.user.id) AND realm = \(configuration.realm) AND expires_at > \(now)
+                WHERE user_id = \(session.user.id) AND realm = \(configuration.realm)
+                    AND (expires_at > \(now) OR \(Consent.goesOn(at: now)))
                 ORDER BY client_id
                 """)
         ).map(Consent.init)
