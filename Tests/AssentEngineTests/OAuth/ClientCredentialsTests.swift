@@ -49,6 +49,8 @@ struct ClientCredentialsTests {
                 "client_id": "back end", "client_secret": ProviderFixture.secret, "token": reply.accessToken.reveal(),
             ]))
         #expect(try await introspect() == ["active": false])
+        // The subject is the client, and an auditor looks for users by that.
+        #expect(try await fixture.audit(.oauthRevoke).map(\.userID) == [nil])
         let late = try await tokens(fixture)
         fixture.clock.advance(by: 3600)
         #expect(try await !fixture.isLive(late))

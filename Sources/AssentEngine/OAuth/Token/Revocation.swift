@@ -57,7 +57,7 @@ extension OAuthProvider {
             audit.statement(
                 AuditRecord(
                     .oauthRevoke, .success, reason: "access_token", realm: configuration.realm,
-                    userID: claims.subject, detail: detail)),
+                    userID: claims.isOfClientItself ? nil : claims.subject, detail: detail)),
         ])
     }
 
