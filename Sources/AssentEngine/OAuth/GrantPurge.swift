@@ -19,18 +19,12 @@ extension OAuthProvider {
         // By the clock of another node the token may not have expired, and without the note it would be valid there.
         _ = try await context.delete(
             from: "revoked_access_tokens", where: "expires_at <= \(now - NodeClocks.difference)")
-        // One that has followed its session in a step-up is all that leads from an ID token's `sid` to the session
-        // that lives now (``EndSessionEndpoint``), so it stays as long as that.
-        let isOver: SQL = """
-            \(isPast) AND NOT EXISTS (SELECT 1 FROM sessions s
-                WHERE s.id = grants.session_id AND s.audit_id <> grants.session_audit_id)
-            """
         // A node whose clock is behind may be prolonging one. The statement that ends it waits for that, and looks
         // again; those that delete what belongs to it would not. What has ended nobody prolongs.
         try await context.update(
             "grants", set: "revoked_at = \(now), revoked_because = 'expired'",
-            where: "revoked_at IS NULL AND \(isOver)")
-        let hasEnded: SQL = "revoked_at IS NOT NULL AND \(isOver)"
+            where: "revoked_at IS NULL AND \(isPast)")
+        let hasEnded: SQL = "revoked_at IS NOT NULL AND \(isPast)"
         // Nothing else could use them.
         _ = try await context.delete(
             from: "sessions",

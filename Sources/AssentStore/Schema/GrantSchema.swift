@@ -55,6 +55,9 @@ extension Migration {
     static let journeyLevels = Migration(
         "levels of journeys", ["ALTER TABLE sessions ADD COLUMN journey_level INTEGER NOT NULL DEFAULT 0"])
 
+    /// Since then a session knows those before it, each of which a step-up has replaced by the next one.
+    static let earlierSessions = Migration("earlier sessions", ["ALTER TABLE sessions ADD COLUMN earlier TEXT"])
+
     /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known
     /// for what it is. A grant of a client to itself has no user and no session.
     /// `expires_at` is when nothing of the grant can be used any more.

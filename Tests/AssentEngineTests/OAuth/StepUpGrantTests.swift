@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import AssentStore
 import AssentTesting
 import Testing
 
@@ -42,12 +43,16 @@ struct StepUpGrantTests {
     /// Signs Ana in by password, and lets her prove more. The old session's tokens, and the new session.
     private func steppedUp() async throws -> (tokens: IssuedTokens, session: LiveSession) {
         let old = try await fixture.signIn()
-        let tokens = try await tokens(old)
+        return (try await tokens(old), try await steppedUp(old))
+    }
+
+    /// Lets Ana prove more than she has in a session. The new session.
+    private func steppedUp(_ old: Secret) async throws -> LiveSession {
         let first = try await fixture.start("Login", session: old)
         let second = try Page(
             await fixture.answer(first, [.string("ana"), .string(JourneyFixture.password)], session: old))
         let new = try await fixture.answer(second, [.string(fixture.code())], session: old).token()
-        return (tokens, try #require(await fixture.sessions.live(token: new)))
+        return try #require(await fixture.sessions.live(token: new))
     }
 
     @Test("Its tokens follow the new session with its level, and can be refreshed")
@@ -72,8 +77,10 @@ struct StepUpGrantTests {
         #expect(try await fixture.sessions.live(id: session.id) == nil)
     }
 
-    @Test("It still does when nothing of its grant can be used any more, for as long as the session lives")
-    func endSessionLater() async throws {
+    @Test(
+        "It still does when nothing of its grant is left, whether that was so before the step-up or only after it",
+        arguments: [true, false])
+    func endSessionLater(wasBefore: Bool) async throws {
         var client = ProviderFixture.bank
         client.grantTypes = [.authorizationCode]
         client.accessTokenLifetime = 60
@@ -82,15 +89,44 @@ struct StepUpGrantTests {
             fixture.context, keys: ServerKeys(fixture.context),
             configuration: OAuthProviderConfiguration(
                 realm: "/alpha", issuer: ProviderFixture.issuer, clients: [client]))
-        let (tokens, session) = try await world.steppedUp()
-        fixture.clock.advance(by: 60)
-        #expect(try await world.provider.purge() == 0)
-        #expect(try await world.provider.access(token: tokens.accessToken) == nil)
+        let old = try await fixture.signIn()
+        let tokens = try await world.tokens(old)
+        if wasBefore {
+            fixture.clock.advance(by: 60)
+            #expect(try await world.provider.purge() == 1)
+        }
+        let session = try await steppedUp(old)
+        if !wasBefore {
+            fixture.clock.advance(by: 60)
+            #expect(try await world.provider.purge() == 1)
+        }
         let idToken = try #require(tokens.idToken)
         _ = try await EndSessionEndpoint(world.provider).answer(
             try ProviderFixture.parameters(["id_token_hint": idToken.reveal()]))
         #expect(try await fixture.sessions.live(id: session.id) == nil)
-        #expect(try await world.provider.purge() == 1)
+    }
+
+    @Test("Of very many step-ups in a row the first session's ID token ends the last, and what is kept is bounded")
+    func many() async throws {
+        let fixture = try await ProviderFixture()
+        let sessions = Sessions(fixture.context)
+        let idToken = try #require(await fixture.tokens().idToken)
+        let other = try await sessions.begin(
+            userID: fixture.user.id, realm: "/alpha", limits: ProviderFixture.longSession)
+        var session = fixture.session
+        for _ in 0..<150 {
+            let new = sessions.prepare(
+                userID: session.user.id, epoch: session.user.epoch, realm: session.realm, authLevel: 0,
+                limits: ProviderFixture.longSession, properties: JSONObject())
+            _ = try await fixture.database.run(
+                sessions.inheriting(from: session, to: new) + [sessions.ending(id: session.id, mustExist: true)])
+            session = try #require(await sessions.live(id: new.id))
+        }
+        #expect(try await fixture.count("sessions", where: "length(earlier) BETWEEN 3900 AND 4100") == 1)
+        _ = try await EndSessionEndpoint(fixture.grants).answer(
+            try ProviderFixture.parameters(["id_token_hint": idToken.reveal()]))
+        #expect(try await sessions.live(id: session.id) == nil)
+        #expect(try await sessions.live(token: other.token) != nil, "the user's other sessions go on")
     }
 
     @Test("Grants of the user's other sessions stay where they are")
@@ -111,10 +147,12 @@ struct StepUpGrantTests {
             try ProviderFixture.parameters([
                 "client_id": "bank-app", "token": try #require(tokens.refreshToken).reveal(),
             ]))
-        let first = try await fixture.start("Login", session: old)
-        let second = try Page(
-            await fixture.answer(first, [.string("ana"), .string(JourneyFixture.password)], session: old))
-        _ = try await fixture.answer(second, [.string(fixture.code())], session: old).token()
+        let session = try await steppedUp(old)
         #expect(try await provider.access(token: tokens.accessToken) == nil)
+        // The app tells so when its user signs out, and signs out then.
+        let idToken = try #require(tokens.idToken)
+        _ = try await EndSessionEndpoint(provider).answer(
+            try ProviderFixture.parameters(["id_token_hint": idToken.reveal()]))
+        #expect(try await fixture.sessions.live(id: session.id) == nil)
     }
 }

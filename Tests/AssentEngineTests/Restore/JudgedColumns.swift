@@ -73,7 +73,7 @@ struct JudgedColumns: Sendable {
         "sessions": JudgedColumns(
             """
             id audit_id user_id realm auth_level created_at latest_access max_idle expires_at properties epoch \
-            sender acr amr kind is_of_journey journey_level did grant_id
+            sender acr amr kind is_of_journey journey_level did grant_id earlier
             """),
         "signing_certificates": JudgedColumns(
             "kid iss identity cert"),

@@ -62,13 +62,10 @@ package struct EndSessionEndpoint: Sendable {
         else { throw OAuthError.invalidRequest("The id_token_hint is not an ID token of this server for this client.") }
         let target = try logoutTarget(parameters, client: client)
 
-        // After a step-up the grant belongs to another session than the one that the token names.
+        // After a step-up it is another session than the one that the token names.
         let ending = SQLStatement(
-            """
-            DELETE FROM sessions WHERE user_id = \(hint.userID) AND (audit_id = \(hint.sessionAuditID) OR id IN
-                (SELECT session_id FROM grants
-                WHERE user_id = \(hint.userID) AND session_audit_id = \(hint.sessionAuditID)))
-            """, expecting: .atLeast(1))
+            "DELETE FROM sessions WHERE user_id = \(hint.userID) AND \(Sessions.isOne(of: hint.sessionAuditID))",
+            expecting: .atLeast(1))
         let record = AuditRecord(
             .sessionEnd, .success, reason: "end_session", realm: configuration.realm, userID: hint.userID,
             sessionAuditID: hint.sessionAuditID, detail: ["client": .string(client.id)])
