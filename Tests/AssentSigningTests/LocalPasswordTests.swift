@@ -131,6 +131,21 @@ struct LocalPasswordTests {
         #expect(try await scene.sealedBlobs(.session).allSatisfy { !$0.isEmpty })
     }
 
+    @Test("What the key provider does not open is no try of the password: no count, and nothing destroyed")
+    func providerRefuses() async throws {
+        let container = try await enrolled(scene.device()) { $0.lock = ["type": "counter", "max": 3] }
+        let password = try #require(container.password(.signing))
+        await scene.keys.leaveUser(absent: true)
+        for text in [pin, pin, wrong, pin] {
+            await #expect(throws: KeyProviderError(.userAbsent, "")) { try await password.verify(text) }
+        }
+        #expect(try await scene.device().container(container.id).password(.signing)?.remaining == 3)
+        await scene.keys.leaveUser(absent: false)
+        try await password.verify(pin)
+        let error = await #expect(throws: SigningError.self) { try await password.verify(wrong) }
+        #expect(error?.code == .wrongPassword && error?.remaining == 2)
+    }
+
     @Test("Without a lock no wrong password is counted, destroys anything or has to wait")
     func noLock() async throws {
         let container = try await enrolled(scene.device()) { $0.lock = ["type": "none"] }

@@ -81,6 +81,19 @@ struct AssistedPasswordTests {
         #expect(try await device.container(container.id).passwords[0].remaining == 5)
     }
 
+    @Test("The server counts no try of a PIN with whose answer the key provider would open nothing")
+    func providerRefuses() async throws {
+        let container = try await enrolled(scene.device())
+        let password = try #require(container.password(.signing))
+        await scene.keys.leaveUser(absent: true)
+        await #expect(throws: KeyProviderError(.userAbsent, "")) { try await password.verify(pin) }
+        #expect(await scene.server.signingSlot?.n == 0)
+        await scene.keys.leaveUser(absent: false)
+        try await password.verify(pin)
+        let slot = try #require(await scene.server.signingSlot)
+        #expect(slot.n == 1 && slot.unconfirmed == 0)
+    }
+
     @Test("After so many wrong PINs the slot is locked until the user authenticates, and the keys live on")
     func locked() async throws {
         let device = scene.device()

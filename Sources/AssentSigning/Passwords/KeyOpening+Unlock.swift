@@ -13,8 +13,9 @@ private struct Unlock {
     var isChangeRefused = false
     /// The container as it was when the server was asked for its word about a refusal.
     var asked: ContainerRecord?
-    /// The blinded password, which is never stored.
-    var blinded: (plan: SealingPlan, input: ObliviousInput)?
+    /// The blinded password, which is never stored, and the keys that it is to open, as the key provider has opened
+    /// them.
+    var blinded: (plan: SealingPlan, input: ObliviousInput, blobs: [Secret])?
     var evaluation: SignedMessage<Evaluation>?
     var opened: OpenedKeys?
     var error: (any Error)?
@@ -174,10 +175,12 @@ extension KeyOpening {
         }
     }
 
-    /// Blinds the password, and stores *r'* before the server hears of the try.
+    /// Blinds the password, and stores *r'* before the server hears of the try: it counts that, so what can fail
+    /// although the password is right is done before.
     private func storeRatchet(_ unlock: inout Unlock) async throws {
         let opening = unlock.opening
         let kept = opening.kept
+        let blobs = try await parts.sealing.blobs(of: kept.current, opening.record)
         let typed = try opening.password.map { password in
             try parts.sealing.stretch(password.normalized, kept.current.salt, kept.current.cost)
         }
@@ -185,7 +188,7 @@ extension KeyOpening {
         guard let s = typed ?? remembered else { throw SigningError(.passwordRequired) }
         guard kept.ratchet != nil else { throw SigningError(.secureData) }
         let plan = SealingPlan(kept, s: s)
-        unlock.blinded = (plan, try plan.input(opening.record))
+        unlock.blinded = (plan, try plan.input(opening.record), blobs)
         let next = kept.ratchetNext ?? Secret(bytes: parts.random.bytes(32))
         let stored = try await parts.records.modify(opening.id) { $0.modify(kept.slot) { $0.ratchetNext = next } }
         unlock.opening = try opening.with(stored)
@@ -227,7 +230,8 @@ extension KeyOpening {
         }
         var plan = blinded.plan
         try plan.evaluate(evaluation, blinded.input)
-        if let contents = try await parts.sealing.unsealed(opening.kept.current, plan, opening.record) {
+        let (current, blobs) = (opening.kept.current, blinded.blobs)
+        if let contents = try parts.sealing.unsealed(current, blobs, plan, opening.record) {
             unlock.opened = OpenedKeys(contents: contents, s: plan.s, unl: evaluation.unl)
             return .done
         }

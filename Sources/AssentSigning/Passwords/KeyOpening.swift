@@ -158,10 +158,11 @@ struct KeyOpening: Sendable {
             throw error
         case .attempt: break
         }
-        let normalized = try password.normalized
+        // What can fail although the password is right comes before the count: else it would destroy the keys.
+        let s = try parts.sealing.stretch(password.normalized, kept.current.salt, kept.current.cost)
+        let blobs = try await parts.sealing.blobs(of: kept.current, opening.record)
         try await parts.records.modify(id) { $0.modify(kept.slot) { $0.failures += 1 } }
-        let s = try parts.sealing.stretch(normalized, kept.current.salt, kept.current.cost)
-        guard let contents = try await parts.sealing.unsealed(kept.current, SealingPlan(kept, s: s), opening.record)
+        guard let contents = try parts.sealing.unsealed(kept.current, blobs, SealingPlan(kept, s: s), opening.record)
         else {
             await memory.keep(failure: parts.uptime(), id, kept.slot)
             let wrong = attempt.afterWrong()

@@ -85,14 +85,35 @@ struct KeySealing: Sendable {
     func unsealed(
         _ generation: SealedGeneration, _ plan: SealingPlan, _ record: ContainerRecord
     ) async throws -> [String: SealedKeyContent]? {
+        try await unsealed(generation, blobs(of: generation, record), plan, record)
+    }
+
+    /// The keys of a generation without what the provider has put around them: only the password opens them now.
+    ///
+    /// This may fail although a password is right: a token is away, or its user allows nothing. It tells nothing of
+    /// the password, so it comes before a try is counted.
+    func blobs(of generation: SealedGeneration, _ record: ContainerRecord) async throws -> [Secret] {
         let outer = try await parts.provider.sealing(record)
+        var blobs: [Secret] = []
+        do {
+            for key in generation.keys { blobs.append(try await Self.outerForm.open(key.blob, with: outer)) }
+        } catch let error as SecretStoreError where error.code == .tampered {
+            throw SigningError(.secureData, "A sealed key was changed, or belongs to other keys of this device.")
+        }
+        return blobs
+    }
+
+    /// Opens the keys of a generation, of which the provider has opened its part; `nil` when the password was wrong.
+    func unsealed(
+        _ generation: SealedGeneration, _ blobs: [Secret], _ plan: SealingPlan, _ record: ContainerRecord
+    ) throws -> [String: SealedKeyContent]? {
+        guard blobs.count == generation.keys.count else { throw SigningError(.internal) }
         var contents: [String: SealedKeyContent] = [:]
-        for key in generation.keys {
+        for (key, blob) in zip(generation.keys, blobs) {
             do {
-                let inner = try await Self.outerForm.open(key.blob, with: outer)
                 let context = try plan.context(record, key.jwk)
                 let content = try SealedKey.open(
-                    inner.revealBytes(), in: context, with: context.key(s: plan.s, output: plan.output))
+                    blob.revealBytes(), in: context, with: context.key(s: plan.s, output: plan.output))
                 guard try ProtocolKey(OpenedKeys.signingKey(content.scalar)) == key.jwk else {
                     throw SigningError(.secureData, "A sealed key is another one.")
                 }
@@ -101,8 +122,6 @@ struct KeySealing: Sendable {
                 return nil
             } catch let error as SigningProtocolError {
                 throw SigningError(.secureData, error.detail)
-            } catch let error as SecretStoreError where error.code == .tampered {
-                throw SigningError(.secureData, "A sealed key was changed, or belongs to other keys of this device.")
             }
         }
         return contents

@@ -7,6 +7,7 @@ actor MemoryKeyProvider: KeyProvider {
     nonisolated let protection = KeyProtection.software
     private var signing: [String: SoftwareSigningKey]
     private var agreement: [String: SoftwareAgreementKey]
+    private var isUserAbsent = false
 
     init(
         kind: String = "software", signing: [String: SoftwareSigningKey] = [:],
@@ -34,7 +35,14 @@ actor MemoryKeyProvider: KeyProvider {
         return key
     }
 
-    func agreementKey(named name: String) -> (any KeyAgreementKey)? { agreement[name] }
+    func agreementKey(named name: String) -> (any KeyAgreementKey)? {
+        guard let key = agreement[name] else { return nil }
+        if isUserAbsent { return AbsentUserKey(publicPoint: key.publicPoint) }
+        return key
+    }
+
+    /// From now on nobody allows that keys decrypt, as with a provider that asks a person each time.
+    func leaveUser(absent: Bool) { isUserAbsent = absent }
 
     func makeAgreementKey(named name: String) throws -> any KeyAgreementKey {
         try KeyName.check(name)
@@ -47,5 +55,14 @@ actor MemoryKeyProvider: KeyProvider {
     func removeKey(named name: String) {
         signing[name] = nil
         agreement[name] = nil
+    }
+}
+
+/// A key that asks a person who is not there.
+private struct AbsentUserKey: KeyAgreementKey {
+    let publicPoint: [UInt8]
+
+    func sharedSecret(with peer: [UInt8]) async throws -> Secret {
+        throw KeyProviderError(.userAbsent, "Nobody has allowed it.")
     }
 }
