@@ -24,4 +24,25 @@ struct SigningTemplateTests {
         }
         #expect(SigningTemplate(title: fine).faults(keys: SigningSettings.standardKeys).isEmpty)
     }
+
+    @Test("A text or a warning that no device would show is refused at the start, and not at each transaction")
+    func longTexts() {
+        func faults(_ text: String, inWarning: Bool) -> [String] {
+            let field = SigningTemplate.Field(
+                id: "amount", label: LocalizedText("Amount"), type: .amount, pointer: "/amount")
+            var template = SigningTemplate(title: LocalizedText("Confirm transfer"), fields: [field])
+            let texts = LocalizedText("Pay {amount}", byLanguage: ["de": text])
+            if inWarning { template.warning = texts } else { template.text = texts }
+            return template.faults(keys: SigningSettings.standardKeys)
+        }
+        for (isWarning, what, limit) in [(false, "a text", 1000), (true, "a warning", 200)] {
+            let longest = String(repeating: "x", count: limit - 1) + "{amount}"
+            for text in ["Pay", "{amount}", longest] { #expect(faults(text, inWarning: isWarning).isEmpty) }
+            // A YAML block has line breaks.
+            for text in ["", "Pay\n{amount}", "Pay {amount}\n", "a\u{202E}b", longest + "x"] {
+                let found = faults(text, inWarning: isWarning)
+                #expect(found.count == 1 && found.first?.hasPrefix("\(what) has 1 to \(limit) characters") == true)
+            }
+        }
+    }
 }

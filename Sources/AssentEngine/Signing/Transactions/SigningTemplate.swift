@@ -92,12 +92,22 @@ package struct SigningTemplate: Sendable, Hashable {
         for label in fields.flatMap(\.label.all) where !Self.isShowable(label, 40) {
             faults.append(Self.rule("a field's label", 40))
         }
-        for text in (text?.all ?? []) + (warning?.all ?? []) {
-            for name in Self.placeholders(of: text) where !ids.contains(name) {
-                faults.append("{\(name)} is not one of its fields")
+        return faults + textFaults() + statusFaults(keys: keys)
+    }
+
+    private func textFaults() -> [String] {
+        var faults: [String] = []
+        // What a value reads as is known when something is asked for; it has a character at least.
+        let shortest = fields.map { DocumentField(id: $0.id, label: "x", value: .text("x")) }
+        for (texts, what, limit) in [(text, "a text", 1000), (warning, "a warning", 200)] {
+            for text in texts?.all ?? [] {
+                for name in Self.placeholders(of: text) where !fields.contains(where: { $0.id == name }) {
+                    faults.append("{\(name)} is not one of its fields")
+                }
+                if !Self.isShowable(Self.filled(text, shortest), limit) { faults.append(Self.rule(what, limit)) }
             }
         }
-        return faults + statusFaults(keys: keys)
+        return faults
     }
 
     private func statusFaults(keys: [OfferedKey]) -> [String] {
