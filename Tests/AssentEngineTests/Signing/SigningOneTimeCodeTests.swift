@@ -120,6 +120,23 @@ struct SigningOneTimeCodeTests {
         await #expect(throws: (any Error).self) { try await container.oneTimeCode(label: "timed") }
     }
 
+    @Test("A user's name that no device reads out of a URI gives way to the container's number, in each kind of key")
+    func unreadableNames() throws {
+        let suite = try OCRASuite("OCRA-1:HOTP-SHA256-8:QN08")
+        for kind in [.time(period: 30), .counter, .challenge(suite)] as [OneTimeKeySettings.Kind] {
+            let key = OneTimeKeySettings(label: "key", kind: kind)
+            for (name, account) in [("ana", "ana"), ("a<b", "123"), ("ana>", "123"), ("javascript:a", "123")] {
+                let uri = try key.makeURI(issuer: "Bank", account: name, serial: "123", random: SystemRandom())
+                let read =
+                    switch kind {
+                    case .time, .counter: try OTPAuthURI(uri.reveal()).account
+                    case .challenge: try OCRAAuthURI(uri.reveal()).account
+                    }
+                #expect(read == account)
+            }
+        }
+    }
+
     @Test("Settings of keys that no device could use are refused")
     func settings() throws {
         var settings = sdk.world.provider.settings

@@ -44,14 +44,24 @@ package struct OneTimeKeySettings: Sendable, Hashable {
     }
 
     /// A new key as the device gets it: an `otpauth` URI, with the container's number in the place of the user's name
-    /// (`account`) when it would be too long.
+    /// (`account`) when it would be too long, or the name could be markup, which is not read out of a URI.
     ///
     /// - Throws: `OTPError` for settings that ``faults()`` names.
     func makeURI(issuer: String, account: String, serial: String, random: any RandomSource) throws -> Secret {
         let secret = Secret(bytes: random.bytes(Self.secretBytes))
-        let uri = try uri(issuer: issuer, account: account, secret: secret)
-        guard uri.count > OneTimeKey.uriLimit else { return uri }
-        return try self.uri(issuer: issuer, account: serial, secret: secret)
+        if let named = try? uri(issuer: issuer, account: account, secret: secret),
+            named.count <= OneTimeKey.uriLimit, isReadable(named)
+        {
+            return named
+        }
+        return try uri(issuer: issuer, account: serial, secret: secret)
+    }
+
+    private func isReadable(_ uri: Secret) -> Bool {
+        switch kind {
+        case .time, .counter: (try? OTPAuthURI(uri.reveal())) != nil
+        case .challenge: (try? OCRAAuthURI(uri.reveal())) != nil
+        }
     }
 
     private func uri(issuer: String, account: String, secret: Secret) throws -> Secret {
