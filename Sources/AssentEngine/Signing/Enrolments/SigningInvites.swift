@@ -16,7 +16,7 @@ package struct ShownInvite: Sendable {
 
 /// How an invite stands.
 package struct InviteStatus: Sendable, Hashable {
-    /// The invite's state while there is no container, then the container's.
+    /// The invite's state while no device has committed, then the container's, or with a reset that of its new keys.
     package let state: String
     package let did: String?
     package let name: String?
@@ -95,10 +95,28 @@ package struct SigningInvites: SigningPart {
     private func status(of invite: SigningInviteRecord) async throws -> InviteStatus {
         let now = now
         if let did = invite.committed, let container = try await devices.find(did) {
-            return InviteStatus(state: container.state(at: now).rawValue, did: did.text, name: container.name)
+            let state = try await reached(container, by: invite, at: now).rawValue
+            return InviteStatus(state: state, did: did.text, name: container.name)
         }
         let state = invite.state == .open && invite.expiresAt <= now ? .void : invite.state
         return InviteStatus(state: state.rawValue, did: nil, name: nil)
+    }
+
+    /// How a container stands that an invite has led to. With a reset it is told of the new keys, in the words for a
+    /// new container: until they are valid the old ones are, and the container's own state would say that all is done.
+    private func reached(
+        _ container: SigningContainerRecord, by invite: SigningInviteRecord, at now: Int64
+    ) async throws -> ContainerState {
+        let state = container.state(at: now)
+        guard invite.did != nil, state.isAlive, container.pid != invite.pid else { return state }
+        guard let renewal = try await enrolments.renewal(pid: invite.pid) else { return .void }
+        switch renewal.state {
+        // Others have followed since.
+        case .done: return state
+        case .started, .committed, .completed:
+            return renewal.expiresAt + SigningInviteRecord.completion > now ? .unconfirmed : .void
+        case .void: return .void
+        }
     }
 
     private func find(_ pid: String, for caller: SigningCaller) async throws -> SigningInviteRecord {

@@ -86,6 +86,35 @@ struct SigningResetTests {
         #expect(try await third.approve(next, scene.container).content.state == .approved)
     }
 
+    @Test("The page of a reset hears how the new keys stand: the old ones are valid until they are, and afterwards")
+    func told() async throws {
+        func state(_ scene: Scene) async throws -> String {
+            try await scene.world.provider.invites.status(scene.world.ana, pid: scene.pid).state
+        }
+        let scene = try await Scene()
+        #expect(try await state(scene) == "UNCONFIRMED")
+        let confirm = try await scene.completed()
+        let digits = try await scene.digits
+        let entered = try await scene.world.provider.invites.enter(digits: digits, scene.world.ana, pid: scene.pid)
+        #expect(entered.state == "UNCONFIRMED")
+        #expect(try await scene.new.code("renew/confirm", scene.did, confirm) == nil)
+        #expect(try await state(scene) == "ACTIVE")
+
+        let guessed = try await Scene()
+        _ = try await guessed.completed()
+        let right = try await guessed.digits
+        for _ in 0..<3 { _ = try await guessed.enter(right == "00000000" ? "00000001" : "00000000") }
+        #expect(try await state(guessed) == "VOID")
+
+        let late = try await Scene()
+        _ = try await late.completed()
+        late.world.base.clock.advance(by: 25 * 60 - 1)
+        #expect(try await state(late) == "UNCONFIRMED")
+        late.world.base.clock.advance(by: 1)
+        #expect(try await state(late) == "VOID")
+        #expect(try await late.world.record(late.did).state == .active)
+    }
+
     @Test("After three wrong entries the right digits are looked at no more, and the old keys stay")
     func wrongDigits() async throws {
         let scene = try await Scene()
