@@ -32,6 +32,9 @@ struct FieldValueTests {
             (.list, ["a", " b"]), (.list, ["a", "  "]), (.list, ["a,\u{A0}b", "c"]), (.list, ["a,\u{3000}b"]),
             (.list, ["a", "\u{202F}b"]), (.list, ["a, \u{301}b", "c"]),
             (.list, ["a,\u{301} b"]), (.list, ["a,\u{301}", "b"]),
+            // Drawn like a comma: a low quotation mark, a letter of Lisu, a comma as wide as a Chinese character.
+            (.list, ["a\u{201A} b", "c"]), (.list, ["a\u{201A}", "b"]), (.list, ["a\u{A4F9} b"]),
+            (.list, ["a\u{FF0C} b"]),
         ] as [(FieldType, JSONValue)])
     func misread(type: FieldType, json: JSONValue) throws {
         let value = try FieldValue(json, type: type)
@@ -45,7 +48,7 @@ struct FieldValueTests {
             (.account, ["iban": "DE02120300000000202051"]), (.account, ["iban": "GB82WEST12345698765432"]),
             (.account, ["iban": "NO9386011117947"]), (.account, ["iban": "MT84MALT011000012345MTLCAST001S"]),
             (.date, "2028-02-29"), (.date, "2000-02-29"), (.date, "2026-12-31"), (.list, ["a,b", "c"]),
-            (.amount, ["amount": "0", "currency": "EUR"]),
+            (.list, ["a\u{FF0C}b", "\u{201A}a\u{2018} b"]), (.amount, ["amount": "0", "currency": "EUR"]),
         ] as [(FieldType, JSONValue)])
     func read(type: FieldType, json: JSONValue) throws {
         try FieldValue(json, type: type).checkReading(at: "/x")

@@ -29,13 +29,18 @@ extension FieldValue {
         }
     }
 
+    /// A comma, and what fonts draw like one or people read as one.
+    private static let commas: Set<Unicode.Scalar> = [
+        ",", "\u{B8}", "\u{60C}", "\u{66B}", "\u{201A}", "\u{3001}", "\u{A4F9}", "\u{FE50}", "\u{FF0C}", "\u{FF64}",
+    ]
+
     /// Whether a text of a list reads as two, or as a part of its neighbour: a comma and a blank are shown between
     /// them. Blanks of other widths look like that one, and with an accent on it a comma is still read as a comma.
     private static func readsAsSeveral(_ text: String) -> Bool {
         let scalars = text.unicodeScalars.filter { $0.properties.generalCategory != .nonspacingMark }
         func isBlank(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.isWhitespace }
-        return scalars.first.map(isBlank) ?? false || scalars.last == ","
-            || zip(scalars, scalars.dropFirst()).contains { $0 == "," && isBlank($1) }
+        return scalars.first.map(isBlank) ?? false || scalars.last.map(commas.contains) ?? false
+            || zip(scalars, scalars.dropFirst()).contains { commas.contains($0) && isBlank($1) }
     }
 
     /// ISO 13616: the first four characters behind the others, letters as 10 to 35, modulo 97 is 1.
