@@ -122,8 +122,10 @@ extension DocumentDraft {
         issuer: String, nonce: SigningID, at now: Int64
     ) -> TransactionDocument? {
         guard let statuses = statuses(of: transaction, for: container, keys: keys) else { return nil }
+        // The node that has made the transaction may be ahead of this one: an hour of it would be too long for devices.
+        let issuedAt = max(now, transaction.createdAt)
         return TransactionDocument(
-            issuer: issuer, did: container.did, issuedAt: Int(now), expiresAt: Int(transaction.expiresAt),
+            issuer: issuer, did: container.did, issuedAt: Int(issuedAt), expiresAt: Int(transaction.expiresAt),
             txn: transaction.txn, sub: transaction.userID, kind: transaction.kind, body: body,
             statuses: statuses, request: transaction.req, nonce: nonce,
             match: transaction.matchNumber == nil ? nil : NumberMatch(mode: .number, digits: 2))

@@ -57,6 +57,22 @@ struct SigningTransactionGuardTests {
         #expect(try await create("shop") != nil)
     }
 
+    @Test("A transaction of an hour is approved also where its document comes from a node whose clock is behind")
+    func nodeBehind() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        world.base.clock.advance(by: 100)
+        var wish = world.wish()
+        wish.lifetime = 3600
+        let made = try await world.provider.parties.create(wish)
+        world.base.clock.advance(by: -60)
+        #expect(try await device.approve(made.txn, container).content.state == .approved)
+        let bundle = try EvidenceBundle(
+            reading: try await world.provider.evidence.bundle(made.txn.text, for: .client("shop")))
+        let report = EvidenceVerification.report(on: bundle, trust: bundle.identities.first?.thumbprint)
+        #expect(report.contradicted.isEmpty, "\(report.contradicted)")
+    }
+
     @Test("A container that another node has blocked meanwhile claims nothing, and what is another's stays so")
     func claims() async throws {
         let fixture = try await SigningStoreFixture()
