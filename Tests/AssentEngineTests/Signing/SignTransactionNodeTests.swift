@@ -143,6 +143,35 @@ struct SignTransactionNodeTests {
         _ = try await world.begin(try await world.journeys.transaction(world.session, journey: "Sign"))
     }
 
+    @Test("A device without a key for one of the ways to approve hears of nothing, so a journey has none to ask")
+    func missingKey() async throws {
+        func status(_ name: String, _ effect: DecisionEffect, keys: [String] = []) -> SigningTemplate.Status {
+            SigningTemplate.Status(name: name, label: LocalizedText("To \(name)"), effect: effect, keys: keys)
+        }
+        let statuses = [
+            status("accept", .approve, keys: ["payments"]), status("urgent", .approve, keys: ["urgent"]),
+            status("deny", .deny),
+        ]
+        let world = try await World { settings in
+            settings.keys.append(OfferedKey(usage: .sign, label: "urgent", policy: SigningSettings.policyID))
+            settings.templates["confirm"]?.statuses = statuses
+        }
+        let (device, container) = try await world.enrolled()
+        _ = try await world.begin(try await world.journeys.transaction(world.session, journey: "Sign"))
+        func listed() async throws -> Int {
+            let list: TransactionList = try await device.askSealed(
+                "transactions/list", container.did, ListBody(wait: 0))
+            return list.tickets.count
+        }
+        #expect(try await listed() == 1)
+        // It was enrolled before there was this key.
+        _ = try await world.journeys.database.run(
+            SQLStatement("UPDATE signing_keys SET state = 'RETIRED' WHERE label = 'urgent'", expecting: .exactly(1)))
+        #expect(try await listed() == 0)
+        let id = try await world.journeys.transaction(world.session, journey: "Sign")
+        await #expect(throws: EngineError(.noDevice)) { try await world.begin(id) }
+    }
+
     @Test("When its time is over, the journey goes its own way, and nothing is approved any more")
     func expired() async throws {
         let world = try await World()

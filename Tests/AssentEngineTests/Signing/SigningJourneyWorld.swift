@@ -15,10 +15,14 @@ final class SigningJourneyWorld: TestIssuer {
     let session: Secret
     let heard = NewsRecorder()
 
-    init(failedTransaction: FailedTransaction = .failure, authLevel: Int = 0) async throws {
+    init(
+        failedTransaction: FailedTransaction = .failure, authLevel: Int = 0,
+        _ change: (inout SigningSettings) -> Void = { _ in }
+    ) async throws {
         var settings = SigningSettings(issuer: SigningStoreFixture.issuer, name: "Bank of Example")
         settings.templates["confirm"] = SigningTemplate(
             title: LocalizedText("Confirm"), lifetime: 60, matchesNumber: true)
+        change(&settings)
         journeys = try await JourneyFixture()
         provider = SigningProvider(journeys.context, settings: settings, notifier: heard)
         let sign = JourneyDefinition(

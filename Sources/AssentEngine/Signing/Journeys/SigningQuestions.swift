@@ -76,12 +76,16 @@ struct SigningQuestions: SigningPart {
         return SigningQuestion(txn: made.txn.text, number: made.matchNumber, expiresAt: made.expiresAt)
     }
 
+    /// Whether the user has a device that is told of it: one with a key for each way to approve.
     private func hasDevice(user: String, for template: SigningTemplate, at now: Int64) async throws -> Bool {
-        let labels = template.statuses.filter { $0.effect == .approve }.flatMap(\.keys)
+        let approving = template.statuses.filter { $0.effect == .approve }
         for container in try await devices.of(user: user)
         where container.refusal(approving: true, at: now) == nil {
             let keys = try await devices.keys(of: container.did)
-            if keys.contains(where: { $0.approves(template.kind.approvingUsage, labels: labels) }) { return true }
+            let canAnswer = approving.allSatisfy { status in
+                keys.contains { $0.approves(template.kind.approvingUsage, labels: status.keys) }
+            }
+            if canAnswer { return true }
         }
         return false
     }
