@@ -39,7 +39,7 @@ struct WebSocketHandshake: Sendable, Hashable {
     private static func asksForWebSocket(_ fields: HTTPFields) -> Bool {
         let upgrades = fields[values: .upgrade]
         guard upgrades.count == 1, upgrades[0].lowercased() == "websocket" else { return false }
-        return fields[values: .connection].flatMap { $0.split(separator: ",") }
+        return fields[values: .connection].flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }
             .contains { $0.trimmingBlanks.lowercased() == "upgrade" }
     }
 
@@ -98,7 +98,7 @@ struct ServiceHead: Sendable, Hashable {
             guard let colon = line.firstIndex(of: ":"), let name = HTTPField.Name(String(line[..<colon])) else {
                 return nil
             }
-            let value = line[line.index(after: colon)...].trimmingBlanks
+            let value = line[line.index(after: colon)...].utf8.trimmingBlanks
             guard HTTPField.isValidValue(value) else { return nil }
             fields.append(HTTPField(name: name, value: value))
         }
@@ -107,10 +107,15 @@ struct ServiceHead: Sendable, Hashable {
     }
 }
 
-extension Substring {
-    /// Without the blanks and tabs at its ends (RFC 9110 §5.6.3).
+extension Substring.UTF8View {
+    /// The text without the blanks and tabs at its ends (RFC 9110 §5.6.3).
+    ///
+    /// By bytes: backwards through signs that join, as letters of flags do, each character takes as long as all before
+    /// it, and a field has room for thousands.
     fileprivate var trimmingBlanks: String {
-        let isBlank = { (character: Character) in character == " " || character == "\t" }
-        return String(drop(while: isBlank).reversed().drop(while: isBlank).reversed())
+        let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        let rest = drop(while: isBlank)
+        guard let last = rest.lastIndex(where: { !isBlank($0) }) else { return "" }
+        return String(Substring(rest[...last]))
     }
 }

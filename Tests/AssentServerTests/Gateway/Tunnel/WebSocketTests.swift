@@ -183,6 +183,8 @@ struct WebSocketTests {
                 ([("Upgrade", ["websocket", "h2c"])], 400), ([("Upgrade", ["websocket, h2c"])], 400),
                 ([("Upgrade", ["h2c"])], 400), ([("Upgrade", ["websocket", "websocket"])], 400),
                 ([("Connection", ["close"])], 400), ([("Sec-WebSocket-Version", ["8"])], 426),
+                // Backwards through these each takes as long as all before it.
+                ([("Connection", [String(repeating: "\u{1F1E6}", count: 10_000)])], 400),
                 ([("Sec-WebSocket-Key", ["x"])], 400), ([("Content-Length", ["2"])], 400),
             ] as [([(String, [String])], Int)] {
                 let body = replacing.contains { $0.0 == "Content-Length" } ? "{}" : ""
