@@ -86,7 +86,7 @@ struct ServiceHead: Sendable, Hashable {
 
     /// Reads a head without the blank line at its end; `nil` for anything that is not one of HTTP/1.1.
     init?(_ bytes: some Collection<UInt8>) {
-        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+        guard let text = String(validating: bytes, as: UTF8.self), !MarksInARow.areTooMany(in: text) else { return nil }
         let lines = text.split(separator: "\r\n", omittingEmptySubsequences: false)
         guard let first = lines.first, first.hasPrefix("HTTP/1.1 ") else { return nil }
         let code = first.dropFirst(9).prefix(3)

@@ -104,4 +104,12 @@ struct WebSocketHandshakeTests {
             "HTTP/1.1 101 a\r\n folded: x",
         ])
     func noHead(_ text: String) { #expect(ServiceHead(Array(text.utf8)) == nil) }
+
+    @Test("A head that is slow to compare is not read, as that of any other answer of a service")
+    func marks() {
+        for (count, isRead) in [(64, true), (65, false)] {
+            let marks = String(repeating: "\u{301}", count: count)
+            #expect((Self.head(["HTTP/1.1 101 a", "Sec-WebSocket-Accept: e\(marks)"]) != nil) == isRead, "\(count)")
+        }
+    }
 }
