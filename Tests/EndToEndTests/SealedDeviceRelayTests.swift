@@ -55,6 +55,13 @@ struct SealedDeviceRelayTests {
                     _ = try await pass(asked)
                     return try await pass(asked)
                 }),
+            Deed(
+                "refused, with a nonce that no proof can have",
+                meddling: { _, _ in
+                    var told = TLSEnder.Told.json(401, PayloadRefusal.badProof.body)
+                    told.head.headerFields[.dpopNonce] = String(repeating: "n", count: 600)
+                    return told
+                }),
             .members("of another installation", ["client": "bank-pay~other"]),
             .members("of nobody", ["client": nil]),
             .members("as an app with a client", ["role": "app"]),

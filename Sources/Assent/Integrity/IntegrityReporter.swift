@@ -98,7 +98,7 @@ final class IntegrityReporter: Sendable {
         let client = try? await prover.clientID()
         let body = body(findings, client)
         let first = try await answer(url, body, proof: client == nil ? nil : proof(url, body, nonce: nil))
-        guard client != nil, let nonce = first.response.headerFields[.dpopNonce], await Self.wantsNonce(first) else {
+        guard client != nil, let nonce = first.response.headerFields.givenNonce, await Self.wantsNonce(first) else {
             return isSettled(first.status)
         }
         let second = try await answer(url, body, proof: proof(url, body, nonce: nonce))

@@ -35,7 +35,7 @@ struct HandshakeCalls: Sendable {
             guard (client == nil) == (prover == nil) else { return (.refused(.badProof), nil) }
             let handshake = try ClientHandshake(settings.peer(client: client), serverKey: key, random: seams.random)
             let reply = try await network.send(try await call(handshake.request))
-            nonce.withLock { $0 = reply.response.headerFields[.dpopNonce] ?? $0 }
+            nonce.withLock { $0 = reply.response.headerFields.givenNonce ?? $0 }
             return (
                 result(reply.response, try await reply.body.collect(upTo: HandshakeReply.sizeLimit), handshake), nil
             )

@@ -83,6 +83,24 @@ extension HTTPFields {
         let isKept = self[values: .cacheControl].allSatisfy { !$0.lowercased().contains("no-store") }
         if isKept { self[.cacheControl] = "no-store" }
     }
+
+    /// The nonce that a server gives for the next proof; `nil` when there is none, several, or one that no proof can
+    /// have. A server refuses a proof with such a one without giving another, so whoever changes one reply would spoil
+    /// every proof after it.
+    package var givenNonce: String? {
+        let values = self[values: .dpopNonce]
+        guard values.count == 1, let nonce = values.first, Self.isNonce(nonce) else { return nil }
+        return nonce
+    }
+
+    /// How many bytes a nonce may have.
+    private static let nonceLimit = 512
+
+    /// `1*NQCHAR` (RFC 9449 §8.1).
+    private static func isNonce(_ text: String) -> Bool {
+        (1...nonceLimit).contains(text.utf8.count)
+            && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
+    }
 }
 
 extension HTTPField.Name {

@@ -20,9 +20,6 @@ final class NonceMemory: Sendable {
     /// How many servers are remembered; the one that was heard of longest ago goes first.
     static let serverLimit = 32
 
-    /// How many bytes a nonce may have.
-    static let byteLimit = 512
-
     private let nonces = Locked<[(server: Server, nonce: String)]>([])
 
     /// The newest nonce of a server; `nil` when it gave none.
@@ -35,20 +32,13 @@ final class NonceMemory: Sendable {
     /// - Returns: the nonce; `nil` when there is none, several, or one with characters that it cannot have.
     @discardableResult
     func take(from fields: HTTPFields, of server: Server) -> String? {
-        let values = fields[values: .dpopNonce]
-        guard values.count == 1, let nonce = values.first, Self.isNonce(nonce) else { return nil }
+        guard let nonce = fields.givenNonce else { return nil }
         nonces.withLock { all in
             all.removeAll { $0.server == server }
             all.append((server, nonce))
             if all.count > Self.serverLimit { all.removeFirst() }
         }
         return nonce
-    }
-
-    /// `1*NQCHAR` (RFC 9449 §8.1).
-    private static func isNonce(_ text: String) -> Bool {
-        (1...byteLimit).contains(text.utf8.count)
-            && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
     }
 }
 

@@ -236,4 +236,19 @@ struct PayloadChannelTests {
             #expect(Set(asked.map(\.claim)).count == 2)
         }
     }
+
+    @Test(
+        "A nonce that no proof can have is not kept: whoever changes one answer must not spoil the proofs after it",
+        arguments: [String(repeating: "n", count: 513), "a\"b", "a b", "\u{E9}"])
+    func uselessNonce(_ nonce: String) async throws {
+        let listener = SealedListener { number, path, reply in
+            guard Self.isHandshake(path), number == 1 else { return reply }
+            return .json(401, PayloadRefusal.badProof.body, headers: [.dpopNonce: nonce])
+        }
+        let prover = Prover()
+        let error = await failure(try listener.transport(proving: prover), try HTTPCall(.post, url: Self.url))
+        #expect(error == nil && listener.handshakes == 2)
+        let nonces = prover.asked.withLock { $0 }.map(\.nonce)
+        #expect(nonces == [nil, nil])
+    }
 }

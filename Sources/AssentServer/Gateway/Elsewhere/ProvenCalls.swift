@@ -17,7 +17,6 @@ struct ProvenCalls: HTTPTransport {
     /// The newest nonces: of what takes tokens (`true`), and of the token endpoint.
     private let nonces = Locked<[Bool: String]>([:])
 
-    private static let nonceBytes = 512
     private static let replyBytes = 64 << 10
 
     /// Calls with proofs of `key`.
@@ -43,8 +42,7 @@ struct ProvenCalls: HTTPTransport {
         let hasToken = token != nil
         let used = nonces.withLock { $0[hasToken] }
         let reply = try await base.send(proven(call, token, nonce: used))
-        guard let given = reply.response.headerFields[.dpopNonce], given.utf8.count <= Self.nonceBytes, given != used
-        else { return reply }
+        guard let given = reply.response.headerFields.givenNonce, given != used else { return reply }
         nonces.withLock { $0[hasToken] = given }
         guard reply.status == (hasToken ? 401 : 400) else { return reply }
         var call = call
