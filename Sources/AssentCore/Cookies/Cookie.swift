@@ -149,6 +149,12 @@ extension Cookie {
         return String(path[..<slash])
     }
 
+    /// The name of the cookie that a `Set-Cookie` field sets, without the blanks and tabs beside it, as
+    /// ``parse(_:from:path:now:)`` reads it; by bytes, as others may read a field that is refused there.
+    static func name(in setCookie: String) -> String {
+        trimmed(Substring(setCookie.utf8.prefix { $0 != UInt8(ascii: "=") && $0 != UInt8(ascii: ";") }))
+    }
+
     private static func pair(_ part: Substring) -> (name: String, value: String?) {
         let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         return (trimmed(halves[0]), halves.count > 1 ? trimmed(halves[1]) : nil)

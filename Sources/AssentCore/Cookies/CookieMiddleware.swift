@@ -67,7 +67,7 @@ public struct CookieMiddleware: HTTPMiddleware {
         var setCookies = reply.response.headerFields[values: .setCookie]
         guard !setCookies.isEmpty else { return reply }
         if !ignored.isEmpty {
-            setCookies.removeAll { ignored.contains(Self.name(ofSetCookie: $0)) }
+            setCookies.removeAll { ignored.contains(Cookie.name(in: $0)) }
             reply.response.headerFields[values: .setCookie] = setCookies
         }
         if !setCookies.isEmpty {
@@ -89,10 +89,6 @@ public struct CookieMiddleware: HTTPMiddleware {
         }
         call.request.headerFields.setCookie(value)
         return call
-    }
-
-    private static func name(ofSetCookie field: String) -> String {
-        String(field.prefix { $0 != "=" }.filter { $0 != " " })
     }
 
     private static func names(in field: String) -> Set<String> {

@@ -77,7 +77,10 @@ struct HTTPCallTests {
     func ignoredCookie() async throws {
         let transport = InMemoryTransport { _ in
             var fields = HTTPFields()
-            fields[values: .setCookie] = ["session=secret; Path=/", "lb=01; Path=/"]
+            fields[values: .setCookie] = [
+                "session=secret; Path=/", "session\t=secret; Path=/", " \tsession \t= secret",
+                "session=\u{301}secret", "lb=01; Path=/",
+            ]
             return HTTPReply(HTTPResponse(status: .ok, headerFields: fields))
         }
         let store = CookieStore(clock: ManualClock())
