@@ -67,13 +67,16 @@ struct SignInRun: Hashable {
         "\(cookiePrefix)\(id)=\(value); Path=/; Max-Age=\(maxAge); Secure; HttpOnly; SameSite=Lax"
     }
 
+    /// By bytes, as browsers put them together: a Greek question mark is the same character as `;` to Swift, and with
+    /// one in its value a cookie that another host may set would be two, the second with our prefix.
     private static func cookies(_ fields: HTTPFields) -> [(id: String, value: String)] {
-        fields[values: .cookie].flatMap { $0.split(separator: ";") }.compactMap { pair in
-            let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, parts[0].hasPrefix(cookiePrefix),
-                let run = SignInRun(named: String(parts[0].dropFirst(cookiePrefix.count)))
+        fields[values: .cookie].flatMap { $0.utf8.split(separator: UInt8(ascii: ";")) }.compactMap { pair in
+            let cookie = pair.drop { $0 == UInt8(ascii: " ") }
+            let name = cookie.prefix { $0 != UInt8(ascii: "=") }
+            guard name.endIndex < cookie.endIndex, name.starts(with: cookiePrefix.utf8),
+                let run = SignInRun(named: String(Substring(name.dropFirst(cookiePrefix.utf8.count))))
             else { return nil }
-            return (run.id, String(parts[1]))
+            return (run.id, String(Substring(cookie[name.endIndex...].dropFirst())))
         }
     }
 

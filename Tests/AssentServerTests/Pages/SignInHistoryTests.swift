@@ -45,6 +45,26 @@ struct SignInHistoryTests {
         #expect(try await browser.open(second.url).answer.status == 303)
     }
 
+    @Test("A cookie that another host may set leads nobody to another's sign-in, whatever stands in its value")
+    func planted() async throws {
+        let fixture = try fixture()
+        let attacker = Browser(fixture)
+        let first = try await attacker.open(
+            fixture.signInPage([("realm", "/alpha"), ("goto", fixture.authorizationURL())]))
+        let second = try await attacker.submit(first, credentials(fixture))
+        let set = try #require(second.posted?.all("Set-Cookie").first { $0.hasPrefix(SignInRun.cookiePrefix) })
+        let own = set.prefix { $0 != ";" }
+        let target = second.url.dropFirst(attacker.origin.count)
+        // The Greek question mark is the same character as `;` in Unicode's normal form.
+        for (separator, isItsOwn) in [(";", true), ("; ", true), ("\u{37E}", false), ("\u{37E} ", false)] {
+            let fields = "Host: localhost\r\nCookie: a=b\(separator)\(own)\r\nConnection: close\r\n"
+            let reply = try await fixture.raw("GET \(target) HTTP/1.1\r\n\(fields)\r\n", toGateway: false)
+            #expect(reply.hasPrefix("HTTP/1.1 200 "), "\(separator)")
+            #expect(reply.contains(#"autocomplete="one-time-code""#) == isItsOwn, "\(separator)")
+            #expect(reply.contains(#"autocomplete="username""#) == !isItsOwn, "\(separator)")
+        }
+    }
+
     @Test("Without an app that waits, the page that says so can be loaded again too")
     func signedIn() async throws {
         let fixture = try fixture()
@@ -84,7 +104,10 @@ struct SignInHistoryTests {
         #expect(state("\(name)abc-_9=~YW5h~x") == .page(authID: "x", notice: nil, name: "ana"))
         #expect(state("\(name)abc-_9=madeUp~!~x") == .page(authID: "x", notice: nil))
         #expect(state("\(name)abc-_9=done") == .done)
-        for other in ["", "\(name)abc-_9", "\(name)abc-_9=", "\(name)abc-_8=done", "abc-_9=done", ";;=;~"] {
+        for other in [
+            "", "\(name)abc-_9", "\(name)abc-_9=", "\(name)abc-_8=done", "abc-_9=done", ";;=;~",
+            "a=b\u{37E}\(name)abc-_9=done", "a=b\u{37E} \(name)abc-_9=done",
+        ] {
             #expect(state(other) == nil, "\(other)")
         }
         for text in ["", "a b", "a;b", "a=b", "ä", String(repeating: "a", count: 33)] {
