@@ -115,9 +115,9 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
         do {
             permission = try await allowed(&request)
         } catch let refusal as Refusal {
-            return refusal.response
+            return refusal.response(to: request.method)
         } catch let error as EnforcementError {
-            return answer(to: error).response
+            return answer(to: error).response(to: request.method)
         }
         context.access = permission.access
         guard permission.access.transactionID != nil else {
@@ -126,7 +126,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
             return response
         }
         let (passed, carrying) = (request, context)
-        var response = try await carryOut(permission) { try await next(passed, carrying) }
+        var response = try await carryOut(permission, of: request.method) { try await next(passed, carrying) }
         response.headers.give(nonce: permission.newNonce)
         return response
     }
@@ -156,7 +156,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
 
     /// Runs the handler of a request whose transaction is used up, and tells the server what became of it.
     private func carryOut(
-        _ permission: Permission, _ handler: () async throws -> Response
+        _ permission: Permission, of method: HTTPRequest.Method, _ handler: () async throws -> Response
     ) async throws -> Response {
         do {
             let response = try await handler()
@@ -171,7 +171,7 @@ public struct PolicyMiddleware<Context: EnforcedContext>: RouterMiddleware {
                 "a handler failed after its request was approved",
                 metadata: ["transaction": "\(id)", "error": "\(type(of: error))"])
             await report(.unknown, by: permission)
-            return Refusal.unanswered(id).response
+            return Refusal.unanswered(id).response(to: method)
         }
     }
 

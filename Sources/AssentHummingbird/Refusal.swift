@@ -65,8 +65,8 @@ struct Refusal: Error {
             members: ["forwarded": "unknown", "transaction": .string(id)])
     }
 
-    /// The answer to the client.
-    var response: Response {
+    /// The answer to a request with this method.
+    func response(to method: HTTPRequest.Method) -> Response {
         let status = HTTPResponse.Status(code: status)
         var body: JSONObject = [
             "type": "about:blank", "title": .string(HTTPResponse.Status.phrase(status.code)),
@@ -80,8 +80,11 @@ struct Refusal: Error {
         fields[.expires] = "0"
         fields.give(nonce: nonce)
         if status.code == 503 { fields[.retryAfter] = "1" }
-        return Response(
+        let response = Response(
             status: status, headers: fields,
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: JSONValue.object(body).serializedBytes())))
+        // Hummingbird sends a body that it is given, and it would be taken for the beginning of the next reply of the
+        // connection (RFC 9112 §6.3).
+        return method == .head ? response.createHeadResponse() : response
     }
 }

@@ -103,6 +103,21 @@ struct PolicyMiddlewareTests {
         #expect(double.questions.withLock { $0.isEmpty } && double.calls.withLock { $0.isEmpty })
     }
 
+    @Test("What is answered to HEAD has no body, which would be taken for the beginning of the next reply")
+    func head() async throws {
+        let double = PolicyServerDouble()
+        let name = try #require(HTTPField.Name("iPlanetDirectoryPro"))
+        let bare = try await double.head()
+        let denied = try await double.head([name: PolicyServerDouble.session])
+        #expect(bare.status == .unauthorized && denied.status == .forbidden)
+        for reply in [bare, denied] {
+            #expect(reply.text.isEmpty && reply.headers[.contentType] == "application/problem+json")
+        }
+        double.decision.withLock { $0 = { _ in throw HTTPTransportError(.connectFailed, "Nobody listens.") } }
+        let away = try await double.head([name: PolicyServerDouble.session])
+        #expect(away.status == .serviceUnavailable && away.text.isEmpty)
+    }
+
     @Test("Each request is two questions: a changed policy and an ended session are seen by the next one")
     func notKept() async throws {
         let double = PolicyServerDouble(Self.allowed)

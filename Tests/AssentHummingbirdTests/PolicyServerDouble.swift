@@ -80,7 +80,9 @@ final class PolicyServerDouble: Sendable {
         let router = Router(context: BasicEnforcedContext.self)
         let middleware = try PolicyMiddleware<BasicEnforcedContext>(
             policies, origin: "https://pay.example", binding: binding, reporting: reporting)
-        router.group("payments").add(middleware: middleware).post { request, context in
+        let payments = router.group("payments").add(middleware: middleware)
+        payments.head { _, _ in Response(status: .ok) }
+        payments.post { request, context in
             let access = try context.allowed()
             let body = try await request.body.collect(upTo: 1 << 16)
             let text = String(decoding: body.readableBytesView, as: UTF8.self)
@@ -109,6 +111,14 @@ final class PolicyServerDouble: Sendable {
         let application = try application(binding: binding, reporting: reporting, isService: isService)
         return try await application.test(.router) { client in
             try await client.execute(uri: target, method: .post, headers: all, body: ByteBuffer(string: body))
+        }
+    }
+
+    /// Asks the service for a head alone; it stops after that.
+    func head(_ fields: HTTPFields = [:]) async throws -> TestResponse {
+        let application = try application(binding: nil, reporting: nil, isService: false)
+        return try await application.test(.router) { client in
+            try await client.execute(uri: "/payments", method: .head, headers: fields)
         }
     }
 
