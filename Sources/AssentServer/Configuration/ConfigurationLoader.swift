@@ -40,10 +40,7 @@ extension ServerConfiguration {
         guard cost.nonzeroBitCount == 1 else { throw root.issue("passwordCost", "must be a power of two") }
         let policy = PasswordPolicy(logN: cost.trailingZeroBitCount)
         if let issue = policy.issues(development: isDevelopment).first { throw root.issue("passwordCost", issue) }
-        let realms = try root.mappings("realms").map { name, reader in
-            try RealmLoader(reader: reader, paths: paths, isDevelopment: isDevelopment).realm(name)
-        }
-        guard !realms.isEmpty else { throw root.issue("realms", "must name a realm, for example alpha") }
+        let realms = try realms(root, paths, isDevelopment: isDevelopment)
         if let confusion = DeviceConfigurationLoader.confusion(among: realms) { throw root.issue("realms", confusion) }
         var gateway: GatewayConfiguration?
         if let reader = root.optionalMapping("gateway") {
@@ -69,6 +66,21 @@ extension ServerConfiguration {
             drainSeconds: root.integer("drainSeconds", default: 35, in: 1...600), realms: realms, gateway: gateway)
         try options(root, paths, of: &configuration)
         return configuration
+    }
+
+    private static func realms(
+        _ root: SettingsReader<Void>, _ paths: ConfigurationPaths, isDevelopment: Bool
+    ) throws -> [RealmConfiguration] {
+        var realms: [RealmConfiguration] = []
+        for (key, reader) in root.mappings("realms") {
+            // The file's reader takes alpha and /alpha for two keys.
+            guard !realms.contains(where: { $0.name == RealmLoader.realmName(key) }) else {
+                throw reader.issue(nil, "\(key) is there twice, with a slash in front and without")
+            }
+            realms.append(try RealmLoader(reader: reader, paths: paths, isDevelopment: isDevelopment).realm(key))
+        }
+        guard !realms.isEmpty else { throw root.issue("realms", "must name a realm, for example alpha") }
+        return realms
     }
 
     private static func cookie(_ root: SettingsReader<Void>) throws -> (name: String, sameSite: SameSite) {

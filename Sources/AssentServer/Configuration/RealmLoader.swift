@@ -19,7 +19,28 @@ struct RealmLoader {
             return "cannot be a realm: AM's clients call the top realm root. Write / for the top realm"
         }
         if name != "/", parts.contains("") { return "cannot be a realm: it has an empty part between slashes" }
+        // Clients escape all other characters in a path, and the realm's own addresses are made of its name.
+        if name.utf8.contains(where: { !$0.isURIUnreserved && $0 != UInt8(ascii: "/") }) {
+            return "cannot be a realm: use letters of ASCII, digits and - . _ ~, which stand in URLs as they are"
+        }
+        if parts.contains(where: { $0 == "." || $0 == ".." }) {
+            return "cannot be a realm: . and .. lead elsewhere in a URL"
+        }
         return parts.count > 8 ? "cannot be a realm: it has more than 8 parts" : nil
+    }
+
+    /// The journey that runs when a client names none.
+    private func defaultJourney(of journeys: [JourneyDefinition]) throws -> String? {
+        guard let name = reader.optionalString("defaultJourney") else { return nil }
+        guard let journey = journeys.first(where: { $0.name == name }) else {
+            let known = journeys.map(\.name).sorted().joined(separator: ", ")
+            throw reader.issue("defaultJourney", "there is no journey \(name); known: \(known)")
+        }
+        guard !journey.transactionalOnly else {
+            throw reader.issue(
+                "defaultJourney", "\(name) is transactionalOnly: nobody could sign in without naming a journey")
+        }
+        return name
     }
 
     func realm(_ key: String) throws -> RealmConfiguration {
@@ -27,11 +48,7 @@ struct RealmLoader {
         if let fault = Self.fault(inRealmName: name) { throw reader.issue(nil, "\(key) \(fault)") }
         let journeys = journeys()
         let names = Set(journeys.map(\.name))
-        let defaultJourney = reader.optionalString("defaultJourney")
-        if let defaultJourney, !names.contains(defaultJourney) {
-            let known = names.sorted().joined(separator: ", ")
-            throw reader.issue("defaultJourney", "there is no journey \(defaultJourney); known: \(known)")
-        }
+        let defaultJourney = try defaultJourney(of: journeys)
         let sessions = reader.optionalMapping("sessions")
         let limits = SessionLimits(
             maxSession: Int64(sessions?.optionalInteger("maxMinutes", in: 1...525_600) ?? 120) * 60,

@@ -12,7 +12,7 @@ struct RealmPath: Hashable {
     /// Reads a path.
     ///
     /// - Parameters:
-    ///   - path: what follows `/json` or `/oauth2`, already percent-decoded.
+    ///   - path: what follows `/json` or `/oauth2`, as it was sent: no realm's name and no endpoint needs an escape.
     ///   - realmParameter: the value of `?realm=`, when there is one.
     ///   - endpoints: the first segments that endpoints can have; another first segment is a realm in the old form.
     init?(_ path: String, realmParameter: String?, endpoints: Set<String>) {

@@ -134,6 +134,11 @@ struct ConfigurationLoaderTests {
                 "  beta:", "  root:", at: "  root:", "root cannot be a realm: AM's clients call the top realm root"),
             Mistake("  beta:", "  /root/beta:", at: "  /root/beta:", "Write / for the top realm"),
             Mistake("  beta:", "  beta//gamma:", at: "  beta//gamma:", "an empty part between slashes"),
+            Mistake("  beta:", "  be ta:", at: "  be ta:", "be ta cannot be a realm: use letters of ASCII"),
+            Mistake("  beta:", "  bêta:", at: "  bêta:", "bêta cannot be a realm: use letters of ASCII"),
+            Mistake("  beta:", "  be%74a:", at: "  be%74a:", "be%74a cannot be a realm: use letters of ASCII"),
+            Mistake("  beta:", "  beta/..:", at: "  beta/..:", ". and .. lead elsewhere in a URL"),
+            Mistake("  beta:", "  /alpha:", at: "  /alpha:", "/alpha is there twice, with a slash in front"),
             Mistake(
                 "passwordCost: 1024", "passwordCost: 1024\ncookieSameSite: Strict", at: "cookieSameSite:",
                 "can be one of: Lax, None"),
@@ -232,6 +237,9 @@ struct ConfigurationLoaderTests {
             Mistake(
                 "defaultJourney: Login", "defaultJourney: Lgin", at: "defaultJourney: Lgin",
                 "there is no journey Lgin; known: Confirm, Login, Nod, Quick"),
+            Mistake(
+                "defaultJourney: Login", "defaultJourney: Confirm", at: "defaultJourney: Confirm",
+                "Confirm is transactionalOnly: nobody could sign in without naming a journey"),
             Mistake("entry: credentials", "entry: nowhere", at: "entry: nowhere", "nowhere"),
             Mistake(
                 #"check: {type: DataStoreDecisionNode, outcomes: {"true": code, "false": failure}}"#,
