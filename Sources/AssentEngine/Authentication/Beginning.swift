@@ -31,14 +31,13 @@ struct Beginning: Sendable {
         case .transaction(let id):
             return try await approve(id, session, key: key)
         case .standard:
-            if let session, !request.forceAuth, !request.replacesSession { return try await existing(session) }
+            let journey = realm.defaultJourney.flatMap { realm.journeys[$0] }
+            if let session, mayBeSpared(journey) { return try await existing(session) }
             guard let name = realm.defaultJourney else { throw EngineError(.unknownJourney) }
             return try await begin(try runnable(name), session: session, key: key)
         case .journey(let name, let always):
             let journey = try runnable(name)
-            if let session, !request.forceAuth, !request.replacesSession, !always, !journey.definition.mustRun,
-                session.passedJourneys.contains(name)
-            {
+            if let session, !always, mayBeSpared(journey), session.passedJourneys.contains(name) {
                 return try await existing(session)
             }
             return try await begin(journey, session: session, key: key)
@@ -74,6 +73,11 @@ struct Beginning: Sendable {
             throw EngineError(.unknownJourney)
         }
         return journey
+    }
+
+    /// Whether a session that comes along can be enough, in place of this journey.
+    private func mayBeSpared(_ journey: Journey?) -> Bool {
+        !request.forceAuth && !request.replacesSession && journey?.definition.mustRun != true
     }
 
     /// The session that there is, which is enough.

@@ -4,7 +4,7 @@ import AssentCore
 enum JourneyChoice: Sendable, Hashable {
     /// This one; a session that has passed it already is enough unless `always`.
     case journey(String, always: Bool)
-    /// The realm's own; any session is enough.
+    /// The realm's own; any session is enough unless that journey must run.
     case standard
     /// The one that a transaction names.
     case transaction(id: String)

@@ -37,6 +37,31 @@ struct UpgradeTests {
                 type: "composite_advice", value: AdviceXML.make("AuthLevelConditionAdvice", "4"), session: token))
     }
 
+    @Test("A journey that must run is asked for by a client that names none as well, where it is the realm's own")
+    func mustRunUnnamed() async throws {
+        let fixture = try await JourneyFixture()
+        var journey = JourneyFixture.byPassword
+        journey.mustRun = true
+        let authentication = Authentication(
+            fixture.context,
+            realms: ["/alpha": try RealmSignIn(journeys: [journey], defaultJourney: journey.name)],
+            transactions: fixture.transactions, passwords: fixture.passwords,
+            oneTimePasswords: fixture.oneTimePasswords, proofs: SenderProofs(fixture.context))
+        let old = try await fixture.signIn()
+        for type in [nil, "service"] as [String?] {
+            let start = AuthenticateRequest(realm: "/alpha", authIndexType: type, sessionToken: old)
+            let page = try Page(await authentication.authenticate(start))
+            #expect(page.types == ["NameCallback", "PasswordCallback"])
+        }
+        let last = try Page(
+            await authentication.authenticate(AuthenticateRequest(realm: "/alpha", sessionToken: old)))
+        let answer = AuthenticateRequest(
+            realm: "/alpha", sessionToken: old, answer: last.answered(Self.credentials))
+        let new = try await authentication.authenticate(answer).token()
+        #expect(new != old)
+        #expect(try await fixture.sessions.live(token: old) == nil)
+    }
+
     @Test("An upgrade gives a new token and ends the old session in the same moment")
     func upgrade() async throws {
         let fixture = try await JourneyFixture()

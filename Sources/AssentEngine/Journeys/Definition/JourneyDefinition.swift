@@ -17,7 +17,7 @@ package struct JourneyDefinition: Sendable, Hashable {
     /// Whether its success gives no session.
     package var noSession: Bool
 
-    /// Whether it runs even when the session has already passed it.
+    /// Whether it runs even when the session has already passed it, or another one where it is the realm's own.
     package var mustRun: Bool
 
     /// Seconds from its first page to its end.
