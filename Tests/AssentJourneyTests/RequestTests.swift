@@ -119,7 +119,7 @@ import Testing
         #expect(nodes.count { $0.failure?.code == .stepInUse } == 99)
     }
 
-    @Test("After a failure without reply the same step may be sent again")
+    @Test("After a failure without reply, or where the server says later, the same step may be sent again")
     func again() async throws {
         let count = Locked(0)
         let transport = InMemoryTransport { _ in
@@ -129,13 +129,15 @@ import Testing
             case 1: return step([name])
             case 2: throw HTTPTransportError(.connectFailed, "offline")
             case 3: return .json(503, ["message": "busy"])
+            case 4: return .json(429, ["message": "later"])
+            case 5: return .json(408, ["message": "too slow"])
             default: return success
             }
         }
         let client = try client(transport)
         let first = try #require(await client.start("Login").step)
         #expect(await client.next(first).failure?.code == .transport)
-        #expect(await client.next(first).error?.status == 503)
+        for status in [503, 429, 408] { #expect(await client.next(first).error?.status == status) }
         #expect(await client.next(first).session != nil)
         #expect(await client.next(first).failure?.code == .stepInUse)
     }

@@ -88,7 +88,8 @@ public struct JourneyClient: Sendable {
     /// Sends the answers of a step.
     ///
     /// A step is answered once: a second call with it or a copy, also at the same time, fails with code `stepInUse` and
-    /// sends nothing. After a failure without reply the same step may be sent again.
+    /// sends nothing. After a failure without reply, and after an error that is transient, the same step may be sent
+    /// again.
     public func next(_ step: JourneyStep) async -> JourneyNode {
         guard step.flow.claim() else {
             return .failure(
@@ -102,7 +103,7 @@ public struct JourneyClient: Sendable {
             next.refusal = AnswerRefusal(of: step, by: next)
             return .continue(next)
         case .failure: step.flow.giveBack()
-        case .error(let error) where error.status >= 500: step.flow.giveBack()
+        case .error(let error) where error.status >= 500 || error.isTransient: step.flow.giveBack()
         case .success, .error: break
         }
         return node

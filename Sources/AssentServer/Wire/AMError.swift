@@ -93,12 +93,12 @@ struct AMError: Error, Hashable, Sendable {
 
     private static func status(of code: EngineError.Code) -> Int {
         switch code {
-        case .invalidRequest, .stepAnsweredDifferently, .stepBeingAnswered: 400
+        case .invalidRequest, .stepAnsweredDifferently: 400
         case .lastAdministrator, .exists: 409
         case .tooLarge: 413
         case .unsupportedMediaType: 415
         case .tooManyRequests: 429
-        case .busy, .unavailable: 503
+        case .busy, .unavailable, .stepBeingAnswered: 503
         default: 500
         }
     }

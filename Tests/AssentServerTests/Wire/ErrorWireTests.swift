@@ -18,7 +18,7 @@ struct ErrorWireTests {
         (.authIDUnreadable, 400, "Failed to parse JWT, detail", nil, false),
         (.authIDInvalid, 400, "AuthId JWT Signature not valid", nil, false),
         (.stepExpired, 401, "Session has timed out", "110", false), (.stepAlreadyAnswered, 400, nil, "110", false),
-        (.stepAnsweredDifferently, 400, nil, nil, false), (.stepBeingAnswered, 400, nil, nil, false),
+        (.stepAnsweredDifferently, 400, nil, nil, false), (.stepBeingAnswered, 503, nil, nil, false),
         (.wrongCallbackCount, 400, "Incorrect number of callbacks found in JSON response", nil, false),
         (.missingCallback, 400, "Required callback not found in JSON response", nil, false),
         (.invalidAnswer, 400, "IDToken/x detail", nil, false),
