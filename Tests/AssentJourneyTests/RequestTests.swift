@@ -166,6 +166,9 @@ import Testing
             (" / foo / baz / ", "realms/root/realms/foo/realms/baz"),
             ("root/realms/foo", "realms/root/realms/foo"), ("realms/root/realms/foo", "realms/root/realms/foo"),
             ("root/realms/a/realms/b", "realms/root/realms/a/realms/b"), ("a b", "realms/root/realms/a%20b"),
+            ("a/realms/b", "realms/root/realms/a/realms/b"), ("realms/a/realms/b", "realms/root/realms/a/realms/b"),
+            ("a/realms/b/realms/c", "realms/root/realms/a/realms/b/realms/c"),
+            ("a/realms/b/c", "realms/root/realms/a/realms/realms/realms/b/realms/c"),
         ])
     func paths(text: String, path: String) throws {
         #expect(try JourneyRealm(text).path == path)

@@ -5,7 +5,8 @@ public struct JourneyRealm: Hashable, Sendable, CustomStringConvertible {
     /// The names from the top, without the root realm.
     public let names: [String]
 
-    /// Reads a realm: empty, `/` and `root` are the root realm; `alpha`, `/alpha` and `root/realms/alpha` are the same.
+    /// Reads a realm: empty, `/` and `root` are the root realm; `alpha`, `/alpha` and `root/realms/alpha` are the same,
+    /// and so are `/a/b` and `a/realms/b`, as AM's mobile SDKs want it.
     ///
     /// - Throws: ``JourneyFailure`` with code `invalidConfiguration` for a name that is empty, `.` or `..`, or has
     ///   control characters.
@@ -16,8 +17,9 @@ public struct JourneyRealm: Hashable, Sendable, CustomStringConvertible {
         names.removeAll { $0.isEmpty }
         if names.first == "realms" { names.removeFirst() }
         if names.first == "root" { names.removeFirst() }
-        if names.count > 1, names.enumerated().allSatisfy({ $0 % 2 == 1 || $1 == "realms" }), names.count % 2 == 0 {
-            names = names.enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+        let rest = names.first == "realms" ? Array(names.dropFirst()) : names
+        if rest.count % 2 == 1, rest.enumerated().allSatisfy({ $0 % 2 == 0 || $1 == "realms" }) {
+            names = rest.enumerated().filter { $0.offset % 2 == 0 }.map(\.element)
         }
         for name in names {
             guard name != ".", name != "..", name.unicodeScalars.allSatisfy({ $0.value > 0x1F && $0.value != 0x7F })
