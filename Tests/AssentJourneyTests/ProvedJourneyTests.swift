@@ -85,10 +85,22 @@ private final class Prover: SessionProver {
             let failure = await #expect(throws: JourneyFailure.self) { try await ask() }
             #expect(failure?.code == .proofRefused)
         }
-        #expect(await client.start("Login", session: Self.bound).error?.status == 401)
         // AM's own words about a session that has ended.
         let ended = try self.client([.json(401, ["code": 401, "message": "Access Denied"])], Prover())
         #expect(try await !ended.isAccepted(Self.bound))
+    }
+
+    @Test("A refused proof says nothing about what was typed: no journey has failed, and the step may be sent again")
+    func refusedStep() async throws {
+        let refusing = try self.client([Self.refusal], Prover())
+        let unbegun = await refusing.start("Login", session: Self.bound)
+        #expect(unbegun.failure?.code == .proofRefused && unbegun.error == nil)
+        let client = try client([step([name]), Self.refusal, success], Prover())
+        var next = try #require(await client.start("Login").step)
+        next[NameCallback.self]?.name = "ana"
+        let refused = await client.next(next)
+        #expect(refused.failure?.code == .proofRefused && refused.failure?.status == 401)
+        #expect(await client.next(next).session != nil)
     }
 
     @Test("A 401 that is not the server's JSON ends no session", arguments: ["", "<html>Proxy sign-in</html>", "[]"])

@@ -23,10 +23,7 @@ extension JourneyClient {
             version: "resource=2.0, protocol=1.0", .object(body), .session(session))
         let json = try? JSONValue.parse(reply.body, limits: configuration.limits.json)
         guard reply.status == 200 else {
-            if reply.refusesProof {
-                throw JourneyFailure(
-                    .proofRefused, "The server did not accept the proof of the session's key.", status: 401)
-            }
+            if reply.refusesProof { throw Self.proofRefused }
             guard let object = json?.object else {
                 throw JourneyFailure(.malformedReply, "The reply is not a JSON object.", status: reply.status)
             }

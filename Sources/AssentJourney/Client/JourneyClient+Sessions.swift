@@ -37,6 +37,6 @@ extension JourneyClient {
         throw JourneyError(status: reply.status, body: object)
     }
 
-    private static let proofRefused = JourneyFailure(
+    static let proofRefused = JourneyFailure(
         .proofRefused, "The server did not accept the proof of the session's key.", status: 401)
 }

@@ -123,6 +123,8 @@ public struct JourneyClient: Sendable {
         let node: JourneyNode
         do throws(JourneyFailure) {
             let reply = try await post(url, version: "resource=2.1,protocol=1.0", body, .journey(flow.session))
+            // It says nothing about what was typed: the server has looked at nothing else.
+            if reply.refusesProof { throw Self.proofRefused }
             node = ReplyReading(types: configuration.callbacks, limits: configuration.limits).node(
                 status: reply.status, location: reply.location, body: reply.body, flow: flow)
         } catch {

@@ -85,7 +85,8 @@ public struct JourneyFailure: AssentError {
         public static let keyUnavailable = Code("keyUnavailable")
         /// The key that the session belongs to is gone, so the session is of no use. Nothing was sent.
         public static let keyLost = Code("keyLost")
-        /// The server did not accept the proof of the session's key.
+        /// The server did not accept the proof of the key of the session or the journey, and looked at nothing else.
+        /// The step waits as before: it may be sent again, with another proof.
         public static let proofRefused = Code("proofRefused")
         /// The user declined.
         public static let declined = Code("declined")
