@@ -13,8 +13,8 @@ package enum ConfiguredBackup {
     ///   - path: where the file is made. There must be none.
     ///   - written: is called when all is written, and nothing of it was read yet.
     /// - Returns: how many bytes it has.
-    /// - Throws: ``ConfigurationError`` when there is no database, when the file cannot be made or written, or when it
-    ///   could not be restored. There is no file then.
+    /// - Throws: ``ConfigurationError`` when there is no database, or none of a server, when the file cannot be made or
+    ///   written, or when it could not be restored. There is no file then.
     package static func run(
         _ configuration: ServerConfiguration, to path: String, written: () throws -> Void = {}
     ) async throws -> Int {
@@ -23,13 +23,10 @@ package enum ConfiguredBackup {
                 file: DatabaseAccess.path(configuration), line: nil, "there is no database to back up")
         }
         let key = try DatabaseAccess.masterKey(configuration)
-        let location =
-            if let postgreSQL = configuration.postgreSQL {
-                try DatabaseLocation(postgreSQL)
-            } else {
-                try DatabaseLocation(
-                    configuration, in: DataDirectory(unchecked: configuration.dataDirectory), node: "")
-            }
+        let location = try Self.location(configuration)
+        if configuration.postgreSQL != nil {
+            try await location.explaining { try await Self.refuseOthers(location, configuration, key) }
+        }
         // What writes it opens it by its name.
         try PrivateFile.checkPlace(path)
         // Until it was read the file is an empty one, which nobody can restore: a command that is killed must not leave
@@ -59,11 +56,7 @@ package enum ConfiguredBackup {
                         "the new file cannot be read as a backup, and was removed. \(error.explanation). Look at this "
                             + "disk, and make another")
                 }
-                if let row = rows.first?.first, !MasterKeyCheck.opens(row, with: key) {
-                    throw ConfigurationError(
-                        file: DatabaseAccess.keyPath(configuration), line: nil,
-                        "this is not the master key of the database: a backup is of no use without that key")
-                }
+                try Self.refuse(key, unlessItOpens: rows, configuration)
             }
             let size = try PrivateFile.settle(part)
             try PrivateFile.rename(part, to: path)
@@ -73,6 +66,38 @@ package enum ConfiguredBackup {
             unlink(path)
             throw error
         }
+    }
+
+    private static func location(_ configuration: ServerConfiguration) throws -> DatabaseLocation {
+        if let postgreSQL = configuration.postgreSQL { return try DatabaseLocation(postgreSQL) }
+        let directory = DataDirectory(unchecked: configuration.dataDirectory)
+        return try DatabaseLocation(configuration, in: directory, node: "")
+    }
+
+    /// Refuses a database server's database that is not one of this server. A dump of it can be read as any other: it
+    /// would be taken for a backup, and the good ones be removed for it. Of a SQLite file the copy itself tells.
+    private static func refuseOthers(
+        _ location: DatabaseLocation, _ configuration: ServerConfiguration, _ key: MasterKey
+    ) async throws {
+        let found = try await location.examine(reading: [MasterKeyCheck.reading])
+        switch found.schema {
+        case .missing, .foreign:
+            throw ConfigurationError(
+                file: location.name, line: nil,
+                "there is nothing of a server in this database, and so nothing to back up: look whether the file names "
+                    + "the right database and role, and whether a restore has failed")
+        case .current, .older, .newer: try refuse(key, unlessItOpens: found.rows, configuration)
+        }
+    }
+
+    /// Refuses a key that is not the one which the database was made with, where `rows` say so.
+    private static func refuse(
+        _ key: MasterKey, unlessItOpens rows: [[SQLRow]], _ configuration: ServerConfiguration
+    ) throws {
+        guard let row = rows.first?.first, !MasterKeyCheck.opens(row, with: key) else { return }
+        throw ConfigurationError(
+            file: DatabaseAccess.keyPath(configuration), line: nil,
+            "this is not the master key of the database: a backup is of no use without that key")
     }
 
     /// What SQLite says when it copies is about the new file as often as about the database.

@@ -5,6 +5,7 @@ import AssentStore
 import Foundation
 import Logging
 import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentEngine
@@ -68,6 +69,32 @@ struct ConfiguredBackupTests {
         try file.close()
         await #expect(throws: StoreError(.corrupt, "")) { try await location.checkBackup(at: path, reading: []) }
         try await database.close()
+    }
+
+    @Test("A PostgreSQL database without a server's data, or of another master key, makes no backup: only a dump")
+    func notOurs() async throws {
+        let world = try CopyWorld()
+        let server = try await PostgreSQLServer.shared()
+        let known = try await offPool { try server.makeDatabase() }
+        let configuration = try await world.postgreSQL(known)
+        let path = world.path("backup")
+        // Nothing at all, as after a restore that has failed; and another program's table.
+        for statement in [nil, "CREATE TABLE letters (id TEXT)"] as [String?] {
+            if let statement { _ = try await offPool { try server.sql(statement, in: known.database) } }
+            let error = await #expect(throws: ConfigurationError.self) {
+                try await ConfiguredBackup.run(configuration, to: path)
+            }
+            #expect(error?.message.contains("nothing of a server") == true, "\(error?.description ?? "")")
+            #expect(error?.file == known.database)
+        }
+        _ = try await offPool { try server.sql("DROP TABLE letters", in: known.database) }
+        try await world.fill(configuration)
+        try world.makeKey("other")
+        let other = try await world.postgreSQL(known, key: "other")
+        let error = await #expect(throws: ConfigurationError.self) { try await ConfiguredBackup.run(other, to: path) }
+        #expect(error?.message.contains("not the master key") == true, "\(error?.description ?? "")")
+        for name in [path, path + ".part"] { #expect(!FileManager.default.fileExists(atPath: name)) }
+        #expect(try await ConfiguredBackup.run(configuration, to: path) > 4096)
     }
 
     @Test("Until it was read the file is empty: a command that is killed leaves no part of a backup under its name")
