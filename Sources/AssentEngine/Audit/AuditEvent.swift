@@ -82,7 +82,7 @@ extension AuditEvent {
 }
 
 extension AuditEvent {
-    /// An initial access token for an app was made.
+    /// An initial access token for an app was made, or all of an app have ended.
     package static let registrationToken = AuditEvent("registration.token")
     /// An instance of an app has registered, or was refused.
     package static let registrationCreate = AuditEvent("registration.create")

@@ -123,8 +123,14 @@ package struct RegistrationAdministration: Sendable {
     /// - Throws: ``EngineError`` `forbidden` without the role `admin`.
     package func endSome(of app: String, by session: LiveSession) async throws -> Int {
         try await demandAdministrator(.registrationEnd, session)
+        let tokens: SQL = "registration_tokens WHERE realm = \(session.realm) AND app = \(app)"
+        var record = administration.record(.registrationToken, by: session, about: nil)
+        record.detail["app"] = .string(app)
+        record.detail["act"] = .string("end")
         let results = try await context.database.run([
-            SQLStatement("DELETE FROM registration_tokens WHERE realm = \(session.realm) AND app = \(app)"),
+            // While they are there. Of many calls for one app, the first ends them.
+            administration.audit.statement(record, when: "EXISTS (SELECT 1 FROM \(tokens))"),
+            SQLStatement("DELETE FROM \(tokens)"),
             .read(
                 """
                 SELECT id FROM client_instances WHERE realm = \(session.realm) AND app = \(app)

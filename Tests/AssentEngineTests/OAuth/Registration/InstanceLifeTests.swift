@@ -330,6 +330,21 @@ struct InstanceLifeTests {
         #expect(refused == "invalid_token")
     }
 
+    @Test("Who ends an app's initial access tokens is on record once, also where no instance ends with them")
+    func endedTokens() async throws {
+        let fixture = try await ProviderFixture(apps: [ProviderFixture.pay])
+        let token = try await fixture.initialToken(count: 4)
+        let admin = try await fixture.administrator()
+        for _ in 1...2 { #expect(try await fixture.registrations.endSome(of: "pay", by: admin) == 0) }
+        let refused = try await fixture.refusalCode { _ = try await fixture.register(AssertionKey(), token: token) }
+        #expect(refused == "invalid_token")
+        let records = try await fixture.audit(.registrationToken)
+        let ends = records.filter { $0.detail["act"]?.string == "end" }
+        #expect(records.count == 2 && ends.count == 1)
+        let end = try #require(ends.first)
+        #expect(end.outcome == .success && end.detail["app"]?.string == "pay" && end.userID == admin.user.id)
+    }
+
     @Test("What is wrong with an app's definition is said")
     func definitions() {
         #expect(ProviderFixture.pay.validate().isEmpty)
