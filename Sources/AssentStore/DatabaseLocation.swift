@@ -16,24 +16,26 @@ package enum DatabaseLocation: Sendable, Hashable {
     ///   - schema: the tables it must have.
     ///   - clock: the time that is recorded beside each step of the schema.
     ///   - logger: gets what an operator has to know about the servers of the database.
+    ///   - check: may refuse a database of an older schema before that is changed (``Schema``).
     /// - Returns: the open database; close it with ``SQLDatabase/close()``.
     /// - Throws: ``StoreError``: `unavailable` when it cannot be opened or written, `newerSchema` when a later version
-    ///   of the server has used it, `corrupt` when it is not a database of this server.
+    ///   of the server has used it, `corrupt` when it is not a database of this server; what `check` throws.
     package func open(
         schema: Schema = .current, clock: any WallClock,
-        logger: Logger = Logger(label: "assent.store") { _ in SwiftLogNoOpLogHandler() }
+        logger: Logger = Logger(label: "assent.store") { _ in SwiftLogNoOpLogHandler() },
+        admitting check: (any SQLDatabase) async throws -> Void = { _ in }
     ) async throws -> any SQLDatabase {
         switch self {
         case .sqlite(let path):
             let database = try await SQLiteDatabase(path: path)
-            try await schema.apply(to: database, clock: clock)
+            try await schema.apply(to: database, clock: clock, admitting: check)
             return database
         case .postgresql(let configuration):
             #if PostgreSQL && os(Linux)
             let database = PostgreSQLDatabase(configuration, logger: logger)
             do {
                 try await database.refuseOthersTables()
-                try await schema.apply(to: database, clock: clock)
+                try await schema.apply(to: database, clock: clock, admitting: check)
                 try await database.beginHistory()
             } catch {
                 await database.close()

@@ -1,6 +1,8 @@
 import AssentConfiguration
 import AssentCore
+import AssentEngine
 import AssentStore
+import Logging
 
 extension DatabaseLocation {
     /// Where a server's data is. What keeps others from it is checked.
@@ -26,6 +28,36 @@ extension DatabaseLocation {
     init(_ configuration: PostgreSQLConfiguration) throws {
         if let file = configuration.passwordFile { _ = try PrivateFile.read(file, limit: 4096, isNamed: true) }
         self = .postgresql(configuration)
+    }
+
+    /// Opens the database and brings its schema up to date, unless it was made with another master key. Then nothing is
+    /// changed: the version of the server before would refuse the new schema, and this one the key.
+    ///
+    /// - Parameters:
+    ///   - path: where the key is.
+    ///   - key: reads it, where a schema is older and so the key is wanted.
+    ///   - clock: the time that is recorded beside each step of the schema.
+    ///   - logger: gets what an operator has to know about the servers of the database.
+    /// - Returns: the open database.
+    /// - Throws: ``ConfigurationError`` for another key, ``StoreError``, and what `key` throws.
+    func open(
+        withKeyAt path: String, _ key: () throws -> MasterKey, clock: any WallClock,
+        logger: Logger = Logger(label: "assent.store") { _ in SwiftLogNoOpLogHandler() }
+    ) async throws -> any SQLDatabase {
+        try await open(
+            clock: clock, logger: logger,
+            admitting: { database in
+                guard let row = try await database.run(MasterKeyCheck.reading).first else { return }
+                let found = try key()
+                if !MasterKeyCheck.opens(row, with: found) { throw anotherKey(at: path) }
+            })
+    }
+
+    /// What is said of a master key that is not the database's.
+    func anotherKey(at path: String) -> ConfigurationError {
+        ConfigurationError(
+            file: path, line: nil,
+            "this is not the master key of the database \(name): restore the key that it was made with")
     }
 
     /// How the operator knows it: the file's path, or the database's name.

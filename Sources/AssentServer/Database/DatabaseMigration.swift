@@ -17,7 +17,7 @@ package enum DatabaseMigration {
     /// Brings it up to date. All missing steps are one transaction.
     ///
     /// - Throws: ``ConfigurationError`` when a server uses the file, when a newer version or another program has used
-    ///   the database, or when it cannot be used.
+    ///   the database, when it was made with another master key, or when it cannot be used.
     package static func run(
         _ configuration: ServerConfiguration, clock: any WallClock = SystemClock()
     ) async throws -> Outcome {
@@ -34,7 +34,10 @@ package enum DatabaseMigration {
             case .newer, .foreign: throw StoreError(.newerSchema, before.description)
             case .missing, .older: break
             }
-            try await access.location.open(clock: clock).close()
+            try await access.location.open(
+                withKeyAt: DatabaseAccess.keyPath(configuration), { try DatabaseAccess.masterKey(configuration) },
+                clock: clock
+            ).close()
             return .migrated(from: from, to: to)
         }
     }

@@ -45,16 +45,15 @@ package enum RestoreFence {
             }
             // Before it is opened: that would make the tables, and this node would forget what it has seen elsewhere.
             try await Self.check(access.location, clock: clock)
-            let database = try await access.location.open(clock: clock)
+            let keyPath = DatabaseAccess.keyPath(configuration)
+            let database = try await access.location.open(withKeyAt: keyPath, { masterKey }, clock: clock)
             let outcome: RestoredDatabase.Outcome
             do {
                 let context = EngineContext(
                     database: database, clock: clock, random: random, masterKey: masterKey, node: node,
                     logger: Logger(label: "assent.server"))
                 guard try await MasterKeyCheck(context).isRight() else {
-                    throw ConfigurationError(
-                        file: DatabaseAccess.keyPath(configuration), line: nil,
-                        "this is not the master key of the database: restore the key that it was made with")
+                    throw access.location.anotherKey(at: keyPath)
                 }
                 try await Self.compare(clock, with: database, at: access.location, configuration)
                 try await AuditLog(context).resume()

@@ -27,7 +27,9 @@ struct OpenedStore {
         let node = try directory.node(random: random)
         location = try DatabaseLocation(configuration, in: directory, node: node)
         let hold = try await NodeWatch.hold(node, location, in: directory)
-        database = try await Self.database(at: location, clock: clock, logger: logger)
+        let keyPath = directory.keyPath(configuration.masterKeyFile)
+        database = try await Self.database(
+            at: location, key: masterKey, from: keyPath, clock: clock, logger: logger)
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey,
             node: node, isDatabaseTimed: configuration.isDatabaseTimed, logger: logger)
@@ -36,10 +38,7 @@ struct OpenedStore {
         await watch.look()
         let check = MasterKeyCheck(context)
         guard try await location.explaining({ try await check.isRight() }) else {
-            throw ConfigurationError(
-                file: directory.keyPath(configuration.masterKeyFile), line: nil,
-                "this is not the master key of the database \(location.name): restore the key that it was made with"
-            )
+            throw location.anotherKey(at: keyPath)
         }
         directory.endFirstStart()
         if isNew {
@@ -56,9 +55,11 @@ struct OpenedStore {
     }
 
     private static func database(
-        at location: DatabaseLocation, clock: any WallClock, logger: Logger
+        at location: DatabaseLocation, key: MasterKey, from path: String, clock: any WallClock, logger: Logger
     ) async throws -> any SQLDatabase {
-        let database = try await location.explaining { try await location.open(clock: clock, logger: logger) }
+        let database = try await location.explaining {
+            try await location.open(withKeyAt: path, { key }, clock: clock, logger: logger)
+        }
         guard try await !location.explaining({ try await UnfinishedCopy.isThere(in: database) }) else {
             throw ConfigurationError(
                 file: location.name, line: nil,

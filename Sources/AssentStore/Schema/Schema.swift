@@ -33,11 +33,22 @@ package struct Schema: Sendable {
     /// Servers that start at the same time share the work: each step's record is written only while it is the next
     /// one, so one server applies the steps and the others find them applied.
     ///
+    /// - Parameters:
+    ///   - database: what is brought up to date.
+    ///   - clock: the time that is recorded beside each step.
+    ///   - check: is asked before steps are added to a database that has the table `server_state`. There is no way back
+    ///     from them, so what refuses the database must do it here.
     /// - Throws: ``StoreError``: `newerSchema` when a later version of the server has used the database, else the
-    ///   reason why a step failed.
-    package func apply(to database: any SQLDatabase, clock: any WallClock) async throws {
+    ///   reason why a step failed; what `check` throws.
+    package func apply(
+        to database: any SQLDatabase, clock: any WallClock,
+        admitting check: (any SQLDatabase) async throws -> Void = { _ in }
+    ) async throws {
         var applied = try await Self.appliedSteps(of: database)
         while try isMissingSteps(after: applied) {
+            if steps.prefix(applied).contains(where: { $0.name == Migration.serverState.name }) {
+                try await check(database)
+            }
             do {
                 _ = try await database.run(statements(after: applied, at: clock.epochSeconds))
                 return

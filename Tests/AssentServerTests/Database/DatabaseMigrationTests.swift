@@ -3,9 +3,12 @@ import AssentConfiguration
 import AssentCore
 import AssentStore
 import Foundation
+import Logging
 import StoreTesting
+import TestSupport
 import Testing
 
+@testable import AssentEngine
 @testable import AssentServer
 
 @Suite("assent database migrate", .disabled(if: TestDatabase.isPostgreSQL, "the run with SQLite has it"))
@@ -34,6 +37,40 @@ struct DatabaseMigrationTests {
         try PrivateFile.create(directory.database, [])
         #expect(try await DatabaseMigration.run(file) == .missing)
         #expect(try Data(contentsOf: URL(fileURLWithPath: directory.database)).isEmpty)
+    }
+
+    @Test("With another master key neither a start nor a command changes the schema: the version before goes on")
+    func anotherKey() async throws {
+        let world = try CopyWorld()
+        try world.makeKey("other")
+        let server = try await PostgreSQLServer.shared()
+        let made = try await offPool { try server.makeDatabase() }
+        let older = Schema(Schema.current.steps.dropLast())
+        for (right, wrong) in [
+            (try world.sqlite(), try world.sqlite(key: "other")),
+            (try await world.postgreSQL(made), try await world.postgreSQL(made, key: "other")),
+        ] {
+            try await world.open(right, schema: older) { database in
+                let context = EngineContext(
+                    database: database, clock: SystemClock(), random: SystemRandom(),
+                    masterKey: try DatabaseAccess.masterKey(right), logger: Logger(label: "test"))
+                #expect(try await MasterKeyCheck(context).isRight())
+            }
+            let acts: [@Sendable () async throws -> Void] = [
+                { _ = try await DatabaseMigration.run(wrong) }, { _ = try await RestoreFence.run(wrong) },
+                {
+                    _ = try await OpenedStore(
+                        wrong, clock: SystemClock(), random: SystemRandom(), logger: Logger(label: "test"))
+                },
+            ]
+            for act in acts {
+                let error = await #expect(throws: ConfigurationError.self) { try await act() }
+                #expect(error?.message.contains("not the master key") == true, "\(error?.description ?? "")")
+                let found = try await CopyWorld.location(right).examine().schema
+                #expect(found == .older(step: known - 1, known: known))
+            }
+            #expect(try await DatabaseMigration.run(right) == .migrated(from: known - 1, to: known))
+        }
     }
 
     @Test("A newer schema, another program's tables, and a server that runs are refused, and nothing changes")
