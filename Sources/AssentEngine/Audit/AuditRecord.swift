@@ -199,6 +199,25 @@ package struct AuditLog: Sendable {
 
     /// The records that are asked for; of one realm, if it is named.
     package func records(_ query: AuditQuery, ofRealm realm: String? = nil) async throws -> [AuditRecord] {
+        var users: [String] = []
+        if let user = query.user { users = try await ids(of: user, ofRealm: realm) }
+        return try await context.database.run(.read(Self.reading(query, about: users, ofRealm: realm)))
+            .map(AuditRecord.init)
+    }
+
+    /// The ids of the users who have this id or name; what is neither is taken for an id that no user has.
+    private func ids(of user: String, ofRealm realm: String?) async throws -> [String] {
+        let isOfRealm: SQL = realm.map { "realm = \($0)" } ?? "1 = 1"
+        let rows = try await context.database.run(
+            .read("SELECT id FROM users WHERE id = \(user) OR (username = \(user) AND \(isOfRealm))"))
+        let ids = try rows.map { try $0.text("id") }
+        return ids.isEmpty ? [user] : ids
+    }
+
+    /// What reads the records that are asked for. `users` are the ids of whom they are about, where that is asked.
+    /// Those of an id are found by an index, in their order; by a name the database would look at the records of all,
+    /// which takes longer than a statement may.
+    static func reading(_ query: AuditQuery, about users: [String], ofRealm realm: String?) -> SQL {
         let isOfRealm: SQL = realm.map { "a.realm = \($0)" } ?? "1 = 1"
         let end: SQL =
             switch query {
@@ -206,18 +225,16 @@ package struct AuditLog: Sendable {
                 "a.transaction_id = \(id) AND \(isOfRealm) ORDER BY a.position, a.node"
             case .newest(let limit, let filter):
                 """
-                \(filter.condition) AND \(isOfRealm)
+                \(filter.condition(about: users)) AND \(isOfRealm)
                 ORDER BY a.position DESC, a.node DESC LIMIT \(AuditQuery.bounded(limit))
                 """
             case .after(let position, let limit, let filter):
                 """
-                a.position > \(position) AND \(filter.condition) AND \(isOfRealm)
+                a.position > \(position) AND \(filter.condition(about: users)) AND \(isOfRealm)
                 ORDER BY a.position, a.node LIMIT \(AuditQuery.bounded(limit))
                 """
             }
-        return try await context.database.run(
-            .read("SELECT a.*, u.username FROM audit a LEFT JOIN users u ON u.id = a.user_id WHERE \(end)")
-        ).map(AuditRecord.init)
+        return "SELECT a.*, u.username FROM audit a LEFT JOIN users u ON u.id = a.user_id WHERE \(end)"
     }
 
     /// The records of a transaction, oldest first.
@@ -242,6 +259,15 @@ package enum AuditQuery: Sendable, Hashable {
     case after(position: Int64, limit: Int, filter: AuditFilter = AuditFilter())
 
     static func bounded(_ limit: Int) -> Int { min(max(limit, 1), 10_000) }
+
+    /// The id or the name of the user whom the records are about.
+    fileprivate var user: String? {
+        switch self {
+        case .transaction: nil
+        case .newest(_, let filter): filter.user
+        case .after(_, _, let filter): filter.user
+        }
+    }
 }
 
 /// Which of the audit records are wanted. What is `nil` is not looked at.
@@ -260,10 +286,15 @@ package struct AuditFilter: Sendable, Hashable {
         self.event = event
     }
 
-    fileprivate var condition: SQL {
+    /// That a record is wanted. `users` are the ids that ``user`` stands for.
+    fileprivate func condition(about users: [String]) -> SQL {
         var condition: SQL = "1 = 1"
         if let since { condition = "\(condition) AND a.at >= \(1000 * since)" }
-        if let user { condition = "\(condition) AND (a.user_id = \(user) OR u.username = \(user))" }
+        if let only = users.first, users.count == 1 {
+            condition = "\(condition) AND a.user_id = \(only)"
+        } else if !users.isEmpty {
+            condition = "\(condition) AND a.user_id IN (\(SQL(list: users.map(SQLValue.text))))"
+        }
         if let event { condition = "\(condition) AND a.event = \(event)" }
         return condition
     }

@@ -46,4 +46,8 @@ extension Migration {
             "CREATE UNIQUE INDEX audit_sequence ON audit (node, sequence)",
             "CREATE INDEX audit_position ON audit (position, node)",
         ])
+
+    /// Since then what a user did is found among what all others did, in its order.
+    static let auditUsers = Migration(
+        "audit users", ["CREATE INDEX audit_user ON audit (user_id, position) WHERE user_id IS NOT NULL"])
 }

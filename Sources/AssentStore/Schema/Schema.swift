@@ -24,7 +24,7 @@ package struct Schema: Sendable {
         .sessionKinds, .instanceVersions, .logins, .webLinks, .journeyLevels, .shownLines, .payloadKeys,
         .usualNetworks, .deviceConfigs, .transactionAttempts, .blockedContainers, .signingNoticePositions,
         .housekeeping, .pendingKeys, .attemptAges, .statelessKeys, .signingLookUps, .restoredSlots,
-        .earlierSessions,
+        .earlierSessions, .auditUsers,
     ])
 
     /// Brings a database up to date. All missing steps are one transaction: if one fails, the older version of the

@@ -70,6 +70,34 @@ struct AuditLogTests {
         #expect(try await log.newest(100).compactMap(\.sequence) == (1...41).reversed())
     }
 
+    @Test("What one user did is found without a look at what all others did")
+    func ofUser() async throws {
+        let fixture = try await ProviderFixture()
+        let log = AuditLog(fixture.context)
+        // So many, since PostgreSQL reads small tables whole whatever indices there are.
+        _ = try await fixture.database.run(
+            SQLStatement(
+                """
+                INSERT INTO audit (id, at, event, outcome, user_id, detail, node, position)
+                WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+                SELECT 'r' || n, n, 'e', 'success', 'u' || (n % 10000), '{}', 'other', n FROM numbers
+                """))
+        _ = try await fixture.database.run(SQLStatement("ANALYZE audit"))
+        let isPostgreSQL = TestDatabase.isPostgreSQL
+        let explain: SQL = isPostgreSQL ? "EXPLAIN" : "EXPLAIN QUERY PLAN"
+        let filter = AuditFilter(user: "u7")
+        for query in [AuditQuery.newest(limit: 50, filter: filter), .after(position: 5, limit: 50, filter: filter)] {
+            for users in [["u7"], ["u7", "u8"]] {
+                let sql = AuditLog.reading(query, about: users, ofRealm: nil)
+                let rows = try await fixture.database.run(SQLStatement("\(explain) \(sql)"))
+                let plan = try rows.map { try $0.text(isPostgreSQL ? "QUERY PLAN" : "detail") }
+                #expect(plan.contains { $0.contains("audit_user") }, "\(plan)")
+            }
+        }
+        #expect(try await log.records(.newest(limit: 50, filter: filter)).map(\.position) == [10_007, 7])
+        #expect(try await log.records(.after(position: 7, limit: 50, filter: filter)).map(\.position) == [10_007])
+    }
+
     @Test("Records of earlier versions are in the order of their time, and new ones come after them")
     func numbered() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "assent-audit-\(UUID().uuidString)")
