@@ -7,8 +7,8 @@ struct UserSessions: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sessions", abstract: "List a user's sessions, or end one.",
         discussion: """
-            A session without a token belongs to an app to which the user has signed in elsewhere than in a browser. \
-            Nobody can present it; the app's grant ends with it.
+            A session without a token belongs to an app that remembers the user, who has typed nothing for it. Nobody \
+            can present it; the app's grant ends with it.
 
             Example:  assent users sessions ben --end 4d9f8a52-7d1c-4b7e-9a55-0c5b4c1f7a10
             """)
