@@ -186,7 +186,7 @@ extension OAuthClient {
             ("access token", accessTokenLifetime), ("refresh token", refreshTokenLifetime),
             ("ID token", idTokenLifetime), ("user's consent", consentLifetime),
         ] where !(1...10 * 366 * 86400).contains(seconds) {
-            faults.append("\(id): the lifetime of an \(name) must be between a second and ten years")
+            faults.append("\(id): the lifetime of its \(name) must be between a second and ten years")
         }
         return faults
     }
