@@ -100,7 +100,7 @@ struct EngineDecisions: Sendable {
         switch denial.reason {
         case .noSession: return .signInFirst(engine.server)
         case .forbidden: return .denied
-        case .tokenKind: return Refusal(403, "Credentials of this kind open nothing here.")
+        case .tokenKind: return Refusal(403, "Credentials of this kind are not accepted here.")
         case .request:
             guard let code = denial.code, let status = Self.statuses[code] else { return .undecided }
             return Refusal(status, denial.detail ?? "")

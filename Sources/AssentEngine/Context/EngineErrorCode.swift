@@ -166,8 +166,9 @@ extension EngineError.Code {
         .transactionUnreadable: "The transaction cannot be approved here.",
         .sessionRequired: "A live session is needed.",
         .forbidden: "The caller may not do this.",
-        .tokenKind: "Credentials of this kind open nothing here.",
-        .statelessRefused: "Nobody may sign in here without leaving anything behind (stateless).",
+        .tokenKind: "Credentials of this kind are not accepted here.",
+        .statelessRefused:
+            "This app may not sign users in so that nothing is left (stateless), or its key was not proved.",
         .payloadEncryptionRequired:
             "Calls of this version of the app must be sealed: send it again with payload encryption (pe1).",
         .payloadEncryptionMismatch:
