@@ -112,7 +112,7 @@ struct EndSessionTests {
         #expect(try await fixture.count("sessions") == 2)
     }
 
-    @Test("After a step-up both sessions end: the one that the token names, and the one that the grant moved to")
+    @Test("After a step-up both sessions end: the one that the token names, and the one that goes on after it")
     func steppedUp() async throws {
         let fixture = try await ProviderFixture()
         let hint = try #require(await fixture.tokens().idToken).reveal()
@@ -120,7 +120,10 @@ struct EndSessionTests {
             userID: fixture.user.id, realm: "/alpha", limits: SessionLimits()
         ).token
         let session = try #require(await Sessions(fixture.context).live(token: other))
-        _ = try await fixture.database.run([SQLStatement("UPDATE grants SET session_id = \(session.id)")])
+        let named = fixture.session.auditID
+        _ = try await fixture.database.run([
+            SQLStatement("UPDATE sessions SET earlier = \(named) WHERE id = \(session.id)", expecting: .exactly(1))
+        ])
         guard
             case .done = try await EndSessionEndpoint(fixture.grants).answer(
                 try Self.parameters("id_token_hint=\(hint)"))
