@@ -125,6 +125,7 @@ struct OutboundCallsTests {
         try await ServerFixture.run { fixture in
             let url = fixture.oauth("connect/jwk_uri")
             var settings = OutboundSettings()
+            settings.timeout = .seconds(600)
             settings.authorities = .pemFile(try #require(fixture.endpoints.authorityFile))
             func calls() throws -> OutboundCalls {
                 try OutboundCalls(
